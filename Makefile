@@ -1,0 +1,37 @@
+# `make demo` shows the main job; `make test` runs every check. Both set up all they need.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint types unit bench clean
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/caal-node demo $(ARGS)
+
+test: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python -m tests.prepare
+	$(BIN)/python -m pytest $(ARGS)
+
+# Figures, not checks: each bench prints what it measured on this machine (15 minutes in all).
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.prepare
+	$(BIN)/python -m tests.bench $(ARGS)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "caal-node needs Python 3.11 or later; run: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/demo.stamp
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis demo.wav demo.jsonl

@@ -1,0 +1,39 @@
+"""caal-node: local LLMs that use tools by voice, in LiveKit rooms.
+
+    from caal_node import CaalAgent, LLM
+
+    session = AgentSession(llm=LLM("qwen3:8b"), ...)
+    await session.start(CaalAgent(), room=room)
+
+Names are loaded when they are first used, so that the parts that know no LiveKit (`replies`,
+`context`) can be imported without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from caal_node.version import __version__
+
+if TYPE_CHECKING:
+    from caal_node.agent import CaalAgent
+    from caal_node.context.tool_data import ToolDataCache
+    from caal_node.models.llm import LLM
+    from caal_node.replies import ReplyParser, parse_reply
+
+__all__ = ["LLM", "CaalAgent", "ReplyParser", "ToolDataCache", "__version__", "parse_reply"]
+
+_HOMES = {
+    "CaalAgent": "caal_node.agent",
+    "LLM": "caal_node.models.llm",
+    "ReplyParser": "caal_node.replies",
+    "ToolDataCache": "caal_node.context.tool_data",
+    "parse_reply": "caal_node.replies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if (home := _HOMES.get(name)) is None:
+        raise AttributeError(f"module 'caal_node' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)

@@ -1,0 +1,70 @@
+"""Server addresses as people write them, as URLs that a client can use."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+OLLAMA_PORT: Final = 11434
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def ollama_url(host: str) -> str:
+    """OLLAMA_HOST as Ollama itself reads it: `host`, `host:port`, or a URL.
+
+    Without a scheme the port is 11434; with one it is that scheme's own. A listening address
+    (0.0.0.0, ::), which people share between server and clients, becomes the loopback.
+
+    Raises:
+        ValueError: in plain words, when it is no address.
+    """
+    text = host.strip()
+    if text == "ollama.com":
+        return "https://ollama.com:443"
+    bare = "://" not in text
+    if bare and text.count(":") > 1 and not text.startswith("["):
+        text = f"[{text}]"  # an IPv6 address without brackets has no port
+    parts = _split(f"http://{text}" if bare else text, ("http", "https"))
+    name = _loopback(parts.hostname or "127.0.0.1")
+    port = parts.port or (OLLAMA_PORT if bare else _DEFAULT_PORTS[parts.scheme])
+    host_part = f"[{name}]" if ":" in name else name
+    return f"{parts.scheme}://{host_part}:{port}{parts.path.rstrip('/')}"
+
+
+def server_url(text: str, schemes: tuple[str, ...]) -> str:
+    """A whole URL with one of `schemes`, without the slash at its end.
+
+    Raises:
+        ValueError: in plain words.
+    """
+    parts = _split(text.strip(), schemes)
+    if not parts.hostname:
+        raise ValueError(f"the address has no host; write e.g. {schemes[0]}://127.0.0.1:8000")
+    return parts.geturl().rstrip("/")
+
+
+def _split(text: str, schemes: tuple[str, ...]) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # the parser looks at the port only when it is asked for
+    except ValueError as error:
+        raise ValueError("this is no address; check brackets and port (0 to 65535)") from error
+    if parts.scheme not in schemes:
+        raise ValueError(f"the address must begin with {' or '.join(f'{s}://' for s in schemes)}")
+    if parts.username is not None or parts.password is not None:
+        # Addresses are shown to people and written to logs; secrets have settings of their own.
+        raise ValueError("leave user name and password out of the address")
+    if any(char.isspace() for char in text):
+        raise ValueError("the address has a space in it")
+    return parts
+
+
+def _loopback(name: str) -> str:
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "::1"
+    return str(address)

@@ -1,0 +1,257 @@
+"""`CaalAgent`: a LiveKit agent whose turns are decided by a local model and whose tools are heard.
+
+The node decides, LiveKit executes: `llm_node` yields calls as `delta.tool_calls`, LiveKit's
+executor runs them once the speech is authorised and calls the node again with the results. So a
+turn that preemptive generation throws away has run nothing, and history items, events, mocks,
+spans and hand-overs are LiveKit's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from livekit import rtc
+from livekit.agents import Agent, FlushSentinel, ModelSettings, ToolError, llm
+from livekit.agents.llm import FunctionTool
+from livekit.agents.types import NOT_GIVEN
+
+from caal_node.attendance import Attendance
+from caal_node.context.builder import ContextBuilder
+from caal_node.context.tool_data import ToolDataCache
+from caal_node.control.report import ReloadReport, ReloadRequest, report
+from caal_node.convert import to_chat_ctx, to_items
+from caal_node.errors import ToolFailure
+from caal_node.events import Event, TierName
+from caal_node.instructions import instructions_of
+from caal_node.models.livekit_errors import spoken_key
+from caal_node.models.llm import LLM
+from caal_node.models.question import Question
+from caal_node.prompting import sentence
+from caal_node.room.cue_sink import CueSink
+from caal_node.settings import Settings, load_settings
+from caal_node.tools.gates import Gates
+from caal_node.tools.methods import guarded, is_plain, spec_of
+from caal_node.tools.outcome import error_text
+from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.remote import RemoteTools
+from caal_node.tools.spec import Example, ToolSpec
+from caal_node.tools.table import Entry, ToolTable
+from caal_node.tools.tiers.configured import configured_tiers
+from caal_node.tools.tiers.port import Tier
+from caal_node.turns import rounds_done
+
+logger = logging.getLogger("caal_node")
+
+
+class CaalAgent(Agent):
+    """An agent with three tiers of tools: its own methods, n8n workflows and MCP servers.
+
+    Args:
+        instructions: The system prompt; None is the one of the settings, or the built-in one.
+        settings: None reads the environment and `caal.toml`.
+        tools: Function tools besides the methods of the class.
+        tiers: Remote tiers by name, in place of those that the settings ask for.
+        gates: Policy, plan and redaction of the pipeline.
+        on_event: Called with every event of the conversation, on the event loop.
+        cue_sink: Where cues go instead of a track of their own in the room.
+        agent_options: Anything else that LiveKit's `Agent` takes.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, member in inspect.getmembers_static(cls):
+            if isinstance(member, FunctionTool) and not getattr(member, "caal_guarded", False):
+                tool = guarded(member, lambda agent: agent)
+                tool.caal_guarded = True  # type: ignore[attr-defined]  # a mark for subclasses
+                setattr(cls, name, tool)
+
+    def __init__(
+        self,
+        *,
+        instructions: str | None = None,
+        settings: Settings | None = None,
+        tools: Sequence[llm.Tool | llm.Toolset] = (),
+        tiers: Mapping[TierName, Tier] | None = None,
+        gates: Gates | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        cue_sink: CueSink | None = None,
+        **agent_options: Any,
+    ) -> None:
+        self.settings = settings or load_settings()
+        self.tool_data = ToolDataCache()
+        self._pipeline = Pipeline(
+            self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout
+        )
+        self._remote = RemoteTools(
+            configured_tiers(self.settings) if tiers is None else tiers,
+            self._pipeline,
+            methods=self._method_specs,
+            on_ready=self._come_in,
+            on_close=self._leave,
+        )
+        self._attendance = Attendance(
+            self, self._pipeline.outcomes, on_event=on_event, cue_sink=cue_sink
+        )
+        self._context = ContextBuilder(
+            max_turns=self.settings.window_turns,
+            max_tokens=self.settings.window_tokens,
+            data=self.tool_data,
+        )
+        own = [guarded(t, lambda _: self) if isinstance(t, FunctionTool) else t for t in tools]
+        super().__init__(
+            instructions=instructions_of(self.settings) if instructions is None else instructions,
+            tools=[*own, self._remote],
+            **agent_options,
+        )
+
+    @property
+    def table(self) -> ToolTable:
+        """Every tool that can be called now, by its exposed name."""
+        return self._remote.table
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """Tool sources that could not be listed, and why."""
+        return self._remote.failed
+
+    async def reload_tools(self) -> None:
+        """List every tier afresh; the next turn sees the new tools, and the history stays."""
+        await self._remote.reload()
+
+    async def close_tools(self) -> None:
+        """Close every tool source. LiveKit does it when the agent leaves a session."""
+        await self._remote.aclose()
+
+    async def llm_node(
+        self,
+        chat_ctx: llm.ChatContext,
+        tools: list[llm.Tool],
+        model_settings: ModelSettings,
+    ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
+        history = to_items(chat_ctx)
+        rounds = rounds_done(history)
+        may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"
+        complete = rounds == 0 and self.settings.detection == "complete"
+        shown = to_chat_ctx(self._context.build(history))
+        self._attendance.note_request()
+        spoke = called = False
+        try:
+            async with self._ask(shown, tools, may_call, stream=not complete) as stream:
+                async for chunk in stream:
+                    if chunk.delta and chunk.delta.tool_calls and spoke and not called:
+                        yield FlushSentinel()  # "Let me check." is heard before the tool runs
+                    yield chunk
+                    if chunk.delta:
+                        called |= bool(chunk.delta.tool_calls)
+                        spoke |= bool(chunk.delta.content)
+        except Exception as error:
+            # Whatever it was, nobody may be left in silence; the next turn starts afresh.
+            logger.exception("the model's reply failed")
+            yield " " + sentence(spoken_key(error)) if spoke else sentence(spoken_key(error))
+            return
+        if not (spoke or called):
+            yield sentence("empty_reply")
+
+    def _ask(
+        self, shown: llm.ChatContext, tools: list[llm.Tool], may_call: bool, *, stream: bool
+    ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
+        model = self.model
+        return model.chat(
+            chat_ctx=shown,
+            tools=tools,
+            tool_choice="auto" if may_call else "none",
+            conn_options=self.session.conn_options.llm_conn_options,
+            extra_kwargs=(
+                {"stream": stream, "examples": self.examples()}
+                if isinstance(model, LLM)
+                else NOT_GIVEN
+            ),
+        )
+
+    @property
+    def model(self) -> llm.LLM:
+        """The model that this agent's turns ask: its own, else its session's."""
+        model = self.llm or self.session.llm
+        if not isinstance(model, llm.LLM):
+            raise TypeError("CaalAgent needs an llm.LLM, such as caal_node.LLM, on its session")
+        return model
+
+    def examples(self) -> Mapping[str, tuple[Example, ...]]:
+        """Example utterances by exposed name: the settings' own, else those of the tool's author."""
+        return {
+            entry.exposed: self.settings.examples.get(entry.exposed) or entry.spec.examples
+            for entry in self.table
+        }
+
+    def head(self) -> Question:
+        """What every turn's prompt begins with: the instructions and the tools."""
+        model = self.model
+        assert isinstance(model, LLM)
+        tools = llm.ToolContext(self.tools).flatten()
+        head = self._context.build(to_items(self.chat_ctx))
+        return model.question(to_chat_ctx(head), tools, examples=self.examples())
+
+    async def on_reload(self, request: ReloadRequest) -> ReloadReport:
+        """Reload on behalf of `/reload-tools`, and say the caller's message, if any."""
+        before = self.table.fingerprints()
+        await self.reload_tools()
+        if request.message:
+            self.session.say(request.message)
+        return report(before, self.table.fingerprints(), self.failed)
+
+    async def tts_node(
+        self, text: AsyncIterable[str], model_settings: ModelSettings
+    ) -> AsyncGenerator[rtc.AudioFrame]:
+        async for frame in Agent.default.tts_node(
+            self, self._attendance.heard(text), model_settings
+        ):
+            yield frame
+
+    async def transcription_node(
+        self, text: AsyncIterable[Any], model_settings: ModelSettings
+    ) -> AsyncGenerator[Any]:
+        async for piece in self._attendance.read(text):
+            yield piece
+
+    def origin(self, tool: str) -> tuple[TierName, str]:
+        """Tier and source of an exposed name; a name outside the table is the agent's own."""
+        if (entry := self.table.get(tool)) is None:
+            return "agent", type(self).__name__
+        return entry.spec.tier, entry.spec.source
+
+    async def run_method(
+        self,
+        name: str,
+        call_id: str,
+        arguments: Mapping[str, Any],
+        method: Callable[[], Any],
+        *,
+        deadline: bool,
+    ) -> Any:
+        """Run one of the agent's own tools through the pipeline: what `guarded` calls."""
+        entry = self.table.get(name) or Entry(name, _unlisted(self, name), {})
+        try:
+            return await self._pipeline.run(
+                entry, call_id, arguments, method, validate=False, deadline=deadline, plain=is_plain
+            )
+        except ToolFailure as failure:
+            raise ToolError(error_text(failure)) from failure
+
+    def _method_specs(self) -> list[ToolSpec]:
+        source = type(self).__name__
+        return [spec_of(tool, source) for tool in self.tools if isinstance(tool, FunctionTool)]
+
+    async def _come_in(self) -> None:
+        await self._attendance.begin()
+
+    async def _leave(self) -> None:
+        await self._attendance.aclose()
+
+
+def _unlisted(agent: CaalAgent, name: str) -> ToolSpec:
+    """A tool that came with `update_tools` since the table was built."""
+    return ToolSpec("agent", type(agent).__name__, name, name, "", {"type": "object"})

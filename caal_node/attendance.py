@@ -1,0 +1,169 @@
+"""What attends an agent while it is in a session: presence, cues, transcript, control, warm-up.
+
+Begun and ended with the agent's toolset, which LiveKit does by itself, so it is there also where
+a subclass has an `on_enter` of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from livekit import rtc
+from livekit.agents import AgentSession
+from livekit.agents.utils import aio
+from livekit.agents.voice.transcription.filters import filter_emoji, filter_markdown
+
+from caal_node.control.agent_side import ControlListener
+from caal_node.errors import CaalError
+from caal_node.events import Spoken
+from caal_node.models.llm import LLM
+from caal_node.room.attributes import Attributes
+from caal_node.room.cue_files import load_cues
+from caal_node.room.cue_sink import CueSink
+from caal_node.room.cue_track import CueTrack
+from caal_node.room.cues import CueSet
+from caal_node.room.late_sink import LateSink
+from caal_node.room.origin import Origin
+from caal_node.room.presence import Listener, Presence
+from caal_node.room.spoken import watched
+from caal_node.room.transcript import Transcript
+from caal_node.settings import Settings
+from caal_node.tools.outcome import Outcomes
+
+if TYPE_CHECKING:
+    from caal_node.agent import CaalAgent
+
+logger = logging.getLogger("caal_node")
+
+
+class Attendance:
+    """Owned by its agent. `begin` and `aclose` come in pairs, once for each stay in a session."""
+
+    def __init__(
+        self,
+        agent: CaalAgent,
+        outcomes: Outcomes,
+        *,
+        on_event: Listener | None = None,
+        cue_sink: CueSink | None = None,
+    ) -> None:
+        self._agent = agent
+        self._outcomes = outcomes
+        self._on_event = on_event
+        self._cue_sink = cue_sink
+        self._cues = _cues(agent.settings)
+        self._presence: Presence | None = None
+        self._open = AsyncExitStack()
+
+    async def begin(self) -> None:
+        """Attach to the agent's session. What needs the room comes as soon as it is connected."""
+        session, settings = self._agent.session, self._agent.settings
+        room = _room_of(session)
+        listeners: list[Listener] = [] if self._on_event is None else [self._on_event]
+        sink: CueSink | None = self._cue_sink if settings.cues else None
+        if room is not None:
+            transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
+            self._open.push_async_callback(transcript.aclose)
+            attributes = Attributes.of_room(room)
+            self._open.push_async_callback(attributes.aclose)
+            listeners += [transcript, attributes]
+            if sink is None and settings.cues:
+                sink = late = LateSink()
+                self._open.push_async_callback(late.aclose)
+                self._attend("caal-cues", _publish(room, late))
+            control = ControlListener(room, on_reload=self._agent.on_reload)
+            self._open.push_async_callback(control.aclose)
+        self._presence = Presence(
+            session,
+            describe=lambda tool: Origin(*self._agent.origin(tool)),
+            outcome_of=self._outcomes.of,
+            listeners=listeners,
+            sink=sink,
+            cues=self._cues,
+            agent_tools=settings.agent_tools,
+        )
+        self._open.push_async_callback(self._presence.aclose)
+        self._attend("caal-warm", self._warm())
+
+    async def aclose(self) -> None:
+        await self._open.aclose()
+        self._open = AsyncExitStack()
+        self._presence = None
+
+    def note_request(self) -> None:
+        if self._presence is not None:
+            self._presence.note_request()
+
+    def heard(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
+        """Text on its way to TTS, told as events."""
+        return watched(text, self._said)
+
+    def read(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
+        """Text on its way to the transcript; told here only where nothing is spoken aloud."""
+        if self._agent.session.output.audio is not None:
+            return text
+        return watched(filter_emoji(filter_markdown(text)), self._said)
+
+    def _said(self, sentence: str) -> None:
+        if self._presence is not None:
+            self._presence.emit(Spoken(sentence))
+
+    def _attend(self, name: str, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work, name=name)
+        self._open.push_async_callback(aio.cancel_and_wait, task)
+
+    async def _warm(self) -> None:
+        """Load the model with the real head, so that the first turn does not read it."""
+        model = self._agent.model
+        if not isinstance(model, LLM):
+            return
+        try:
+            await model.warm(self._agent.head())
+        except CaalError as error:
+            logger.warning("the model could not be warmed up: %s", error)
+
+
+async def _publish(room: rtc.Room, late: LateSink) -> None:
+    try:
+        await _connected(room)
+        late.ready(await CueTrack.publish(room))
+    except rtc.participant.PublishTrackError as error:
+        logger.warning("no cues in this room: their track was refused (%s)", error)
+
+
+async def _connected(room: rtc.Room) -> None:
+    """Wait until `room` is connected; LiveKit starts an agent before that."""
+    if room.isconnected():
+        return
+    connected = asyncio.Event()
+
+    def on_state(state: rtc.ConnectionState) -> None:
+        if room.isconnected():
+            connected.set()
+
+    room.on("connection_state_changed", on_state)
+    try:
+        await connected.wait()  # ended by `Attendance.aclose`, as the session's own wait is
+    finally:
+        room.off("connection_state_changed", on_state)
+
+
+def _room_of(session: AgentSession[Any]) -> rtc.Room | None:
+    try:
+        return session.room_io.room
+    except RuntimeError:  # LiveKit's way of saying that there is none
+        return None
+
+
+def _cues(settings: Settings) -> CueSet:
+    files = {
+        "tool": settings.cue_tool,
+        "agent": settings.cue_agent,
+        "error": settings.cue_error,
+    }
+    return load_cues({kind: path for kind, path in files.items() if path})  # type: ignore[misc]
+

@@ -1,0 +1,124 @@
+"""`caal-node COMMAND`: each command in a few lines that call what does the work.
+
+Imports stand inside the commands: `caal-node --help` must not load speech, numpy and LiveKit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from caal_node.errors import CaalError
+
+Result = TypeVar("Result")
+
+app = typer.Typer(
+    help="Local LLMs that use tools by voice, in a LiveKit room.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,  # locals hold keys and people's words
+)
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+Json = Annotated[bool, typer.Option("--json", help="JSON on stdout, nothing else.")]
+AgentOption = Annotated[
+    str | None,
+    typer.Option("--agent", metavar="MODULE:CLASS", help="Your CaalAgent; default: CAAL_AGENT."),
+]
+
+
+def main() -> None:
+    """The entry point. A known error is one line on stderr and exit code 1."""
+    try:
+        app()
+    except CaalError as error:
+        typer.secho(f"caal-node: {error}", fg=typer.colors.RED, err=True)
+        sys.exit(1)
+
+
+@app.command()
+def chat(as_json: Json = False, agent: AgentOption = None, verbose: bool = False) -> None:
+    """Talk to the agent by typing; a turn a line from stdin where that is no terminal."""
+    _log_to_stderr(logging.INFO if verbose else logging.WARNING)
+    from caal_node.cli.chat import run_chat
+    from caal_node.settings import load_settings
+
+    _run(lambda: run_chat(load_settings(), agent, as_json=as_json))
+
+
+@app.command(context_settings=_PASS_ON)
+def start(context: typer.Context) -> None:
+    """Run the worker: it answers in every room that LiveKit gives it."""
+    _worker("start", context.args)
+
+
+@app.command(context_settings=_PASS_ON)
+def dev(context: typer.Context) -> None:
+    """Run the worker for development: it reloads when code changes, and logs more."""
+    _worker("dev", context.args)
+
+
+@app.command(context_settings=_PASS_ON)
+def console(context: typer.Context) -> None:
+    """Talk to the agent with this machine's microphone and speakers, without a room."""
+    _worker("console", context.args)
+
+
+@app.command()
+def control(host: str = "127.0.0.1", port: int = 8889) -> None:
+    """Serve POST /reload-tools and GET /health."""
+    _log_to_stderr(logging.INFO)
+    from caal_node.control.serve import serve
+    from caal_node.settings import load_settings
+
+    serve(load_settings(), host, port)
+
+
+@app.command()
+def tools(as_json: Json = False, agent: AgentOption = None) -> None:
+    """List every tool of all three tiers, and the sources that could not be listed."""
+    _log_to_stderr(logging.ERROR)
+    from caal_node.cli.tools import list_tools
+    from caal_node.settings import load_settings
+
+    _run(lambda: list_tools(load_settings(), agent, as_json=as_json))
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Check everything that is configured, and say how to mend what is wrong."""
+    _log_to_stderr(logging.ERROR)
+    from caal_node.cli.doctor import run_doctor
+    from caal_node.settings import load_settings
+
+    raise typer.Exit(_run(lambda: run_doctor(load_settings(), as_json=as_json)))
+
+
+@app.command(context_settings=_PASS_ON)
+def demo(context: typer.Context) -> None:
+    """Show the main job, with everything it needs: a room, a model, tools, speech and cues."""
+    from caal_node.demo.app import run_demo
+
+    run_demo(context.args)
+
+
+def _worker(command: str, arguments: list[str]) -> None:
+    from caal_node.cli.worker import run_worker
+
+    run_worker(command, arguments)
+
+
+def _run(work: Callable[[], Any]) -> Any:
+    try:
+        return asyncio.run(work())
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _log_to_stderr(level: int) -> None:
+    logging.basicConfig(
+        stream=sys.stderr, level=level, format="%(levelname)s %(name)s: %(message)s"
+    )

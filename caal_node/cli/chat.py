@@ -1,0 +1,68 @@
+"""`caal-node chat`: the whole node, typed to instead of spoken to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+
+from livekit.agents.voice.run_result import RunResult
+from rich.console import Console
+
+from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.cli.transcript import TerminalTranscript
+from caal_node.events import Event, to_json
+from caal_node.room.silent_sink import SilentSink
+from caal_node.session import text_session
+from caal_node.settings import Settings
+
+LINE_CHARS = 4_000
+"""Characters of one typed turn; what is longer is cut, as a model's window would be full of it."""
+
+
+async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
+    """Run turns until the input ends.
+
+    Raises:
+        ConfigError: the settings or the agent are wrong.
+    """
+    console = Console(highlight=False)
+    transcript = TerminalTranscript(console)
+
+    def on_event(event: Event) -> None:
+        if as_json:
+            print(to_json(event), flush=True)
+        else:
+            transcript(event)
+
+    agent = chosen_agent(settings, agent_name, on_event=on_event, cue_sink=SilentSink())
+    session = text_session(settings)
+    await session.start(agent)
+    if not as_json:
+        transcript.ready(len(agent.table), agent.failed)
+    try:
+        async for line in _lines(prompt=not as_json and sys.stdin.isatty()):
+            turn: RunResult[None] = session.run(user_input=line[:LINE_CHARS])
+            await turn
+    finally:
+        await session.aclose()
+        await _close_model(session.llm)
+
+
+async def _close_model(model: object) -> None:
+    from caal_node.models.llm import LLM
+
+    if isinstance(model, LLM):
+        await model.aclose()
+
+
+async def _lines(*, prompt: bool) -> AsyncIterator[str]:
+    """Typed lines, read in a thread so that the loop goes on; empty ones are passed over."""
+    while True:
+        if prompt:
+            print("> ", end="", flush=True)
+        line = await asyncio.to_thread(sys.stdin.readline)
+        if not line:
+            return
+        if line := line.strip():
+            yield line

@@ -1,0 +1,41 @@
+"""`caal-node tools`: what the agent could call now."""
+
+from __future__ import annotations
+
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.settings import Settings
+
+
+async def list_tools(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
+    """Connect every source once, print the table, and disconnect."""
+    agent = chosen_agent(settings, agent_name)
+    try:
+        await agent.reload_tools()
+        if as_json:
+            rows = [
+                {
+                    "name": entry.exposed,
+                    "tier": entry.spec.tier,
+                    "source": entry.spec.source,
+                    "description": entry.spec.description,
+                    "parameters": entry.schema["function"]["parameters"],
+                }
+                for entry in agent.table
+            ]
+            print(json.dumps({"tools": rows, "failed": dict(agent.failed)}, ensure_ascii=False))
+            return
+        shown = Table("tool", "tier", "source", "what it does")
+        for entry in agent.table:
+            first_line = entry.spec.description.partition("\n")[0]
+            shown.add_row(entry.exposed, entry.spec.tier, entry.spec.source, first_line)
+        console = Console()
+        console.print(shown)
+        for source, reason in agent.failed.items():
+            console.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
+    finally:
+        await agent.close_tools()

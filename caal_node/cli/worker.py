@@ -1,0 +1,63 @@
+"""`caal-node start | dev | console`: the LiveKit worker.
+
+LiveKit runs one process a room, so what a session needs is made in `entrypoint`, in that process.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+from livekit.agents import AgentServer, JobContext, JobProcess, cli
+
+from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.models.llm import LLM
+from caal_node.session import voice_session
+from caal_node.settings import Settings, load_settings
+
+
+def run_worker(command: str, arguments: list[str]) -> None:
+    """Hand over to LiveKit's own command line, with the settings' address and keys.
+
+    Raises:
+        ConfigError: a setting is wrong.
+    """
+    settings = load_settings()
+    server = make_server(settings)
+    sys.argv = ["caal-node", command, *arguments]
+    with warnings.catch_warnings():
+        # Its successor is a separate Go program; this one is there wherever livekit-agents is.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        cli.run_app(server)
+
+
+def make_server(settings: Settings) -> AgentServer:
+    secret = settings.livekit_api_secret
+    server = AgentServer(
+        ws_url=settings.livekit_url,
+        api_key=settings.livekit_api_key,
+        api_secret=secret.get_secret_value() if secret else None,
+        setup_fnc=load_models,
+    )
+    server.rtc_session(entrypoint)
+    return server
+
+
+def load_models(process: JobProcess) -> None:
+    """Read settings and voice models before a room needs them."""
+    settings = load_settings()
+    process.userdata["settings"] = settings
+    if settings.vad == "local":
+        from livekit.plugins import silero
+
+        process.userdata["vad"] = silero.VAD.load()
+
+
+async def entrypoint(context: JobContext) -> None:
+    """One room: the configured agent in a session of its own."""
+    settings: Settings = context.proc.userdata.get("settings") or load_settings()
+    session = voice_session(settings, vad=context.proc.userdata.get("vad"))
+    agent = chosen_agent(settings, None)
+    if isinstance(session.llm, LLM):
+        context.add_shutdown_callback(session.llm.aclose)
+    await session.start(agent, room=context.room)

@@ -1,0 +1,181 @@
+"""What tools have found out, kept after the window has dropped the calls that found it.
+
+"Tell me more about the second one" is asked minutes after the list was read out. The list is kept
+here, in its order, and shown again with its numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from caal_node.context.cuts import is_items_note
+from caal_node.context.lines import MIN_CHARS, to_line
+from caal_node.context.values import JsonTexts
+
+MAX_ENTRIES: Final = 32
+"""Results: more than a conversation refers back to."""
+MAX_BYTES: Final = 131_072
+"""128 KiB: all entries at their largest."""
+MAX_AGE_S: Final = 1_800.0
+"""Half an hour. What a tool said earlier than that is likely to have changed."""
+ENTRY_CHARS: Final = 4_000
+"""Characters of one result. More of it could not be shown again beside the others."""
+ARGUMENT_CHARS: Final = 120
+"""Characters of a call's arguments: enough to tell two searches apart."""
+RENDER_CHARS: Final = 2_400
+"""About 800 tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolData:
+    """One result as it is kept: text, so that nobody can change it and its size is known."""
+
+    call_id: str
+    tool: str
+    arguments: str = field(repr=False)
+    line: str = field(repr=False)
+    added_s: float
+    size_bytes: int
+
+
+class ToolDataCache:
+    """The newest results of tools, within limits of number, size and age; oldest go first.
+
+    Only successful results belong here: an error is nothing to refer back to. Call ids must be
+    unique in a conversation, as the window asks for results by them.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_entries: int = MAX_ENTRIES,
+        max_bytes: int = MAX_BYTES,
+        max_age_s: float = MAX_AGE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if max_entries < 1 or max_bytes < 1 or max_age_s <= 0:
+            raise ValueError("max_entries, max_bytes and max_age_s must be above zero")
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._max_age_s = max_age_s
+        self._clock = clock
+        self._entries: dict[str, ToolData] = {}
+        self._size_bytes = 0
+
+    def __len__(self) -> int:
+        self._expire()
+        return len(self._entries)
+
+    def __contains__(self, call_id: object) -> bool:
+        self._expire()
+        return call_id in self._entries
+
+    @property
+    def size_bytes(self) -> int:
+        """UTF-8 bytes of everything that is kept."""
+        self._expire()
+        return self._size_bytes
+
+    def add(self, call_id: str, tool: str, arguments: Mapping[str, Any] | str, value: Any) -> None:
+        """Keep the result of a call; of a call that is known already, the new one.
+
+        A value that is too large is cut and says so (see `to_line`). Values without content are
+        not kept.
+        """
+        if value is None or value in ("", [], {}):
+            return
+        self._remove(call_id)
+        # Never larger than the whole cache: a character has at most four bytes.
+        cap = max(MIN_CHARS, min(ENTRY_CHARS, self._max_bytes // 4))
+        line = to_line(value, max_chars=cap)
+        words = to_line(arguments, max_chars=ARGUMENT_CHARS) if arguments else "{}"
+        size = sum(len(text.encode()) for text in (call_id, tool, words, line))
+        self._entries[call_id] = ToolData(call_id, tool, words, line, self._clock(), size)
+        self._size_bytes += size
+        self._expire()
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._size_bytes = 0
+
+    def render(self, call_ids: Iterable[str], *, max_chars: int = RENDER_CHARS) -> str:
+        """What is still kept of these calls, oldest call first, in at most `max_chars`.
+
+        One block a call: its tool and arguments, then the result, a list's items on numbered
+        lines. The newest results get the room first; a line says how many found none. Empty when
+        nothing is kept.
+        """
+        self._expire()
+        found = [self._entries[each] for each in dict.fromkeys(call_ids) if each in self._entries]
+        blocks: list[str] = []
+        left = max_chars
+        for entry in reversed(found):
+            missing = len(found) - len(blocks)
+            reserve = len(_older(missing)) + 1 if missing > 1 else 0
+            block = _block(entry, left - reserve)
+            if block is None:
+                break
+            blocks.append(block)
+            left -= len(block) + 1
+        if (missing := len(found) - len(blocks)) and len(note := _older(missing)) <= left:
+            blocks.append(note)
+        return "\n".join(reversed(blocks))
+
+    def _expire(self) -> None:
+        oldest_s = self._clock() - self._max_age_s
+        while self._entries:
+            oldest = next(iter(self._entries.values()))
+            if (
+                oldest.added_s >= oldest_s
+                and len(self._entries) <= self._max_entries
+                and self._size_bytes <= self._max_bytes
+            ):
+                return
+            self._remove(oldest.call_id)
+
+    def _remove(self, call_id: str) -> None:
+        if (entry := self._entries.pop(call_id, None)) is not None:
+            self._size_bytes -= entry.size_bytes
+
+
+def _older(count: int) -> str:
+    return f"({count} older results not shown)" if count > 1 else "(1 older result not shown)"
+
+
+def _block(entry: ToolData, max_chars: int) -> str | None:
+    """The entry in at most `max_chars`; None where that is too little to be of use."""
+    title = f"{entry.tool} {entry.arguments}:"
+    cap = max_chars - len(title) - 1
+    while cap >= MIN_CHARS:
+        body = _numbered(to_line(entry.line, max_chars=cap))
+        block = f"{title}\n{body}"
+        if len(block) <= max_chars:
+            return block
+        cap -= len(block) - max_chars  # the numbers take room as well
+    return None
+
+
+def _numbered(line: str) -> str:
+    """A line of JSON with the items of its outermost lists on lines of their own, from 1 on."""
+    value = JsonTexts().read(line)
+    if isinstance(value, list):
+        return "\n".join(_items(cast(list[Any], value)))
+    if not isinstance(value, dict):
+        return line
+    members = cast(dict[str, Any], value)
+    lists = {name: each for name, each in members.items() if each and isinstance(each, list)}
+    others = {name: each for name, each in members.items() if name not in lists}
+    lines = [_json(others)] if others or not lists else []
+    for name, each in lists.items():
+        lines += [f"{name}:", *_items(each)]
+    return "\n".join(lines)
+
+
+def _items(values: list[Any]) -> list[str]:
+    return [
+        each if is_items_note(each) else f"{number}. {each if _is_words(each) else _json(each)}"
+        for number, each in enumerate(values, 1)
+    ]

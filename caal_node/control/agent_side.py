@@ -1,0 +1,176 @@
+"""The agent's end of /reload-tools: checks who asks, reloads, answers.
+
+The control process asks by room-service RPC, the only way through LiveKit that brings an answer
+back to the asker alone (a participant attribute would show the list of tools to the whole room).
+The server gives up on an RPC after 3 s and then repeats it, so no call waits for the reload: it
+starts the reload or finds it by its id, waits a moment, and says how far it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Literal, Protocol
+
+from livekit import api, rtc
+
+from caal_node.control.messages import (
+    METHOD,
+    Answer,
+    Done,
+    Failed,
+    NotGenuine,
+    Running,
+    unseal,
+    write_answer,
+)
+from caal_node.control.report import ReloadReport, ReloadRequest
+
+logger = logging.getLogger(__name__)
+
+ANSWER_S: Final = 1.0
+"""How long one call may wait. A third of the server's patience before it repeats the call."""
+RELOAD_S: Final = 45.0
+"""A reload asks every MCP server and n8n; one that is down costs its connect deadline."""
+MAX_WAITING: Final = 4
+MAX_REMEMBERED: Final = 16
+"""Finished reloads whose answer can still be fetched."""
+MAX_NAMED: Final = 32
+"""Refused callers that are named in the log; each is named once."""
+REFUSED: Final = 4001
+"""RPC error code of a request that is not genuine (LiveKit keeps 1001 to 1999 for itself)."""
+
+
+class Participant(Protocol):
+    """Of rtc.LocalParticipant, what is needed here."""
+
+    def register_rpc_method(self, method_name: str, handler: Any, /) -> object: ...
+
+    def unregister_rpc_method(self, method: str, /) -> None: ...
+
+
+class Room(Protocol):
+    """Of rtc.Room, what is needed here."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def local_participant(self) -> Participant: ...
+
+    def isconnected(self) -> bool: ...
+
+    def on(
+        self, event: Literal["connection_state_changed"], callback: Callable[..., None], /
+    ) -> object: ...
+
+    def off(
+        self, event: Literal["connection_state_changed"], callback: Callable[..., None], /
+    ) -> None: ...
+
+
+class ControlListener:
+    """Answers control requests in one connected room, one reload at a time, in their order."""
+
+    def __init__(
+        self,
+        room: Room,
+        *,
+        on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
+        api_key: str | None = None,
+        api_secret: str | None = None,
+        reload_s: float = RELOAD_S,
+    ) -> None:
+        """Listen as soon as `room` is connected.
+
+        `on_reload` may take `reload_s` seconds, and is cancelled then and by `aclose`. Without
+        a key and a secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the environment;
+        where those are not set either, every request is refused.
+        """
+        self._room = room
+        self._on_reload = on_reload
+        self._verifier = api.TokenVerifier(api_key, api_secret)
+        self._reload_s = reload_s
+        self._turn = asyncio.Lock()
+        self._reloads: dict[str, asyncio.Task[Answer]] = {}
+        self._refused: set[str] = set()
+        self._closed = False
+        self._listening = False
+        room.on("connection_state_changed", self._listen)
+        self._listen()
+
+    async def aclose(self) -> None:
+        """Stop listening, cancel what runs, and wait until it has ended."""
+        if self._closed:
+            return
+        self._closed = True
+        self._room.off("connection_state_changed", self._listen)
+        if self._listening:
+            self._room.local_participant.unregister_rpc_method(METHOD)
+        for task in self._reloads.values():
+            task.cancel()
+        await asyncio.gather(*self._reloads.values(), return_exceptions=True)
+
+    def _listen(self, _state: object = None) -> None:
+        if not self._listening and self._room.isconnected():
+            self._listening = True
+            self._room.local_participant.register_rpc_method(METHOD, self._answer)
+
+    async def _answer(self, call: rtc.RpcInvocationData) -> str:
+        try:
+            request = unseal(call.payload, room=self._room.name, verifier=self._verifier)
+        except NotGenuine as why:
+            self._refuse(call.caller_identity, str(why))
+            raise rtc.RpcError(REFUSED, "not a genuine control request") from None
+        if self._closed:
+            return write_answer(Failed("error"))
+        task = self._reloads.get(request.id) or self._start(request)
+        if task is None:
+            return write_answer(Failed("busy"))
+        done, _ = await asyncio.wait({task}, timeout=ANSWER_S)
+        if not done:
+            return write_answer(Running())
+        return write_answer(Failed("error") if task.cancelled() else task.result())
+
+    def _start(self, request: ReloadRequest) -> asyncio.Task[Answer] | None:
+        finished = [id_ for id_, task in self._reloads.items() if task.done()]
+        if len(self._reloads) - len(finished) > MAX_WAITING:
+            return None
+        for id_ in finished[:-MAX_REMEMBERED]:
+            del self._reloads[id_]
+        self._reloads[request.id] = task = asyncio.create_task(self._reload(request))
+        return task
+
+    async def _reload(self, request: ReloadRequest) -> Answer:
+        # A later request waits and then looks again: what it was sent for may have appeared
+        # after the one before it had looked.
+        async with self._turn:
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(self._reload_s):
+                    report = await self._on_reload(request)
+            except TimeoutError:
+                logger.warning("reload stopped after %.0f s", time.monotonic() - began)
+                return Failed("timeout")
+            except Exception as error:
+                # Its text may quote what a server sent; its type is enough to look further.
+                logger.error("reload failed: %s", type(error).__name__)
+                return Failed("error")
+            logger.info(
+                "reloaded in %.1f s: %d tools, %d added, %d removed, %d changed, %d failed",
+                time.monotonic() - began,
+                report.tool_count,
+                len(report.added),
+                len(report.removed),
+                len(report.changed),
+                len(report.failed),
+            )
+            return Done(report)
+
+    def _refuse(self, caller: str, why: str) -> None:
+        if caller in self._refused or len(self._refused) >= MAX_NAMED:
+            return
+        self._refused.add(caller)
+        logger.warning("refused a control request of %r: %s", caller[:64], why)

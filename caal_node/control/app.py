@@ -1,0 +1,135 @@
+"""The control API: POST /reload-tools and GET /health."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from caal_node.control.messages import MAX_MESSAGE_CHARS, MAX_NAME_CHARS
+from caal_node.control.report import ReloadRequest, to_dict
+from caal_node.control.rooms import ControlError, RoomsPort, choose, reload
+from caal_node.errors import ConfigError
+from caal_node.settings import Settings
+from caal_node.version import __version__
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY_BYTES: Final = 16 * 1024
+
+Name = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS)
+]
+Sentence = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE_CHARS)
+]
+
+
+class ReloadBody(BaseModel):
+    """Everything is optional where exactly one room is live."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    room_name: Name | None = None
+    tool_name: Name | None = None
+    message: Sentence | None = None
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
+    """The application; it opens and closes `rooms` with itself.
+
+    Raises:
+        ConfigError: CAAL_CONTROL_TOKEN is not set.
+    """
+    if settings.control_token is None:
+        raise ConfigError(
+            "CAAL_CONTROL_TOKEN: not set. Choose a long random one and give it to the callers."
+        )
+    token = settings.control_token.get_secret_value().encode()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        async with rooms:
+            yield
+
+    # No pages that describe the API: they would answer without the token.
+    app = FastAPI(title="caal-node control", lifespan=lifespan, openapi_url=None)
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        """Whether this process is up. It says nothing about LiveKit or a room."""
+        return {"status": "ok", "version": __version__}
+
+    @app.post("/reload-tools")
+    async def reload_tools(request: Request) -> JSONResponse:
+        try:
+            _check(request, token)
+            body = _parse(await _read(request))
+            room = await choose(rooms, body.room_name)
+            asked = ReloadRequest(uuid.uuid4().hex, body.tool_name, body.message)
+            report = await reload(rooms, room, asked)
+        except _Refused as no:
+            return _error(no.status, no.detail)
+        except ControlError as error:
+            logger.warning("reload-tools: %d %s", error.status, type(error).__name__)
+            return _error(error.status, str(error))
+        return JSONResponse({"status": "reloaded", "room_name": room, **to_dict(report)})
+
+    _ = health, reload_tools  # registered by their decorators
+    return app
+
+
+def _error(status: int, detail: str) -> JSONResponse:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse({"status": "error", "detail": detail}, status, headers)
+
+
+def _check(request: Request, token: bytes) -> None:
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    # Both sides as bytes, and compared in a time that does not depend on where they differ.
+    if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token):
+        raise _Refused(401, "Send the header: Authorization: Bearer CAAL_CONTROL_TOKEN.")
+
+
+async def _read(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise _Refused(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+    return bytes(body)
+
+
+def _parse(body: bytes) -> ReloadBody:
+    if not body.strip():
+        return ReloadBody()
+    try:
+        fields: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _Refused(422, "The body is no JSON; send an object, or nothing.") from None
+    if not isinstance(fields, dict):
+        raise _Refused(422, "The body must be a JSON object.")
+    try:
+        return ReloadBody.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))[:MAX_NAME_CHARS]
+        if first["type"] == "extra_forbidden":
+            raise _Refused(
+                422, f"There is no field {where!r}; the fields are room_name, tool_name, message."
+            ) from None
+        raise _Refused(422, f"{where}: {first['msg'].lower()}.") from None

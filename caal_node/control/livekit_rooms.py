@@ -1,0 +1,131 @@
+"""The rooms of a real LiveKit server, over its server API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Self
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+import httpx2
+from livekit import api
+
+from caal_node.control.agent_side import REFUSED
+from caal_node.control.messages import METHOD, Answer, read_answer, seal
+from caal_node.control.report import ReloadRequest
+from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
+from caal_node.errors import ConfigError
+from caal_node.settings import Settings
+
+REQUEST_S: Final = 5.0
+RPC_MS: Final = 2500
+"""Below the 3 s after which the server repeats a call that has no answer."""
+_RPC_CODE: Final = re.compile(r"RpcError (\d+)")
+_TWIRP: Final = {"ws": "http", "wss": "https"}
+
+
+class LiveKitRooms:
+    """A RoomsPort. Open it with `async with`.
+
+    livekit-api 1.2 knows no PerformRpc (servers do since 1.9.2), so that one call is made here,
+    in the documented Twirp form: JSON over HTTP.
+    """
+
+    def __init__(self, url: str, api_key: str, api_secret: str) -> None:
+        parts = urlsplit(url)
+        self._url = urlunsplit(parts._replace(scheme=_TWIRP.get(parts.scheme, parts.scheme)))
+        self._key = api_key
+        self._secret = api_secret
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """
+        Raises:
+            ConfigError: LIVEKIT_URL, LIVEKIT_API_KEY or LIVEKIT_API_SECRET is not set.
+        """
+        secret = settings.livekit_api_secret
+        if not settings.livekit_url or not settings.livekit_api_key or secret is None:
+            raise ConfigError(
+                "LIVEKIT_URL, LIVEKIT_API_KEY, LIVEKIT_API_SECRET: set all three, "
+                "as the LiveKit server has them."
+            )
+        return cls(settings.livekit_url, settings.livekit_api_key, secret.get_secret_value())
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=REQUEST_S)
+        self._api = api.LiveKitAPI(self._url, self._key, self._secret, timeout=timeout)
+        self._http = httpx2.AsyncClient(timeout=REQUEST_S, trust_env=False)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._http.aclose()
+        await self._api.aclose()
+
+    async def live(self, name: str | None = None) -> Sequence[str]:
+        with _told():
+            names = [name] if name else None
+            found = await self._api.room.list_rooms(api.ListRoomsRequest(names=names))
+        return [room.name for room in found.rooms if room.num_participants or name]
+
+    async def agents(self, room: str) -> Sequence[str]:
+        with _told():
+            request = api.ListParticipantsRequest(room=room)
+            found = await self._api.room.list_participants(request)
+        kind = api.ParticipantInfo.Kind.AGENT
+        return [person.identity for person in found.participants if person.kind == kind]
+
+    async def ask(self, room: str, identity: str, request: ReloadRequest) -> Answer | None:
+        grants = api.VideoGrants(room_admin=True, room=room)
+        token = api.AccessToken(self._key, self._secret).with_grants(grants).to_jwt()
+        with _told():
+            response = await self._http.post(
+                f"{self._url}/twirp/livekit.RoomService/PerformRpc",
+                headers={"Authorization": f"Bearer {token}"},
+                json={
+                    "room": room,
+                    "destination_identity": identity,
+                    "method": METHOD,
+                    "payload": seal(request, room=room, api_key=self._key, api_secret=self._secret),
+                    "response_timeout_ms": RPC_MS,
+                },
+            )
+            if response.status_code == 200:
+                return read_answer(str(response.json()["payload"]))
+            return _no_answer(response.status_code, response.json())
+
+
+def _no_answer(status: int, error: Any) -> None:
+    """What an error of PerformRpc means: None where nobody listens, else it raises."""
+    code, text = str(error.get("code")), str(error.get("msg"))
+    if status in (401, 403):
+        raise LiveKitRefused(_KEYS)
+    if code in ("bad_route", "unimplemented"):
+        raise LiveKitRefused("This LiveKit server has no PerformRpc; update it to 1.9.2 or later.")
+    if (found := _RPC_CODE.search(text)) and int(found[1]) == REFUSED:
+        raise LiveKitRefused(
+            "The agent does not take this process's signature; give both the same "
+            "LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
+        )
+    # Gone, not listening, cut off or too slow: the caller decides whether to ask again.
+
+
+_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    """Turn what the two clients raise into this room's own errors."""
+    try:
+        yield
+    except api.ServerError as error:
+        if error.status in (401, 403):
+            raise LiveKitRefused(_KEYS) from error
+        raise LiveKitUnreachable(f"LiveKit answered with an error ({error.code}).") from error
+    except (TimeoutError, aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+        raise LiveKitUnreachable(
+            "LiveKit cannot be reached; check LIVEKIT_URL and that the server runs."
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LiveKitUnreachable("What answers at LIVEKIT_URL is no LiveKit server.") from error

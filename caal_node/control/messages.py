@@ -1,0 +1,129 @@
+"""What travels between the control process and an agent: a signed request, and its answer.
+
+The agent must know that a request comes from whoever runs the LiveKit server. That it came "from
+the server" is no proof: a participant's packets carry no participant until the room has told the
+agent about them (seconds, in a fresh room), and a hidden participant's never do. So a request is
+signed the way LiveKit signs its webhooks: with a short-lived token of the API secret, which holds
+the SHA-256 of the body and the room it is for. Both sides have that secret anyway.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import jwt
+from livekit import api
+
+from caal_node.control.report import ReloadReport, ReloadRequest, bounded, from_dict, to_dict
+
+METHOD: Final = "caal.control"
+"""The name of the RPC method that an agent answers."""
+TTL: Final = timedelta(seconds=30)
+"""Of a signature: one exchange takes milliseconds, clocks differ by seconds."""
+MAX_PAYLOAD_CHARS: Final = 8192
+MAX_NAME_CHARS: Final = 128
+MAX_MESSAGE_CHARS: Final = 500
+"""About 40 seconds of speech."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Not done yet; ask again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    report: ReloadReport
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    reason: Literal["error", "timeout", "busy"]
+
+
+Answer: TypeAlias = Running | Done | Failed
+
+
+class NotGenuine(Exception):
+    """A request without a valid signature for this room. The text never quotes the request."""
+
+
+def seal(request: ReloadRequest, *, room: str, api_key: str, api_secret: str) -> str:
+    """The request as the text of one RPC payload, signed for `room`."""
+    body = json.dumps(asdict(request))
+    token = (
+        api.AccessToken(api_key, api_secret)
+        .with_identity(METHOD)
+        .with_ttl(TTL)
+        .with_grants(api.VideoGrants(room_admin=True, room=room))
+        .with_sha256(_digest(body))
+    )
+    return json.dumps({"token": token.to_jwt(), "body": body})
+
+
+def unseal(payload: str, *, room: str, verifier: api.TokenVerifier) -> ReloadRequest:
+    """The request, if it was signed for this room with the verifier's secret.
+
+    Raises:
+        NotGenuine: for anything else.
+    """
+    if len(payload) > MAX_PAYLOAD_CHARS:
+        raise NotGenuine("too long")
+    try:
+        sealed = json.loads(payload)
+        token, body = sealed["token"], sealed["body"]
+        claims = verifier.verify(token)
+        signed = (claims.video, claims.sha256)
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as why:
+        raise NotGenuine(type(why).__name__) from None
+    video, digest = signed
+    if not isinstance(body, str) or not hmac.compare_digest(digest or "", _digest(body)):
+        raise NotGenuine("the signature is for another body")
+    if video is None or not video.room_admin or video.room != room:
+        raise NotGenuine("the signature is for another room")
+    return _request(cast("dict[str, Any]", json.loads(body)))
+
+
+def write_answer(answer: Answer) -> str:
+    match answer:
+        case Running():
+            return '{"state":"running"}'
+        case Done(report):
+            return json.dumps({"state": "done", "report": to_dict(bounded(report))})
+        case Failed(reason):
+            return json.dumps({"state": "failed", "reason": reason})
+
+
+def read_answer(text: str) -> Answer:
+    """
+    Raises:
+        ValueError: this is no answer.
+    """
+    match cast("dict[str, Any]", json.loads(text)):
+        case {"state": "running"}:
+            return Running()
+        case {"state": "done", "report": report} if isinstance(report, dict):
+            return Done(from_dict(cast("dict[str, Any]", report)))
+        case {"state": "failed", "reason": ("error" | "timeout" | "busy") as reason}:
+            return Failed(reason)
+        case _:
+            raise ValueError("this is no answer to a reload")
+
+
+def _request(fields: dict[str, Any]) -> ReloadRequest:
+    # Whoever signed it wrote it, so a wrong shape means another version, not an attack.
+    match fields:
+        case {"id": str(id_), "tool_name": str() | None as tool, "message": str() | None as said}:
+            return ReloadRequest(id_, tool, said)
+        case _:
+            raise NotGenuine("the control process is of another version")
+
+
+def _digest(body: str) -> str:
+    return base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()

@@ -1,0 +1,135 @@
+"""Reloading the tools of a live room, told without LiveKit: the port, the errors, the course."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar, Final, Protocol, Self
+
+from caal_node.control.messages import Answer, Done, Failed, Running
+from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.errors import CaalError
+
+DEADLINE_S: Final = 60.0
+"""Of a whole reload as the caller sees it: longer than the agent's own."""
+READY_S: Final = 5.0
+"""An agent that has just joined is given this long to begin listening."""
+RETRY_S: Final = 0.25
+MAX_NAMED: Final = 10
+
+
+class ControlError(CaalError):
+    """A reload that cannot be done; `str()` is for the caller, `status` is HTTP's."""
+
+    kind = "control"
+    status: ClassVar[int] = 500
+
+
+class RoomUnknown(ControlError):
+    status = 404
+
+
+class SeveralRooms(ControlError):
+    status = 409
+
+
+class ReloadFailed(ControlError):
+    """The agent answered, and said that it could not."""
+
+    status = 502
+
+
+class LiveKitRefused(ControlError):
+    """LiveKit or the agent did not take this process's keys, or the server is too old."""
+
+    status = 502
+
+
+class LiveKitUnreachable(ControlError):
+    status = 503
+
+
+class NoAnswer(ControlError):
+    status = 504
+
+
+class RoomsPort(Protocol):
+    """The rooms of one LiveKit server. Every method may raise LiveKitUnreachable or -Refused."""
+
+    async def live(self, name: str | None = None) -> Sequence[str]:
+        """The names of the rooms with somebody in them; with `name`, that one or none."""
+        ...
+
+    async def agents(self, room: str) -> Sequence[str]:
+        """The identities of the agents in a room."""
+        ...
+
+    async def ask(self, room: str, identity: str, request: ReloadRequest) -> Answer | None:
+        """Send the request; None where nobody of that identity listens."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+
+async def choose(rooms: RoomsPort, name: str | None) -> str:
+    """The room that is meant: the named one, or the only live one that has an agent.
+
+    Raises:
+        RoomUnknown: no live room has that name, or none is live.
+        SeveralRooms: none is named, and there is a choice.
+    """
+    live = await rooms.live(name)
+    if not live:
+        raise RoomUnknown(f"There is no live room {name!r}." if name else "No room is live.")
+    if len(live) == 1:
+        return live[0]
+    some = live[:MAX_NAMED]
+    peopled = await asyncio.gather(*(rooms.agents(room) for room in some))
+    served = [room for room, agents in zip(some, peopled, strict=True) if agents]
+    if len(served) == 1 and len(some) == len(live):
+        return served[0]
+    raise SeveralRooms(f"{len(live)} rooms are live; name one as room_name: {', '.join(some)}.")
+
+
+async def reload(
+    rooms: RoomsPort, room: str, request: ReloadRequest, deadline_s: float = DEADLINE_S
+) -> ReloadReport:
+    """Ask the room's agent to reload, and wait for its report.
+
+    Raises:
+        NoAnswer: there is no agent, none that listens, or it did not finish in time.
+        ReloadFailed: it said that it could not.
+    """
+    try:
+        async with asyncio.timeout(deadline_s):
+            return await _reload(rooms, room, request)
+    except TimeoutError:
+        raise NoAnswer(f"The agent did not finish within {deadline_s:g} seconds.") from None
+
+
+async def _reload(rooms: RoomsPort, room: str, request: ReloadRequest) -> ReloadReport:
+    loop = asyncio.get_running_loop()
+    patience = loop.time() + READY_S
+    answering: str | None = None
+    while True:
+        candidates = [answering] if answering else await rooms.agents(room)
+        if not candidates:
+            raise NoAnswer(f"There is no agent in room {room!r}.")
+        answering = None
+        for identity in candidates:
+            match await rooms.ask(room, identity, request):
+                case Done(report):
+                    return report
+                case Failed(reason):
+                    raise ReloadFailed(f"The agent could not reload: {reason}. See its log.")
+                case Running():
+                    answering, patience = identity, loop.time() + READY_S
+                    break
+                case None:
+                    continue
+        if answering is None:
+            if loop.time() > patience:
+                raise NoAnswer(f"No agent in room {room!r} answers to control requests.")
+            await asyncio.sleep(RETRY_S)

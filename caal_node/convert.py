@@ -1,0 +1,74 @@
+"""LiveKit's ChatContext and function tools, to and from this project's own plain types."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any, Final
+
+from caal_node.context.compact import compact_schema
+from livekit.agents import llm
+
+from caal_node.context.items import Assistant, Call, Item, Result, System, User
+from caal_node.models.port import ToolSchema
+
+_schemas: Final[weakref.WeakKeyDictionary[llm.Tool, ToolSchema]] = weakref.WeakKeyDictionary()
+"""LiveKit builds a pydantic model for each method's schema: 0.4 ms a tool, every turn, for the
+same answer. A tool never changes; a reload makes new ones."""
+
+
+def to_items(chat_ctx: llm.ChatContext) -> tuple[Item, ...]:
+    """The conversation, oldest first. Images, audio and hand-over marks are left out."""
+    items: list[Item] = []
+    for item in chat_ctx.items:
+        if isinstance(item, llm.ChatMessage):
+            text = item.text_content or ""
+            if item.role in ("system", "developer"):
+                items.append(System(text, item.id))
+            elif item.role == "user":
+                items.append(User(text, item.id))
+            else:
+                items.append(Assistant(text, item.id))
+        elif isinstance(item, llm.FunctionCall):
+            items.append(Call(item.call_id, item.name, item.arguments, item.id))
+        elif isinstance(item, llm.FunctionCallOutput):
+            items.append(Result(item.call_id, item.name, item.output, item.is_error, item.id))
+    return tuple(items)
+
+
+def to_chat_ctx(items: Iterable[Item]) -> llm.ChatContext:
+    """The same conversation for any LiveKit `llm.LLM`."""
+    return llm.ChatContext([_chat_item(item) for item in items])
+
+
+def _chat_item(item: Item) -> llm.ChatItem:
+    given = {"id": item.id} if item.id else {}
+    if isinstance(item, Call):
+        return llm.FunctionCall(
+            call_id=item.call_id, name=item.name, arguments=item.arguments, **given
+        )
+    if isinstance(item, Result):
+        return llm.FunctionCallOutput(
+            call_id=item.call_id,
+            name=item.name,
+            output=item.output,
+            is_error=item.is_error,
+            **given,
+        )
+    role: Any = {System: "system", User: "user", Assistant: "assistant"}[type(item)]
+    return llm.ChatMessage(role=role, content=[item.text], **given)
+
+
+def to_schemas(tools: Iterable[llm.Tool]) -> tuple[ToolSchema, ...]:
+    """What the model reads of `tools`, in their order. Tools that run at a provider have none."""
+    return tuple(
+        _schema(tool) for tool in tools if isinstance(tool, (llm.FunctionTool, llm.RawFunctionTool))
+    )
+
+
+def _schema(tool: llm.FunctionTool[..., Any] | llm.RawFunctionTool[..., Any]) -> ToolSchema:
+    if (known := _schemas.get(tool)) is None:
+        raw = llm.ToolContext([tool]).parse_function_tools("openai", strict=False)[0]
+        known = {"type": "function", "function": compact_schema(raw["function"])}
+        _schemas[tool] = known
+    return known

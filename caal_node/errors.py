@@ -1,0 +1,117 @@
+"""Everything caal-node raises, in one tree.
+
+    CaalError
+    ├── ConfigError             a setting or a file is wrong; the message names file, key and mend
+    ├── ModelError              the model's server
+    │   ├── ModelUnreachable    no connection (retryable)
+    │   ├── ModelTimeout        no answer in time (retryable)
+    │   ├── ModelMissing        the server does not have the model
+    │   ├── ModelLacksTools     the server refuses tools for this model
+    │   └── ModelReplyError     an error in place of a reply, or in the middle of one
+    └── ToolFailure             one call of one tool; `str()` is written for the model
+        ├── UnknownTool         the name is in no table
+        ├── InvalidArguments    the arguments do not fit the schema
+        ├── ToolRefused         policy or plan said no
+        ├── ToolTimeout         the deadline passed
+        ├── ToolUnavailable     the tool's server cannot be reached
+        └── ToolBroke           the tool answered with an error, or raised
+
+`spoken` is a key of prompts/sentences.toml: what a person hears. An exception's own text is for
+logs and for the model, and is never spoken. `kind` is the stable word for events and the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class CaalError(Exception):
+    """Root of the tree."""
+
+    kind: ClassVar[str] = "internal"
+    spoken: ClassVar[str] = "went_wrong"
+    retryable: ClassVar[bool] = False
+
+
+class ConfigError(CaalError):
+    """A setting or a file is wrong. The message says where, what, and how to mend it."""
+
+    kind = "config"
+
+
+class ModelError(CaalError):
+    kind = "model"
+    spoken = "model_failed"
+
+
+class ModelUnreachable(ModelError):
+    kind = "model_unreachable"
+    spoken = "model_unreachable"
+    retryable = True
+
+
+class ModelTimeout(ModelError):
+    kind = "model_timeout"
+    spoken = "model_slow"
+    retryable = True
+
+
+class ModelMissing(ModelError):
+    kind = "model_missing"
+    spoken = "model_missing"
+
+
+class ModelLacksTools(ModelError):
+    kind = "model_lacks_tools"
+
+
+class ModelReplyError(ModelError):
+    kind = "model_reply"
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """HTTP status, or None where the error came inside a 200 stream."""
+
+
+class ToolFailure(CaalError):
+    """One call failed. `str()` is a short text the model can act on, without secrets."""
+
+    kind = "error"
+    spoken = "tool_failed"
+
+
+class UnknownTool(ToolFailure):
+    kind = "unknown_tool"
+
+    def __init__(self, name: str, valid: Sequence[str]) -> None:
+        super().__init__(f"There is no tool named {name!r}.")
+        self.name = name
+        self.valid = tuple(valid)
+        """The nearest names that do exist, best first."""
+
+
+class InvalidArguments(ToolFailure):
+    kind = "invalid_arguments"
+
+
+class ToolRefused(ToolFailure):
+    kind = "refused"
+    spoken = "tool_refused"
+
+
+class ToolTimeout(ToolFailure):
+    kind = "timeout"
+    spoken = "tool_timeout"
+    retryable = True
+
+
+class ToolUnavailable(ToolFailure):
+    kind = "unavailable"
+    spoken = "tool_unavailable"
+    retryable = True
+
+
+class ToolBroke(ToolFailure):
+    kind = "tool_error"

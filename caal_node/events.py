@@ -1,0 +1,85 @@
+"""What happens in a conversation, as a closed union of frozen events.
+
+The same objects feed `caal-node chat --json`, the demo's transcript and the room's
+`caal.tools` text stream. `to_json` gives one line; the key `type` names the event.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled"]
+CueKind: TypeAlias = Literal["tool", "agent", "error", "tick"]
+TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
+
+
+@dataclass(frozen=True, slots=True)
+class UserSaid:
+    """The turn's words, after speech to text or as typed."""
+
+    type: ClassVar[str] = "user"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    """LiveKit's executor has begun a call. `source` is the agent's class, `n8n`, or a server."""
+
+    type: ClassVar[str] = "tool_call_started"
+    call_id: str
+    tool: str
+    tier: TierName
+    source: str
+    arguments: Mapping[str, Any] | None
+    """None where the reader may not see arguments (the room, by default)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnded:
+    type: ClassVar[str] = "tool_call_ended"
+    call_id: str
+    tool: str
+    tier: TierName
+    outcome: Outcome
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CuePlayed:
+    """A ping was handed to the room."""
+
+    type: ClassVar[str] = "cue"
+    kind: CueKind
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A piece of text as it goes to speech synthesis."""
+
+    type: ClassVar[str] = "speech"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """A turn's sums: `rounds` of tools, `requests` to the model, and its whole length."""
+
+    type: ClassVar[str] = "turn_ended"
+    rounds: int
+    requests: int
+    duration_ms: int
+
+
+Event: TypeAlias = UserSaid | ToolCallStarted | ToolCallEnded | CuePlayed | Spoken | TurnEnded
+
+
+def to_json(event: Event) -> str:
+    """One line of JSON: `type` first, then the event's fields in their order."""
+    fields = {f.name: getattr(event, f.name) for f in dataclasses.fields(event)}
+    return json.dumps(
+        {"type": event.type, **fields}, ensure_ascii=False, separators=(",", ":"), default=str
+    )

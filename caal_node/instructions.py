@@ -1,0 +1,24 @@
+"""The system prompt that the settings ask for."""
+
+from __future__ import annotations
+
+from caal_node.errors import ConfigError
+from caal_node.prompting import read
+from caal_node.settings import Settings
+
+
+def instructions_of(settings: Settings) -> str:
+    """The text of CAAL_INSTRUCTIONS' file, or the built-in prompt.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if (path := settings.instructions) is None:
+        return read("system.md")
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"CAAL_INSTRUCTIONS: {path} cannot be read ({type(error).__name__}); "
+            "name a UTF-8 text file, or unset it"
+        ) from error

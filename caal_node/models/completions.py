@@ -1,0 +1,164 @@
+"""`/v1/completions`: text in, text out, for servers and models without a chat template.
+
+The layout is plain roles at the beginning of lines. Tools cannot be offered here; whoever asks
+writes them into the text, and reads the calls out of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+from pydantic import BaseModel, Field, ValidationError
+
+from caal_node.context.items import Assistant, Call, Item, Result, System, User
+from caal_node.errors import ModelLacksTools, ModelReplyError
+from caal_node.models.failures import server_words
+from caal_node.models.lines import sse_data, whole_body
+from caal_node.models.messages import arguments_object
+from caal_node.models.openai_server import Timings, TokenCounts, openai_wire, served_capabilities
+from caal_node.models.port import Capabilities, Chunk, Done, Request, Text, Usage
+from caal_node.models.wire import Deadlines, Wire
+
+STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
+"""Where the model would go on with somebody else's words. OpenAI allows four."""
+
+
+class _Choice(BaseModel):
+    text: str = ""
+    finish_reason: str | None = None
+
+
+class _Event(BaseModel):
+    error: Any = None
+    choices: list[_Choice] = Field(default_factory=list[_Choice])
+    usage: TokenCounts | None = None
+    timings: Timings | None = None
+
+
+class CompletionsBackend:
+    """One model on one server, as `OpenAIBackend`, by its older endpoint."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        temperature: float = 0.0,
+        extra: Mapping[str, Any] | None = None,
+        deadlines: Deadlines | None = None,
+    ) -> None:
+        """See `OpenAIBackend`.
+
+        Raises:
+            ConfigError: the address or the key cannot be used.
+        """
+        self._model: Final = model
+        self._always: Final = {"temperature": temperature, "stop": STOP, **(extra or {})}
+        self._wire: Final[Wire] = openai_wire(
+            base_url, model=model, api_key=api_key, deadlines=deadlines
+        )
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    @property
+    def address(self) -> str:
+        return self._wire.address
+
+    async def capabilities(self) -> Capabilities:
+        """See `Backend`. Never tools; a schema only where the server is llama.cpp's."""
+        told = await served_capabilities(self._wire, self._model)
+        return Capabilities(
+            tools=False, thinking=False, schema=told.schema, context_tokens=told.context_tokens
+        )
+
+    async def ask(self, request: Request) -> AsyncGenerator[Chunk]:
+        """See `Backend`.
+
+        Raises:
+            ModelLacksTools: the request has tools.
+        """
+        if request.tools:
+            raise ModelLacksTools("text completion takes no tools; write them into the prompt")
+        split = sse_data if request.stream else whole_body
+        finish: str | None = None
+        usage = Usage()
+        begun = False
+        pieces = self._wire.pieces("/completions", self._body(request), split)
+        async with aclosing(pieces):
+            async for data in pieces:
+                if data == b"[DONE]":
+                    break
+                event = self._parsed(data)
+                for choice in event.choices[:1]:
+                    # The prompt ends in "Assistant:", without the space that models put first.
+                    text = choice.text if begun else choice.text.lstrip()
+                    if text:
+                        begun = True
+                        yield Text(text)
+                    finish = choice.finish_reason or finish
+                if event.usage is not None:
+                    usage = event.usage.read(event.timings)
+        if finish is None:
+            raise ModelReplyError(f"{self.address} ended its reply in the middle")
+        yield Done("length" if finish == "length" else "stop", usage)
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self._model,
+            "prompt": to_prompt(request.items),
+            "stream": request.stream,
+        }
+        if request.stream:
+            body["stream_options"] = {"include_usage": True}
+        if request.schema is not None:
+            body["json_schema"] = request.schema  # llama.cpp's; others read past it
+        if request.max_tokens is not None:
+            body["max_tokens"] = request.max_tokens
+        return {**body, **self._always}
+
+    def _parsed(self, data: bytes) -> _Event:
+        try:
+            event = _Event.model_validate_json(data)
+        except ValidationError as error:
+            raise ModelReplyError(f"{self.address} sent what is no completion") from error
+        if event.error is not None:
+            raise ModelReplyError(f"{self.address} broke off: {server_words(data)}")
+        return event
+
+
+def to_prompt(items: Sequence[Item]) -> str:
+    """`items` as text: a role and a colon before each, and the assistant's turn to come."""
+    lines = [f"{_role(item)} {_words(item)}" for item in items]
+    return "\n".join([*lines, "Assistant:"])
+
+
+def _role(item: Item) -> str:
+    match item:
+        case System():
+            return "System:"
+        case User():
+            return "User:"
+        case Assistant() | Call():
+            return "Assistant:"
+        case Result():
+            return f"Tool {item.name}:"
+
+
+def _words(item: Item) -> str:
+    match item:
+        case System() | User() | Assistant():
+            return item.text
+        case Result():
+            return item.output
+        case Call():
+            call = {"name": item.name, "arguments": arguments_object(item)}
+            return json.dumps({"type": "tool_call", **call}, ensure_ascii=False)

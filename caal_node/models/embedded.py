@@ -1,0 +1,184 @@
+"""llama.cpp's server in a child process, for machines that have no model's server of their own.
+
+A child, because loading holds the interpreter for seconds and because a crash or a runaway
+thread of the engine must not be ours. It speaks the OpenAI-compatible API on loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx2
+
+from caal_node.errors import CaalError, ConfigError, ModelError
+
+# A 1.1 GB file from a cold, slow disk; a warm one needs 2 to 6 s.
+READY_DEADLINE_S = 120.0
+# Between the end of its standard input and being killed.
+CLOSE_DEADLINE_S = 5.0
+# Enough of the log's end to find the reason in.
+LOG_TAIL_BYTES = 8_000
+
+_CHILD = Path(__file__).with_name("embedded_child.py")
+
+
+class EmbeddedEngine:
+    """`async with EmbeddedEngine(path) as engine:` and ask `engine.base_url`.
+
+    Args:
+        model: a GGUF file.
+        ctx: context, in tokens.
+        port: on 127.0.0.1; 0 takes a free one.
+        threads: for prompts and for generation; None is the number of usable cores.
+        log: where the engine's words go; None is a file of its own that a clean end removes.
+        ready_deadline_s: for loading.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        *,
+        ctx: int = 8192,
+        port: int = 0,
+        threads: int | None = None,
+        log: Path | None = None,
+        ready_deadline_s: float = READY_DEADLINE_S,
+    ) -> None:
+        self.model = Path(model)
+        self.name = self.model.stem
+        """What to send as `model`; the server answers to it."""
+        self.log = log
+        self._settings = {
+            "model": str(self.model),
+            "name": self.name,
+            "ctx": ctx,
+            "port": port,
+            "threads": threads or usable_cores(),
+        }
+        self._ready_deadline_s = ready_deadline_s
+        self._own_log = log is None
+        self._process: Process | None = None
+        self._address: str | None = None
+
+    @property
+    def base_url(self) -> str:
+        """`http://127.0.0.1:PORT/v1`, once it is open."""
+        if self._address is None:
+            raise RuntimeError("the engine is not open")
+        return f"{self._address}/v1"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def __aenter__(self) -> Self:
+        self._check()
+        try:
+            async with asyncio.timeout(self._ready_deadline_s):
+                await self._start()
+        except TimeoutError:
+            await self._stop()
+            raise ModelError(
+                f"{self.model.name} was not loaded within {self._ready_deadline_s:.0f} s; "
+                f"see {self.log}"
+            ) from None
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the child and wait until it is gone. Closing twice is fine."""
+        died = self._process is not None and not self.alive
+        await self._stop()
+        if self._own_log and not died and self.log is not None:
+            self.log.unlink(missing_ok=True)
+            self.log = None
+
+    def _check(self) -> None:
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise ConfigError(
+                "the embedded engine is not installed; pip install 'caal-node[embedded]'"
+            )
+        if not self.model.is_file():
+            raise ConfigError(f"{self.model}: no such file; give the path of a GGUF file")
+
+    async def _start(self) -> None:
+        if self.log is None:
+            handle, name = tempfile.mkstemp(prefix="caal-engine-", suffix=".log")
+            os.close(handle)
+            self.log = Path(name)
+        with self.log.open("ab") as words:
+            self._process = await asyncio.create_subprocess_exec(
+                # -P: the script's folder must not shadow the libraries it imports.
+                *(sys.executable, "-P", str(_CHILD), json.dumps(self._settings)),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=words,
+                # Ctrl-C is for the parent, which then closes this in order.
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        answer: dict[str, str] = json.loads(line) if line.strip() else {}
+        if "address" not in answer:
+            raise self._failure(answer.get("error"))
+        self._address = answer["address"]
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            (await client.get(f"{self._address}/health")).raise_for_status()
+
+    def _failure(self, reason: str | None) -> CaalError:
+        assert self.log is not None
+        with self.log.open("rb") as words:
+            words.seek(max(0, self.log.stat().st_size - LOG_TAIL_BYTES))
+            lines = words.read().decode(errors="replace").splitlines()
+        told = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
+        why = (told[:1] or [reason or "the engine ended without a word"])[0].strip()[:200]
+        return ConfigError(
+            f"{self.model}: cannot be loaded ({why}); give another GGUF file, or see {self.log}"
+        )
+
+    async def _stop(self) -> None:
+        process, self._process, self._address = self._process, None, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(CLOSE_DEADLINE_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        await process.wait()
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

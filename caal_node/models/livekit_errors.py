@@ -1,0 +1,31 @@
+"""A model's failure as LiveKit knows failures, so that its retries and error events work.
+
+The `CaalError` stays on as the cause: `spoken_key` finds it again when something has to be said.
+"""
+
+from __future__ import annotations
+
+from livekit.agents import APIConnectionError, APIError, APIStatusError, APITimeoutError
+
+from caal_node.errors import CaalError, ModelReplyError, ModelTimeout, ModelUnreachable
+
+
+def as_api_error(error: CaalError) -> APIError:
+    if isinstance(error, ModelTimeout):
+        # A model that took two minutes will not be quicker the second time round.
+        return APITimeoutError(str(error), retryable=False)
+    if isinstance(error, ModelUnreachable):
+        return APIConnectionError(str(error), retryable=True)
+    if isinstance(error, ModelReplyError) and error.status is not None:
+        return APIStatusError(str(error), status_code=error.status, body=None)
+    # An error in place of a reply may pass; LiveKit asks again unless something was said already.
+    return APIError(str(error), body=None, retryable=isinstance(error, ModelReplyError))
+
+
+def spoken_key(error: BaseException | None) -> str:
+    """The key of what to say about `error`, by the first CaalError among its causes."""
+    while error is not None:
+        if isinstance(error, CaalError):
+            return error.spoken
+        error = error.__cause__
+    return CaalError.spoken

@@ -1,0 +1,223 @@
+"""`LLM`: any local model as a LiveKit `llm.LLM`, with replies understood and calls made whole.
+
+It works in an ordinary `Agent`, too. Spans, usage, retries, error events and cancellation are
+LiveKit's own, by `llm.LLMStream`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from livekit.agents import APIConnectOptions, llm
+from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
+from livekit.agents.utils import aio, is_given, shortuuid
+
+from caal_node.convert import to_items, to_schemas
+from caal_node.errors import CaalError
+from caal_node.models.backends import Api, make_backend
+from caal_node.models.ladder import Ladder
+from caal_node.models.livekit_errors import as_api_error
+from caal_node.models.port import Backend, Done, Usage
+from caal_node.models.probe import calls_natively
+from caal_node.models.question import Question
+from caal_node.replies import Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.tools.examples import from_text
+from caal_node.tools.spec import Example
+
+logger = logging.getLogger("caal_node.models")
+
+REPLY_TOKENS: Final = 1024
+"""Tokens of one reply: four minutes of speech. It ends a model that repeats itself for ever."""
+
+
+class LLM(llm.LLM[Literal["caal"]]):
+    """A local model behind LiveKit's interface.
+
+    Args:
+        model: The server's name for it, such as `qwen3:8b`.
+        api: The wire format: Ollama's own, OpenAI's chat completions, or bare completions.
+        base_url: The server; None is Ollama's usual address.
+        api_key: Sent as a bearer token where the server wants one.
+        native_tools: True or False settles how tools are asked for; None finds out by asking.
+        max_tokens: Tokens of one reply at most.
+        options: Passed to the backend: num_ctx, think, keep_alive, temperature.
+    """
+
+    def __init__(
+        self,
+        model: str = "qwen3:8b",
+        api: Api = "ollama",
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        native_tools: bool | None = None,
+        max_tokens: int = REPLY_TOKENS,
+        backend: Backend | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self._backend = backend or make_backend(model, api, base_url, api_key, **options)
+        self._api = api
+        self.ladder: Final = Ladder(self._backend)
+        self._native_tools = native_tools
+        if native_tools is False:
+            self.ladder.leave_native("as configured")
+        self._max_tokens = max_tokens
+        self._finding_out: asyncio.Task[None] | None = None
+
+    @property
+    def model(self) -> str:
+        return self._backend.model
+
+    @property
+    def provider(self) -> str:
+        return self._api
+
+    @property
+    def backend(self) -> Backend:
+        return self._backend
+
+    def chat(
+        self,
+        *,
+        chat_ctx: llm.ChatContext,
+        tools: list[llm.Tool] | None = None,
+        conn_options: APIConnectOptions = DEFAULT_API_CONNECT_OPTIONS,
+        parallel_tool_calls: NotGivenOr[bool] = NOT_GIVEN,
+        tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
+        extra_kwargs: NotGivenOr[dict[str, Any]] = NOT_GIVEN,
+    ) -> llm.LLMStream:
+        """Ask the model. `extra_kwargs` takes `stream` (bool) and `examples` of `Question`."""
+        extra = extra_kwargs if is_given(extra_kwargs) else {}
+        question = self.question(
+            chat_ctx,
+            tools or [],
+            examples=extra.get("examples"),
+            stream=extra.get("stream", True),
+            may_call=not (is_given(tool_choice) and tool_choice == "none"),
+        )
+        return _Stream(
+            self, question, chat_ctx=chat_ctx, tools=tools or [], conn_options=conn_options
+        )
+
+    def question(
+        self,
+        chat_ctx: llm.ChatContext,
+        tools: list[llm.Tool],
+        *,
+        examples: Mapping[str, tuple[Example, ...]] | None = None,
+        stream: bool = True,
+        may_call: bool = True,
+    ) -> Question:
+        if examples is None:
+            examples = {tool.id: from_text(tool.__doc__) for tool in tools}
+        return Question(
+            to_items(chat_ctx),
+            to_schemas(tools),
+            examples=examples,
+            stream=stream,
+            may_call=may_call,
+            max_tokens=self._max_tokens,
+        )
+
+    async def warm(self, question: Question) -> None:
+        """Load the model and have its server read the prompt's head, which turns then share.
+
+        Raises:
+            ModelError: the server cannot be reached, or has no such model.
+        """
+        await self.find_way()
+        request = self.ladder.best(question).request(question)
+        request = dataclasses.replace(request, stream=False, schema=None, max_tokens=1)
+        async for _ in self._backend.ask(request):
+            pass
+
+    async def find_way(self) -> None:
+        """Settle, once, whether the model's own tool calls can be used.
+
+        Raises:
+            ModelError: it could not be asked. The next turn tries again.
+        """
+        if self._finding_out is None or _failed(self._finding_out):
+            self._finding_out = asyncio.create_task(self._find_way(), name="caal-find-way")
+        await asyncio.shield(self._finding_out)
+
+    async def _find_way(self) -> None:
+        if self._native_tools is None and not await calls_natively(self._backend):
+            self.ladder.leave_native("it answered a sample request without a structured call")
+
+    async def _prewarm_impl(self) -> None:
+        await self.find_way()
+
+    async def aclose(self) -> None:
+        if self._finding_out is not None:
+            await aio.cancel_and_wait(self._finding_out)
+        await super().aclose()
+        await self._backend.aclose()
+
+
+def _failed(task: asyncio.Task[None]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+class _Stream(llm.LLMStream):
+    """One reply, as LiveKit's chunks."""
+
+    def __init__(self, model: LLM, question: Question, **given: Any) -> None:
+        super().__init__(model, **given)
+        self._model = model
+        self._question = question
+        self._request_id = shortuuid("caal_")
+        # A second attempt after speech has gone out would say it twice.
+        self._retry_on_chunk_sent = False
+
+    async def _run(self) -> None:
+        usage = Usage()
+        try:
+            if self._question.tools:
+                await self._model.find_way()
+            async for event in self._model.ladder.ask(self._question):
+                if isinstance(event, Done):
+                    usage = _added(usage, event.usage)
+                elif (delta := _delta(event)) is not None:
+                    self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, delta=delta))
+        except CaalError as error:
+            raise as_api_error(error) from error
+        self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, usage=_completion(usage)))
+
+
+def _delta(event: Event) -> llm.ChoiceDelta | None:
+    if isinstance(event, TextDelta):
+        return llm.ChoiceDelta(role="assistant", content=event.text)
+    if isinstance(event, ToolCallEnd):
+        arguments = json.dumps(event.arguments, ensure_ascii=False, separators=(",", ":"))
+        return _call(event.name, arguments)
+    if isinstance(event, UnknownCall):
+        # LiveKit answers it with the valid names; the model may then choose again.
+        return _call(event.name, "{}")
+    return None
+
+
+def _call(name: str, arguments: str) -> llm.ChoiceDelta:
+    call = llm.FunctionToolCall(name=name, arguments=arguments, call_id=shortuuid("call_"))
+    return llm.ChoiceDelta(role="assistant", tool_calls=[call])
+
+
+def _added(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.prompt + other.prompt, one.completion + other.completion, one.cached + other.cached
+    )
+
+
+def _completion(usage: Usage) -> llm.CompletionUsage:
+    return llm.CompletionUsage(
+        prompt_tokens=usage.prompt,
+        completion_tokens=usage.completion,
+        prompt_cached_tokens=usage.cached,
+        total_tokens=usage.prompt + usage.completion,
+    )

@@ -1,0 +1,112 @@
+"""The port between this project and any model's server: one request in, a stream of chunks out.
+
+A backend knows one wire format and nothing of LiveKit, of protocols or of what a reply means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from caal_node.context.items import Item
+
+ToolSchema: TypeAlias = Mapping[str, Any]
+"""`{"type": "function", "function": {"name", "description", "parameters"}}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask. The same request always gives the same bytes on the wire."""
+
+    items: tuple[Item, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    stream: bool = True
+    """False: one complete reply, which arrives as few chunks as the server gives."""
+    schema: Mapping[str, Any] | None = None
+    """A JSON schema that the reply's text must match, where the server can hold it to one."""
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the server says of the model. None: it does not say."""
+
+    tools: bool | None = None
+    thinking: bool | None = None
+    schema: bool | None = None
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Thinking that the server keeps apart from the reply. Never spoken."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """A structured call, complete. `id` may be empty; `arguments` is JSON text as it came."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as the server gives them. `prompt` is the whole prompt, cached or not."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The reply's last chunk. `length`: cut off by a token limit."""
+
+    reason: Literal["stop", "length"]
+    usage: Usage
+
+
+Chunk: TypeAlias = Text | Reasoning | NativeCall | Done
+
+
+class Backend(Protocol):
+    """One server and one model."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def address(self) -> str:
+        """Where requests go, for messages to people: scheme, host and port."""
+        ...
+
+    async def capabilities(self) -> Capabilities:
+        """Ask the server what the model can do.
+
+        Raises:
+            ModelUnreachable, ModelTimeout: the server did not answer.
+            ModelMissing: it does not have the model.
+        """
+        ...
+
+    def ask(self, request: Request) -> AsyncIterator[Chunk]:
+        """Send `request`; the last chunk is always a `Done`.
+
+        Closing the iterator closes the connection, which stops the server's work.
+
+        Raises:
+            ModelError: one of its kinds, before or between chunks.
+        """
+        ...
+
+    async def aclose(self) -> None: ...

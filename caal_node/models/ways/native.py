@@ -1,0 +1,48 @@
+"""With the server's own tool calls; calls that leak into the text are understood all the same."""
+
+from __future__ import annotations
+
+from caal_node.replies.structured import StructuredCalls
+
+from caal_node.context.items import Item, System
+from caal_node.models.port import Chunk, NativeCall, Reasoning, Request, Text
+from caal_node.models.question import Question
+from caal_node.models.ways.port import Reader, WayName
+from caal_node.prompting import read
+from caal_node.replies import Event, ReasoningDelta, ReplyParser
+
+
+class Native:
+    name: WayName = "native"
+
+    def request(self, question: Question) -> Request:
+        items: tuple[Item, ...] = question.items
+        if not question.may_call:
+            items = (*items, System(read("last_round.md")))
+        return Request(
+            items,
+            tools=question.tools if question.may_call else (),
+            stream=question.stream,
+            max_tokens=question.max_tokens,
+        )
+
+    def reader(self, question: Question) -> Reader:
+        return _Reader(question)
+
+
+class _Reader:
+    def __init__(self, question: Question) -> None:
+        self._text = ReplyParser(question.tools)
+        self._structured = StructuredCalls(question.tools)
+
+    def feed(self, chunk: Chunk) -> list[Event]:
+        if isinstance(chunk, Text):
+            return self._text.feed(chunk.text)
+        if isinstance(chunk, Reasoning):
+            return [ReasoningDelta(chunk.text)]
+        if isinstance(chunk, NativeCall):
+            return self._structured.add(chunk.id, chunk.name, chunk.arguments)
+        return []
+
+    def finish(self) -> list[Event]:
+        return self._text.finish()

@@ -1,0 +1,63 @@
+"""The JSON schema of a protocol reply, made from what grammar compilers agree on.
+
+llama.cpp and Ollama turn a schema into a grammar; what they cannot turn (formats, patterns,
+references, bounds) makes some versions refuse the request, so only the shape is kept. The
+arguments are checked against the tool's whole schema before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from caal_node.models.port import ToolSchema
+
+_KEPT: Final = ("type", "enum", "const")
+_DEEPEST: Final = 6
+"""Levels of nesting that are held; below, any value. Grammars grow with every level."""
+
+
+def reply_schema(tools: Sequence[ToolSchema], may_call: bool) -> dict[str, Any]:
+    """One object: a call of one of `tools`, or speech."""
+    speech = _object({"type": {"const": "final_answer"}, "text": {"type": "string"}})
+    if not (tools and may_call):
+        return speech
+    return {"anyOf": [*(_call(tool["function"]) for tool in tools), speech]}
+
+
+def _call(function: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = _shape(function.get("parameters") or {}, 0)
+    return _object(
+        {
+            "type": {"const": "tool_call"},
+            "name": {"const": function["name"]},
+            "arguments": arguments if arguments.get("type") == "object" else {"type": "object"},
+        }
+    )
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _shape(schema: Any, depth: int) -> dict[str, Any]:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return {}
+    kept: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
+    if isinstance(properties := schema.get("properties"), Mapping):
+        kept["type"] = "object"
+        kept["properties"] = {name: _shape(sub, depth + 1) for name, sub in properties.items()}
+        kept["required"] = [name for name in schema.get("required", ()) if name in properties]
+        if properties and not schema.get("additionalProperties"):
+            kept["additionalProperties"] = False
+    if isinstance(items := schema.get("items"), Mapping):
+        kept["items"] = _shape(items, depth + 1)
+    for key in ("anyOf", "oneOf"):
+        if isinstance(options := schema.get(key), Sequence):
+            kept["anyOf"] = [_shape(option, depth + 1) for option in options]
+    return kept

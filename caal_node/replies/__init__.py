@@ -1,0 +1,31 @@
+"""Understanding a model's reply: speech, thinking and tool calls, whatever the dialect.
+
+Pure: text in, events out. `ReplyParser` takes a reply as it streams, `parse_reply` takes it whole.
+"""
+
+from caal_node.replies.events import (
+    BrokenCall,
+    Event,
+    ReasoningDelta,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownCall,
+)
+from caal_node.replies.parser import ReplyParser, parse_reply
+
+__all__ = [
+    "BrokenCall",
+    "Event",
+    "ReasoningDelta",
+    "Reply",
+    "ReplyParser",
+    "TextDelta",
+    "ToolCall",
+    "ToolCallEnd",
+    "ToolCallStart",
+    "UnknownCall",
+    "parse_reply",
+]

@@ -1,0 +1,27 @@
+"""DeepSeek V3, R1 and V3.1, Cogito, Step 3, and Kimi K2: a begin and an end around every part."""
+
+from caal_node.replies.reading import Dialect
+from caal_node.replies.syntax.block import read_block
+
+
+def _written(*words: str) -> tuple[str, ...]:
+    """A marker's spellings: full-width or plain bars, block or plain underscores."""
+    return tuple(
+        f"<{bar}{space.join(words)}{bar}>" for bar in ("｜", "|") for space in ("▁", "_")
+    )
+
+
+DIALECTS = (
+    Dialect(
+        name="deepseek",
+        openers=(*_written("tool", "calls", "begin"), *_written("tool", "call", "begin")),
+        closers=_written("tool", "calls", "end"),
+        read=read_block,
+    ),
+    Dialect(
+        name="kimi-k2",
+        openers=("<|tool_calls_section_begin|>",),
+        closers=("<|tool_calls_section_end|>",),
+        read=read_block,
+    ),
+)

@@ -1,0 +1,56 @@
+"""Calls in elements: Qwen 3-Coder without its wrapping, MiniMax M2, MiniCPM, DSML, dots, Olmo."""
+
+from caal_node.replies.reading import Dialect, Reading
+from caal_node.replies.source import Steps
+from caal_node.replies.syntax.block import read_block
+
+
+def _read_opened(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
+    """The opener is itself the beginning of a call's tag."""
+    reading.source.unread(opener)
+    return (yield from read_block(reading, dialect, opener))
+
+
+_BAR = "｜DSML｜"
+
+DIALECTS = (
+    Dialect(
+        name="function-element",
+        openers=("<function=", '<function name="', "<function name='"),
+        closers=("</tool_call>",),
+        strays=("</function>", "<parameter=", "</parameter>", '<param name="', "</param>"),
+        read=_read_opened,
+    ),
+    Dialect(
+        name="invoke-element",
+        openers=('<invoke name="', f'<{_BAR}invoke name="'),
+        closers=(f"</{_BAR}function_calls>", f"</{_BAR}tool_calls>"),
+        strays=("</invoke>", '<parameter name="', f"</{_BAR}invoke>", f"</{_BAR}parameter>"),
+        read=_read_opened,
+    ),
+    Dialect(
+        name="minimax",
+        openers=("<minimax:tool_call>",),
+        closers=("</minimax:tool_call>",),
+        read=read_block,
+    ),
+    Dialect(
+        name="dsml",
+        openers=(f"<{_BAR}function_calls>", f"<{_BAR}tool_calls>"),
+        closers=(f"</{_BAR}function_calls>", f"</{_BAR}tool_calls>"),
+        strays=(f'<{_BAR}parameter name="',),
+        read=read_block,
+    ),
+    Dialect(
+        name="dots",
+        openers=("<dots_function_call>",),
+        closers=("</dots_function_call>",),
+        read=read_block,
+    ),
+    Dialect(
+        name="olmo",
+        openers=("<function_calls>",),
+        closers=("</function_calls>",),
+        read=read_block,
+    ),
+)

@@ -1,0 +1,85 @@
+"""What a model's reply means, as a closed union of frozen events.
+
+A reply is a row of these, in the order in which the model wrote them. `Reply` is their sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of speech."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """The next piece of thinking. Never spoken."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """The name of a call is certain; its arguments may still be on the way."""
+
+    id: str
+    """Unique in this reply."""
+    name: str
+    """The tool's own name, whatever spelling the model used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnd:
+    """A call is complete. Always follows the `ToolCallStart` of the same id."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """A call that cannot be made. Follows the `ToolCallStart` of the same id, if there was one."""
+
+    id: str
+    name: str
+    problem: str
+    """One sentence for the model: what was wrong with the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCall:
+    """A call of a tool that is not there. No `ToolCallStart` goes before it."""
+
+    name: str
+    nearest: tuple[str, ...]
+    """Names that do exist, best first; empty when none is near."""
+
+
+Event: TypeAlias = (
+    TextDelta | ReasoningDelta | ToolCallStart | ToolCallEnd | BrokenCall | UnknownCall
+)
+"""Each `ToolCallStart` is followed by one `ToolCallEnd` or one `BrokenCall` with its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole reply."""
+
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    text: str = ""
+    """What may be spoken."""
+    reasoning: str = ""
+    problems: list[BrokenCall | UnknownCall] = field(default_factory=list[BrokenCall | UnknownCall])
+    """Calls that the model should be told of, as they cannot be made."""

@@ -1,0 +1,173 @@
+"""Which tool a model means by a name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+_NEAREST = 5
+"""How many valid names an error lists: enough to choose from, short enough to read."""
+_MAX_NAME_CHARS = 128
+"""Longer is no name (exposed names have at most 64 characters)."""
+_TAIL = re.compile(r"(?:<[|｜]|\[|\().*$|:\d+$", re.DOTALL)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_FILLER = frozenset("a an the of for to in on and or by with this that is".split())
+_WRAPPING = "\"'`“”‘’ \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What understanding a call needs to know of a tool."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    """JSON schema of its arguments."""
+    properties: Mapping[str, Any]
+    required: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The tools that may be called. Without any, every name is allowed."""
+
+    tools: tuple[Tool, ...]
+    by_name: Mapping[str, Tool]
+    by_key: Mapping[str, Tool | None] = field(repr=False)
+    """By normalised name; None where two tools share one."""
+
+    @property
+    def open(self) -> bool:
+        return not self.tools
+
+    def named(self, name: str) -> Tool | None:
+        """The tool of that name, exactly or but for case, separators, prefix and suffix."""
+        exact = self.by_name.get(name)
+        if exact is not None:
+            return exact
+        for candidate in _spellings(name):
+            tool = self.by_name.get(candidate) or self.by_key.get(normalised(candidate))
+            if tool is not None:
+                return tool
+        return None
+
+    def find(self, name: str) -> Tool | None:
+        """The tool that `name` means: by name, else the only one that its words describe."""
+        return self.named(name) or self._described(name)
+
+    def _described(self, name: str) -> Tool | None:
+        asked = set(words(name))
+        if not asked or len(name) > _MAX_NAME_CHARS:
+            return None
+        fits: list[Tool] = []
+        for tool in self.tools:
+            own = set(words(tool.name))
+            if own == asked:
+                fits.append(tool)
+            elif own and words(name)[0] == words(tool.name)[0]:
+                # The same verb; every other word must stand in what the tool says of itself.
+                said = own | set(words(tool.description))
+                for parameter in tool.properties:
+                    said |= set(words(parameter))
+                if len(asked) > 1 and asked <= said:
+                    fits.append(tool)
+            elif len(asked) > 2 and asked <= set(words(tool.description)):
+                fits.append(tool)
+        if len(fits) != 1 and len(self.tools) == 1 and not fits:
+            (only,) = self.tools
+            own_words = words(only.name)
+            if own_words and words(name)[: len(own_words)] == own_words:
+                return only
+        return fits[0] if len(fits) == 1 else None
+
+    def nearest(self, name: str) -> tuple[str, ...]:
+        """The names most like `name`, best first; with few tools, all of them."""
+        asked = set(words(name))
+
+        def likeness(tool: Tool) -> float:
+            letters = difflib.SequenceMatcher(
+                None, normalised(name[:_MAX_NAME_CHARS]), normalised(tool.name)
+            ).ratio()
+            said = set(words(tool.name)) | set(words(tool.description))
+            return letters + (len(asked & said) / len(asked) if asked else 0.0)
+
+        ranked = sorted(self.tools, key=likeness, reverse=True)
+        return tuple(tool.name for tool in ranked[:_NEAREST])
+
+    def by_arguments(self, keys: set[str]) -> Tool | None:
+        """The only tool that takes all of `keys` and needs no other."""
+        fits = [
+            tool
+            for tool in self.tools
+            if keys and keys <= set(tool.properties) and set(tool.required) <= keys
+        ]
+        return fits[0] if len(fits) == 1 else None
+
+
+def toolbox(tools: Sequence[Mapping[str, Any]]) -> Toolbox:
+    """Read OpenAI-style schemas; what is not one is left out."""
+    known: list[Tool] = []
+    for entry in tools:
+        function = entry.get("function", entry)
+        if not isinstance(function, Mapping):
+            continue
+        described = cast("Mapping[str, Any]", function)
+        name = described.get("name")
+        if not isinstance(name, str) or not name:
+            continue
+        schema = _mapping(described.get("parameters"))
+        required = schema.get("required")
+        known.append(
+            Tool(
+                name=name,
+                description=str(described.get("description") or ""),
+                schema=schema,
+                properties=_mapping(schema.get("properties")),
+                required=tuple(
+                    key for key in cast("list[Any]", required) if isinstance(key, str)
+                )
+                if isinstance(required, list)
+                else (),
+            )
+        )
+    by_key: dict[str, Tool | None] = {}
+    for tool in known:
+        key = normalised(tool.name)
+        by_key[key] = None if key in by_key else tool
+    return Toolbox(tuple(known), {tool.name: tool for tool in known}, by_key)
+
+
+def normalised(name: str) -> str:
+    """Without case and separators."""
+    return "".join(char for char in name.casefold() if char.isalnum())
+
+
+def words(text: str) -> list[str]:
+    """The words of a name or a description, in lower case, without filler."""
+    return [word for word in (w.lower() for w in _WORD.findall(text)) if word not in _FILLER]
+
+
+def plausible(name: str) -> bool:
+    """Whether text right after a marker can be a name: short, one word."""
+    return bool(name) and len(name) <= _MAX_NAME_CHARS and not re.search(r"[\s<>{}\[\]]", name)
+
+
+def _spellings(name: str) -> list[str]:
+    """What may be left of a name when wrapping, suffix and namespace are gone."""
+    bare = name.strip(_WRAPPING)
+    found = [bare]
+    cut = _TAIL.sub("", bare).strip(_WRAPPING)
+    if cut and cut != bare:
+        found.append(cut)
+    for separator in (".", "/", ":"):
+        last = cut.rpartition(separator)[2]
+        if last and last != cut:
+            found.append(last)
+    return found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

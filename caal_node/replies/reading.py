@@ -1,0 +1,64 @@
+"""What a dialect gets to work with, and what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from caal_node.replies.calls import CallDesk
+from caal_node.replies.source import Source, Steps
+
+
+class Reading(Protocol):
+    """A reply that is being read: where the text comes from, and where its meaning goes."""
+
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def desk(self) -> CallDesk: ...
+
+    def say(self, text: str) -> None:
+        """This much is speech."""
+        ...
+
+    def think(self, text: str) -> None:
+        """This much is thinking."""
+        ...
+
+    def begin_thinking(self, closers: tuple[str, ...]) -> None:
+        """What follows is thinking, up to one of `closers`."""
+        ...
+
+    def begin_literal(self, closers: tuple[str, ...]) -> None:
+        """What follows is speech in which no marker means a call, up to one of `closers`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way of writing calls. `dialects/` holds them, one file a family."""
+
+    name: str
+    openers: tuple[str, ...]
+    """Markers that begin it, wherever they stand."""
+    read: Reader
+    """Reads what follows an opener."""
+    closers: tuple[str, ...] = ()
+    """Markers that end it."""
+    strays: tuple[str, ...] = ()
+    """Its other markers: they mean nothing outside a call and are never spoken."""
+    tentative: bool = False
+    """An opener without a call behind it is ordinary text (`<user>`)."""
+    untyped_json: bool = False
+    """A value whose parameter is not declared is JSON if it can be read as such, else text."""
+    unquote: bool = False
+    """A declared string may stand in quotes that are not part of it."""
+    in_thinking: bool = field(default=True)
+    """Whether an opener counts in the middle of thinking."""
+
+
+Reader: TypeAlias = Callable[[Reading, Dialect, str], Steps[bool]]
+"""(reading, dialect, the opener found) -> whether this was a call. Not one: what was read is
+put back and read again as running text, without the opener."""

@@ -1,0 +1,358 @@
+"""A call's JSON object while it streams: the name is known before the arguments have come.
+
+Behind a marker an object is a call whatever it looks like. Bare, it must prove it: a name that
+is a tool's together with arguments, or a word of the text protocol. Until then nothing is
+emitted, so that JSON which somebody asked to hear can still be spoken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from caal_node.replies.arguments import BadArguments, load_json, repair_object
+from caal_node.replies.calls import OpenCall
+from caal_node.replies.reading import Reading
+from caal_node.replies.source import Steps
+from caal_node.replies.syntax.json_text import StringPieces, json_value
+from caal_node.replies.syntax.loose import Loose, Unreadable
+from caal_node.replies.syntax.objects import (
+    ARGUMENT_KEYS,
+    LIST_KEYS,
+    NAME_KEYS,
+    WRAPPING_KEYS,
+    call_parts,
+    end_from_value,
+    finish,
+    salvage,
+)
+
+_CALL_TYPES = frozenset({"tool_call", "tool_calls", "function", "function_call", "tool_use"})
+_FINAL_TYPES = frozenset({"final_answer", "final", "answer", "message", "response", "say"})
+_SPOKEN_KEYS = frozenset({"text", "content", "answer", "message", "output", "response", "say"})
+_SAYING_KEYS = frozenset({"say", "final_answer"})
+"""Keys that mean speech without a `type` beside them."""
+_ASIDE_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
+_MAX_HELD_CHARS = 400
+"""An object that has not proved to be a call after so much of other values is none."""
+
+
+@dataclass(slots=True)
+class _Object:
+    """What is known so far of the object that is being read."""
+
+    marked: bool
+    raw: list[str] = field(default_factory=list[str])
+    committed: bool = False
+    name: str | None = None
+    call: OpenCall | None = None
+    arguments: str | None = None
+    final: bool = False
+    held: str | None = None
+    """Text that came before a `type` said whether it is speech."""
+    made: bool = False
+    problem: bool = False
+
+
+def read_call_object(
+    reading: Reading, *, marked: bool, strict: bool = False, closers: tuple[str, ...] = ()
+) -> Steps[bool]:
+    """Read the object that begins here. False: it is no call (and all of it was read).
+
+    marked: a marker or an enclosing call says that this is one.
+    strict: bare in the middle of a line, where only a tool's own name counts.
+    closers: markers that end the call if its JSON never does.
+    """
+    source = reading.source
+    state = _Object(marked=marked, committed=marked)
+    state.raw.append(source.advance(source.at + 1))
+    if marked and (yield from source.skip_space()) == "{":
+        source.advance(source.at + 1)  # `{{...}}`, from a template that was taken literally.
+    while True:
+        char = yield from source.skip_space()
+        if char == "}":
+            state.raw.append(source.advance(source.at + 1))
+            break
+        if char == ",":
+            state.raw.append(source.advance(source.at + 1))
+            continue
+        if char != '"':
+            if state.arguments is not None and state.name is not None:
+                break  # Only its own bracket is missing.
+            return (yield from _recover(reading, state, closers))
+        text, whole = yield from json_value(source)
+        state.raw.append(text)
+        if not whole or (yield from source.skip_space()) != ":":
+            return (yield from _recover(reading, state, closers))
+        state.raw.append(source.advance(source.at + 1))
+        key = _decoded(text).lower()
+        if not (yield from _field(reading, state, key, strict, closers)):
+            if state.problem:
+                return (yield from _recover(reading, state, closers))
+            return False
+    return _end(reading, state)
+
+
+def _end(reading: Reading, state: _Object) -> bool:
+    if state.call is not None:
+        if state.arguments is None:
+            finish(state.call, None)
+        else:
+            state.call.end_json(state.arguments)
+        return True
+    if state.made:
+        return True
+    if state.held is not None and state.final:
+        reading.say(state.held)
+        return True
+    if not state.committed:
+        return False
+    if state.arguments is not None or state.name is not None:
+        call = reading.desk.open(state.name or "")
+        if state.arguments is None:
+            finish(call, None)
+        else:
+            call.end_json(state.arguments)
+        return True
+    if state.marked:
+        try:
+            return end_from_value(reading.desk, load_json("".join(state.raw)))
+        except ValueError:
+            return False
+    return state.final
+
+
+def _field(
+    reading: Reading, state: _Object, key: str, strict: bool, closers: tuple[str, ...]
+) -> Steps[bool]:
+    """Read one value. False: the object is no call, or (state.problem) it is broken."""
+    source = reading.source
+    char = yield from source.skip_space()
+    if char == "{" and key in WRAPPING_KEYS and state.name is None:
+        return (yield from _inner(reading, state, strict, closers))
+    if key in LIST_KEYS and (char == "[" or state.committed):
+        return (yield from _list(reading, state, char, strict, closers))
+    if char == '"' and _speaks(state, key):
+        yield from _say(reading, state)
+        return True
+    if key in NAME_KEYS and char == '"' and state.name is None:
+        text, whole = yield from json_value(source)
+        state.raw.append(text)
+        if not whole:
+            state.problem = state.committed
+            return False
+        return _named(reading, state, _decoded(text), strict)
+    if key in ARGUMENT_KEYS and state.arguments is None and char in ("{", '"', "n", "["):
+        return (yield from _arguments(reading, state, char, strict))
+    if char == "{" and state.name is None and _tool_key(reading, state, key):
+        state.name, state.committed = key, True
+        return (yield from _arguments(reading, state, char, strict))
+    text, whole = yield from json_value(source)
+    state.raw.append(text)
+    if not whole:
+        state.problem = state.committed
+        return False
+    if key == "type":
+        kind = _decoded(text).lower()
+        state.final = kind in _FINAL_TYPES
+        state.committed = state.committed or state.final or kind in _CALL_TYPES
+        return state.committed
+    if key in ("text", "content") and char == '"' and state.held is None:
+        state.held = _decoded(text)
+    elif key not in _ASIDE_KEYS and not state.committed and state.name is None:
+        return False
+    return state.committed or sum(map(len, state.raw)) <= _MAX_HELD_CHARS
+
+
+def _speaks(state: _Object, key: str) -> bool:
+    if state.marked or state.name is not None:
+        return False
+    return (state.final and key in _SPOKEN_KEYS) or (
+        key in _SAYING_KEYS and (state.committed or len(state.raw) <= 3)
+    )
+
+
+def _say(reading: Reading, state: _Object) -> Steps[None]:
+    """Speak a string of the protocol as it arrives."""
+    source = reading.source
+    source.advance(source.at + 1)
+    state.committed = state.made = True
+    state.raw.clear()
+    pieces = StringPieces(source)
+    while piece := (yield from pieces.next()):
+        reading.say(piece)
+
+
+def _tool_key(reading: Reading, state: _Object, key: str) -> bool:
+    """`{"set_timer": {...}}`: the name is the key."""
+    if state.marked:
+        return key not in ARGUMENT_KEYS and len(state.raw) <= 3
+    return not state.committed and len(state.raw) <= 3 and key in reading.desk.box.by_name
+
+
+def _named(reading: Reading, state: _Object, name: str, strict: bool) -> bool:
+    state.name = name
+    if state.committed:
+        _open(reading, state)
+        return True
+    known = reading.desk.box.named(name) is not None
+    if state.arguments is not None and (known or not strict):
+        state.committed = True
+        _open(reading, state)
+    return known or not strict
+
+
+def _open(reading: Reading, state: _Object) -> None:
+    if state.call is None and state.name is not None and state.arguments is None:
+        state.call = reading.desk.open(state.name)
+
+
+def _arguments(reading: Reading, state: _Object, char: str, strict: bool) -> Steps[bool]:
+    if not state.committed and state.name is not None:
+        known = reading.desk.box.named(state.name) is not None
+        if not known and (strict or char != "{"):
+            return False
+        state.committed = True
+    if state.committed:
+        _open(reading, state)
+    text, whole = yield from json_value(reading.source)
+    state.raw.append(text)
+    if whole:
+        state.arguments = text
+        return True
+    state.problem = state.committed
+    return False
+
+
+def _inner(
+    reading: Reading, state: _Object, strict: bool, closers: tuple[str, ...]
+) -> Steps[bool]:
+    made = yield from read_call_object(
+        reading, marked=state.committed, strict=strict, closers=closers
+    )
+    state.made = state.made or made
+    state.committed = state.committed or made
+    return made
+
+
+def _list(
+    reading: Reading, state: _Object, char: str, strict: bool, closers: tuple[str, ...]
+) -> Steps[bool]:
+    source = reading.source
+    if char != "[":
+        text, _ = yield from json_value(source)
+        state.raw.append(text)
+        return True
+    source.advance(source.at + 1)
+    while True:
+        char = yield from source.skip_space()
+        if char == "{":
+            made = yield from read_call_object(
+                reading, marked=state.committed, strict=strict, closers=closers
+            )
+            state.made = state.made or made
+            if not made and not state.committed:
+                return False
+            state.committed = True
+        elif char == ",":
+            source.advance(source.at + 1)
+        elif char == "]":
+            source.advance(source.at + 1)
+            state.made = state.made or not state.marked
+            state.committed = True
+            return True
+        else:
+            return state.committed
+
+
+def _decoded(text: str) -> str:
+    try:
+        value: Any = load_json(text)
+    except ValueError:
+        return text.strip('"')
+    return value if isinstance(value, str) else ""
+
+
+# -- broken JSON --------------------------------------------------------------------------------
+
+
+def _recover(reading: Reading, state: _Object, closers: tuple[str, ...]) -> Steps[bool]:
+    """The object's JSON is broken. Find where the call ends, and what can be trusted in it."""
+    source = reading.source
+    if state.made:
+        return True
+    if not state.committed:
+        return False
+    raw = "".join(state.raw)
+    cut = _first(raw, closers)
+    if cut is not None:
+        # The marker that ends the call was swallowed by a string that was never closed.
+        source.unread(raw[cut:])
+        raw, ended = raw[:cut], True
+    else:
+        stops = closers or ("\n\n", "```")
+        rest, stop = yield from source.until(stops)
+        raw, ended = raw + rest, bool(stop)
+    if state.call is None and salvage(reading.desk, raw):
+        return True
+    if state.call is not None:
+        _mend(reading, state.call, raw, ended)
+        return True
+    value: Any = None
+    try:
+        value = Loose(raw.strip()).mapping() if ended or raw.rstrip().endswith("}") else None
+    except Unreadable:
+        value = None
+    if call_parts(value) is None and ended:
+        try:
+            value = repair_object(raw, None)
+        except BadArguments:
+            value = None
+    if call_parts(value) is None or not end_from_value(reading.desk, value):
+        reading.desk.broken(state.name or "", "The call is not valid JSON.")
+    return True
+
+
+def _mend(reading: Reading, call: OpenCall, raw: str, ended: bool) -> None:
+    """Give an opened call its arguments from broken JSON."""
+    inner = raw.find("{", 1)
+    for start in _restarts(raw):
+        try:
+            parts = call_parts(load_json(raw[start:].rstrip()))
+        except ValueError:
+            continue
+        if parts is not None and isinstance(parts[1], dict):
+            call.end_value(parts[1])
+            return
+    if not ended or inner < 0:
+        call.cut_off()
+        return
+    try:
+        mended = call_parts(repair_object(raw, None))
+    except BadArguments as problem:
+        call.fail(str(problem))
+        return
+    if mended is None or not isinstance(mended[1], dict):
+        call.fail("The arguments are not valid JSON.")
+        return
+    try:
+        known = set(call.tool.properties) if call.tool and call.tool.properties else None
+        if not mended[1] or (known is not None and not set(mended[1]) <= known):
+            raise BadArguments("The arguments are not valid JSON.")
+        call.end_value(mended[1])
+    except BadArguments as problem:
+        call.fail(str(problem))
+
+
+def _restarts(raw: str) -> list[int]:
+    starts: list[int] = []
+    at = raw.find('{"name"', 1)
+    while at > 0 and len(starts) < 4:
+        starts.append(at)
+        at = raw.find('{"name"', at + 1)
+    return starts
+
+
+def _first(text: str, closers: tuple[str, ...]) -> int | None:
+    found = [at for at in (text.find(closer) for closer in closers) if at >= 0]
+    return min(found) if found else None

@@ -1,0 +1,211 @@
+"""Arguments in elements: `<parameter=k>v</parameter>`, `<arg_key>k</arg_key><arg_value>v</...>`."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+from caal_node.replies.arguments import literal, typed, untyped
+from caal_node.replies.calls import OpenCall
+from caal_node.replies.reading import Dialect, Reading
+from caal_node.replies.source import Steps
+from caal_node.replies.syntax.json_text import json_value
+from caal_node.replies.syntax.tags import Tag, read_tag
+
+_CALL_KINDS = ("invoke", "function", "tool_call", "function_call", "function_calls", "tool_calls")
+_VALUE_KINDS = ("parameter", "param", "argument", "arg")
+_CDATA = "<![CDATA["
+
+
+def read_invoke(reading: Reading, dialect: Dialect, opened: Tag) -> Steps[None]:
+    """A call whose arguments are elements, from behind `<function=NAME>` to its end."""
+    source = reading.source
+    call = reading.desk.open(opened.value)
+    found: dict[str, Any] = {}
+    if (yield from source.skip_space()) == "{":
+        text, whole = yield from json_value(source)
+        if whole:
+            call.end_json(text)
+        else:
+            call.cut_off()
+        yield from _close(reading, opened)
+        return
+    while True:
+        _, stop = yield from source.until(("<",))
+        if not stop:
+            # Nothing in the call says that it is all there: only what was given can.
+            if opened.equals and found and _complete(call, found):
+                call.end(found)
+            else:
+                call.cut_off()
+            return
+        tag = yield from read_tag(source)
+        if tag is None:
+            if (yield from source.has(1)):
+                source.advance(source.at + 1)
+            continue
+        if tag.closing and tag.kind in _CALL_KINDS:
+            if tag.text != opened.closer:
+                source.unread(tag.text)
+            break
+        if tag.kind in ("invoke", "function", "tool_call") or tag.text in dialect.openers:
+            source.unread(tag.text)  # The next call begins; this one was not closed.
+            break
+        if tag.text in dialect.closers:
+            source.unread(tag.text)
+            break
+        key = _key_of(tag, call)
+        if key is None:
+            continue
+        value, ended = yield from _value(reading, dialect, opened, tag, call, key)
+        if not ended and not (opened.equals and _complete(call, {**found, key: value})):
+            call.cut_off()
+            return
+        found[key] = value
+    call.end(found)
+
+
+def _close(reading: Reading, opened: Tag) -> Steps[None]:
+    yield from reading.source.skip_space()
+    yield from reading.source.take(opened.closer)
+
+
+def _complete(call: OpenCall, found: Mapping[str, Any]) -> bool:
+    return call.tool is None or set(call.tool.required) <= set(found)
+
+
+def _key_of(tag: Tag, call: OpenCall) -> str | None:
+    """Which parameter an element gives a value to."""
+    if tag.closing or not tag.kind:
+        return None
+    if tag.kind in _VALUE_KINDS and tag.value:
+        return tag.value
+    if call.tool is not None:
+        for name in call.tool.properties:
+            if tag.text == f"<{name}>":
+                return name
+    return None
+
+
+def _value(
+    reading: Reading, dialect: Dialect, opened: Tag, tag: Tag, call: OpenCall, key: str
+) -> Steps[tuple[Any, bool]]:
+    """A parameter's value, and whether it came to its end."""
+    source = reading.source
+    if tag.kind == "param" and (yield from source.take(_CDATA)):
+        text, stop = yield from source.until(("]]>",))
+        yield from source.take("]]>")
+        yield from source.take(tag.closer)
+        return type_value(text, call, key, dialect), bool(stop)
+    stops = {tag.closer, opened.closer, *dialect.closers}
+    if tag.kind in _VALUE_KINDS:
+        stops.add(tag.head)
+    text, stop = yield from source.until(tuple(stops))
+    yield from source.take(tag.closer)
+    if tag.equals:
+        text = _without_frame(text)
+    elif tag.kind == "param":
+        text = html.unescape(text)
+    says = tag.attributes.get("string")
+    if says == "true":
+        return text, bool(stop)
+    if says == "false":
+        return literal(text.strip()), bool(stop)
+    return type_value(text, call, key, dialect), bool(stop)
+
+
+def _without_frame(text: str) -> str:
+    """Without the one newline on either side that frames a value."""
+    return text.removeprefix("\n").removesuffix("\n")
+
+
+def type_value(text: str, call: OpenCall, key: str, dialect: Dialect) -> Any:
+    """A bare value, typed by its parameter's schema."""
+    tool = call.tool
+    schema = tool.properties.get(key) if tool else None
+    if not isinstance(schema, Mapping):
+        return untyped(text) if dialect.untyped_json else text
+    value = typed(text, schema, root=tool.schema if tool else None)
+    if dialect.unquote and isinstance(value, str):
+        bare = value.strip()
+        if len(bare) > 1 and bare[0] == bare[-1] == '"':
+            decoded = untyped(bare)
+            return decoded if isinstance(decoded, str) and decoded != bare else bare[1:-1]
+    return value
+
+
+def read_pairs(reading: Reading, dialect: Dialect, call: OpenCall, first: Tag) -> Steps[None]:
+    """`<arg_key>k</arg_key><arg_value>v</arg_value>...`, from behind the first `<arg_key>`."""
+    source = reading.source
+    key_end = first.closer
+    value_open = first.text.replace("arg_key", "arg_value")
+    value_end = value_open.replace("<", "</", 1)
+    found: dict[str, Any] = {}
+    while True:
+        key, stop = yield from source.until((key_end, *dialect.closers))
+        if stop != key_end:
+            if stop:
+                call.end(found)
+            else:
+                call.cut_off()
+            return
+        yield from source.take(key_end)
+        value, stop = yield from _pair_value(
+            reading, (value_open, value_end, first.text, *dialect.closers)
+        )
+        if value is not None:
+            if not stop:
+                call.cut_off()
+                return
+            found[key.strip()] = type_value(value, call, key.strip(), dialect)
+        while (yield from source.skip_space()) == "\\" and (yield from source.take("\\n")):
+            pass  # A newline that was escaped once too often.
+        if (yield from source.take(first.text)):
+            continue
+        closing = yield from source.look(dialect.closers)
+        if closing is None and source.closed and source.at >= len(source.text):
+            _end_unclosed(call, found)
+            return
+        if closing is None and (yield from _cut_closer(reading, dialect)):
+            _end_unclosed(call, found)
+            return
+        call.end(found)
+        return
+
+
+def _cut_closer(reading: Reading, dialect: Dialect) -> Steps[bool]:
+    """Whether the reply ends in the middle of the closer."""
+    source = reading.source
+    if not (yield from source.peek()):
+        return True
+    rest = source.text[source.at :]
+    if source.closed and any(closer.startswith(rest) for closer in dialect.closers):
+        source.advance(len(source.text))
+        return True
+    return False
+
+
+def _end_unclosed(call: OpenCall, found: dict[str, Any]) -> None:
+    """The reply ended before the call did: it is made only when nothing can be missing."""
+    if call.tool is None or set(call.tool.properties) <= set(found):
+        call.end(found)
+    else:
+        call.cut_off()
+
+
+def _pair_value(reading: Reading, tags: tuple[str, ...]) -> Steps[tuple[str | None, str]]:
+    """The value behind a key, and what ended it; None when there is no value."""
+    source = reading.source
+    value_open, value_end, key_open, *closers = tags
+    space, _ = "", ""
+    following = yield from source.skip_space()
+    if following == "\\":
+        yield from source.take("\\n")
+        following = yield from source.skip_space()
+    if not (yield from source.take(value_open)):
+        if (yield from source.look((key_open, *closers))) is not None or not following:
+            return None, space
+    text, stop = yield from source.until((value_end, key_open, *closers))
+    yield from source.take(value_end)
+    return text, stop

@@ -1,0 +1,81 @@
+"""Tags of the XML-like dialects, whatever their namespace."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from caal_node.replies.source import Source, Steps
+
+_MAX_TAG_CHARS = 240
+_PARTS = re.compile(
+    r"<(?P<close>/?)(?P<space>(?:[^\s<>=:/\"']*[:｜|]|longcat_)?)"
+    r"(?P<kind>[A-Za-z_]+)(?P<rest>[^>]*)>?",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
+_SPECIAL = re.compile(r"<[|｜].*[|｜]>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """`<space:kind=value attribute="...">`"""
+
+    text: str
+    kind: str
+    """Without its namespace; "" for a special token (`<|...|>`)."""
+    closing: bool
+    value: str
+    """What stands behind `=` (`<function=NAME>`), or in the attribute `name`."""
+    equals: bool
+    """Whether it is written `<kind=value>`."""
+    attributes: dict[str, str]
+
+    @property
+    def closer(self) -> str:
+        """The tag that ends this one."""
+        head = re.match(r"<[^\s=>]+", self.text)
+        return f"</{head.group()[1:]}>" if head else ""
+
+    @property
+    def head(self) -> str:
+        """How a sibling of this one begins."""
+        found = re.match(r"<[^\s=>]+[\s=]?", self.text)
+        return found.group() if found else self.text
+
+
+def read_tag(source: Source) -> Steps[Tag | None]:
+    """Take the tag that begins here. None, and nothing taken: it is no tag."""
+    length = 0
+    while True:
+        if not (yield from source.has(length + 1)):
+            return None
+        found = source.text.find(">", source.at + length)
+        if found < 0:
+            length = len(source.text) - source.at
+            if length > _MAX_TAG_CHARS:
+                return None
+            continue
+        end = found + 1 - source.at
+        if end > _MAX_TAG_CHARS:
+            return None
+        return parse_tag(source.advance(source.at + end))
+
+
+def parse_tag(text: str) -> Tag | None:
+    if _SPECIAL.fullmatch(text) and not re.search(r"\w=", text):
+        return Tag(text, "", False, "", False, {})
+    parts = _PARTS.fullmatch(text)
+    if parts is None:
+        return Tag(text, "?", False, "", False, {})
+    rest = parts["rest"]
+    attributes = {m[1]: m[2] if m[2] is not None else m[3] for m in _ATTRIBUTE.finditer(rest)}
+    equals = rest.startswith("=")
+    return Tag(
+        text=text,
+        kind=parts["kind"].lower(),
+        closing=bool(parts["close"]),
+        value=rest[1:] if equals else attributes.get("name", ""),
+        equals=equals,
+        attributes=attributes,
+    )

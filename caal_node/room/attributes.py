@@ -1,0 +1,67 @@
+"""What the agent does right now, as participant attributes: for a face, not for a record.
+
+`caal.state` is `tool` while a call runs, else `idle`; `caal.tool` names the call that began last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from livekit import rtc
+
+from caal_node.events import Event, ToolCallEnded, ToolCallStarted
+
+STATE: Final = "caal.state"
+TOOL: Final = "caal.tool"
+SET_DEADLINE_S: Final = 5.0
+SetAttributes = Callable[[dict[str, str]], Awaitable[object]]
+
+_log = logging.getLogger(__name__)
+
+
+class Attributes:
+    """A listener of events. Only the newest state is sent; one that was overtaken is not."""
+
+    def __init__(self, set_attributes: SetAttributes) -> None:
+        self._set = set_attributes
+        self._running: dict[str, str] = {}
+        self._changed = asyncio.Event()
+        self._task = asyncio.create_task(self._run(), name="caal-attributes")
+
+    @classmethod
+    def of_room(cls, room: rtc.Room) -> Attributes:
+        # Late: there is no local participant before the room is connected.
+        return cls(lambda values: room.local_participant.set_attributes(values))
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case ToolCallStarted():
+                self._running[event.call_id] = event.tool
+            case ToolCallEnded():
+                self._running.pop(event.call_id, None)
+            case _:
+                return
+        self._changed.set()
+
+    async def aclose(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        sent: dict[str, str] = {}
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            newest = next(reversed(self._running.values()), "")
+            values = {STATE: "tool" if newest else "idle", TOOL: newest}
+            if values == sent:
+                continue
+            try:
+                async with asyncio.timeout(SET_DEADLINE_S):
+                    await self._set(values)
+                sent = values
+            except Exception as error:
+                _log.warning("the agent's attributes were not set: %s", type(error).__name__)

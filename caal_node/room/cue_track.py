@@ -1,0 +1,95 @@
+"""A LiveKit track of its own for the cues.
+
+Measured at a participant, this shape is at the floor of what a room allows: published before it is
+needed, nothing pushed while idle (a queue of silence stands in front of the ping), the whole ping
+as one frame in one call (from then on it needs no event loop). The speech track, a mixer and
+LiveKit's background audio are all later, by 10 to 600 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from livekit import rtc
+
+from caal_node.room.cues import SAMPLE_RATE_HZ, Samples
+from caal_node.room.eager import begin
+
+TRACK_NAME: Final = "caal-cues"
+QUEUE_MS: Final = 1000
+"""The longest cue fits whole. Zero would be no queue at all: LiveKit is 800 ms late then."""
+_CLOSE_DEADLINE_S: Final = 2.0
+"""A room that is already gone may never answer; leaving must not hang on it."""
+
+_log = logging.getLogger(__name__)
+
+
+class CueTrack:
+    """The `CueSink` of a room. Make it with `publish`, once the room is connected."""
+
+    def __init__(
+        self, room: rtc.Room, source: rtc.AudioSource, publication: rtc.LocalTrackPublication
+    ) -> None:
+        self._room = room
+        self._source = source
+        self._publication = publication
+        self._pushes: set[asyncio.Task[None]] = set()
+        self._revoked: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @classmethod
+    async def publish(cls, room: rtc.Room) -> CueTrack:
+        """Publish the track, silent. Its source is left unnamed: the microphone is the speech."""
+        source = rtc.AudioSource(SAMPLE_RATE_HZ, 1, queue_size_ms=QUEUE_MS)
+        track = rtc.LocalAudioTrack.create_audio_track(TRACK_NAME, source)
+        return cls(room, source, await room.local_participant.publish_track(track))
+
+    def play(self, samples: Samples) -> None:
+        if self._closed:
+            return
+        frame = rtc.AudioFrame(samples.tobytes(), SAMPLE_RATE_HZ, 1, samples.size)
+        push = asyncio.create_task(begin(self._source.capture_frame(frame)))
+        self._pushes.add(push)
+        push.add_done_callback(self._pushed)
+
+    def stop(self) -> None:
+        # A frame that is on its way into the queue would arrive behind the clearing.
+        self._revoked |= self._pushes
+        if not self._closed:
+            self._source.clear_queue()
+
+    async def aclose(self) -> None:
+        """Fall silent, take the track out of the room, and wait until both are done."""
+        if self._closed:
+            return
+        self.stop()
+        self._closed = True
+        if self._pushes:
+            _, late = await asyncio.wait(self._pushes, timeout=_CLOSE_DEADLINE_S)
+            for push in late:
+                push.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        try:
+            async with asyncio.timeout(_CLOSE_DEADLINE_S):
+                await self._unpublish()
+        except (TimeoutError, rtc.participant.UnpublishTrackError) as error:
+            _log.debug("the cues' track was not unpublished: %s", type(error).__name__)
+        await self._source.aclose()
+
+    async def _unpublish(self) -> None:
+        # By name: LiveKit gives a track another sid when it reconnects.
+        own = self._room.local_participant
+        for publication in list(own.track_publications.values()):
+            if publication.name == self._publication.name and self._room.isconnected():
+                await own.unpublish_track(publication.sid)
+
+    def _pushed(self, push: asyncio.Task[None]) -> None:
+        self._pushes.discard(push)
+        if push in self._revoked:
+            self._revoked.discard(push)
+            if not self._closed:
+                self._source.clear_queue()
+        if not push.cancelled() and (error := push.exception()) is not None:
+            _log.warning("a cue was not played: %s", error)

@@ -1,0 +1,140 @@
+"""The pings: short sounds made of sines, pure numpy.
+
+Mono, 48 kHz, int16: what the room's audio source takes, so nothing is resampled on the way. Every
+cue begins and ends on a zero sample under a raised cosine (an abrupt end clicks), has no DC, and
+keeps its frequencies between 300 and 1200 Hz, where small speakers and hearing are at their best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from caal_node.events import CueKind
+
+Samples: TypeAlias = npt.NDArray[np.int16]
+"""Mono, SAMPLE_RATE_HZ."""
+_Wave: TypeAlias = npt.NDArray[np.float64]
+
+SAMPLE_RATE_HZ: Final = 48_000
+"""Opus's own rate; any other would be resampled before it is sent."""
+PEAK_MAX_DBFS: Final = -12.0
+"""No cue is louder, its own file's neither: speech sits around it, and a ping must not startle."""
+
+_LEVEL_DBFS: Final = -14.0
+_TICK_LEVEL_DBFS: Final = -24.0
+"""A third of the other cues' amplitude: it repeats, and says nothing new."""
+_EDGE_MS: Final = 12
+"""Rise and fall of a note; below 10 ms they are heard as clicks."""
+_TICK_EDGE_MS: Final = 20
+_FILE_EDGE_MS: Final = 10
+"""The shortest that does not click: the sound is somebody else's."""
+
+_TOOL_HZ: Final = (660.0, 880.0)
+_AGENT_HZ: Final = (523.25, 659.26, 783.99)
+"""C5, E5, G5 in equal temperament, A4 = 440 Hz."""
+_ERROR_HZ: Final = (520.0, 340.0)
+"""From, to. Its lowest stays above 300 Hz, below which a phone's speaker is silent."""
+_TICK_HZ: Final = 660.0
+
+_TOOL_NOTE_MS: Final = 75
+_AGENT_NOTE_MS: Final = 83
+_ERROR_MS: Final = 150
+_TICK_MS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class CueSet:
+    """One sound for each kind of cue."""
+
+    tool: Samples
+    agent: Samples
+    error: Samples
+    tick: Samples
+
+    def __getitem__(self, kind: CueKind) -> Samples:
+        match kind:
+            case "tool":
+                return self.tool
+            case "agent":
+                return self.agent
+            case "error":
+                return self.error
+            case "tick":
+                return self.tick
+
+    @classmethod
+    def of(cls, replaced: Mapping[CueKind, Samples] | None = None) -> CueSet:
+        """The synthesised set, with `replaced` in the place of some."""
+        own = replaced or {}
+        return cls(
+            tool=own.get("tool", render("tool")),
+            agent=own.get("agent", render("agent")),
+            error=own.get("error", render("error")),
+            tick=own.get("tick", render("tick")),
+        )
+
+    def lengths(self) -> dict[CueKind, float]:
+        """Each cue's length in seconds."""
+        kinds: tuple[CueKind, ...] = ("tool", "agent", "error", "tick")
+        return {kind: self[kind].size / SAMPLE_RATE_HZ for kind in kinds}
+
+
+def render(kind: CueKind) -> Samples:
+    """Synthesise one cue: tool rises, agent is an arpeggio, error falls, tick is short and soft."""
+    match kind:
+        case "tool":
+            notes = [_tone(hz, hz, _TOOL_NOTE_MS, _EDGE_MS) for hz in _TOOL_HZ]
+        case "agent":
+            notes = [_tone(hz, hz, _AGENT_NOTE_MS, _EDGE_MS) for hz in _AGENT_HZ]
+        case "error":
+            notes = [_tone(*_ERROR_HZ, _ERROR_MS, _EDGE_MS)]
+        case "tick":
+            notes = [_tone(_TICK_HZ, _TICK_HZ, _TICK_MS, _TICK_EDGE_MS)]
+    level = _TICK_LEVEL_DBFS if kind == "tick" else _LEVEL_DBFS
+    return _to_int16(np.concatenate(notes) * _amplitude(level))
+
+
+def conform(sound: _Wave) -> Samples:
+    """Hold a recorded sound (-1..1) to what every cue promises: ends, DC and peak."""
+    shaped = _without_dc(sound, _edges(sound.size, _FILE_EDGE_MS))
+    loudest = float(np.max(np.abs(shaped), initial=0.0))
+    limit = _amplitude(PEAK_MAX_DBFS)
+    return _to_int16(shaped * (limit / loudest) if loudest > limit else shaped)
+
+
+def _tone(start_hz: float, end_hz: float, length_ms: int, edge_ms: int) -> _Wave:
+    count = SAMPLE_RATE_HZ * length_ms // 1000
+    # The phase is the sum of the frequency, so that a glide is one unbroken wave.
+    phase = np.cumsum(np.linspace(start_hz, end_hz, count)) / SAMPLE_RATE_HZ
+    return _without_dc(np.sin(2 * np.pi * phase), _edges(count, edge_ms))
+
+
+def _edges(count: int, edge_ms: int) -> _Wave:
+    """A raised cosine up from zero and back down to zero; ones between."""
+    rise = min(SAMPLE_RATE_HZ * edge_ms // 1000, count // 2)
+    window = np.ones(count)
+    slope = 0.5 - 0.5 * np.cos(np.pi * np.arange(rise) / max(rise, 1))
+    window[:rise] = slope
+    window[count - rise :] = slope[::-1]
+    return window
+
+
+def _without_dc(wave: _Wave, window: _Wave) -> _Wave:
+    """`wave` under `window`, its mean taken out under the window too: the ends stay zero."""
+    weight = float(window.sum())
+    mean = float((wave * window).sum()) / weight if weight else 0.0
+    return (wave - mean) * window
+
+
+def _amplitude(dbfs: float) -> float:
+    return float(10.0 ** (dbfs / 20.0))
+
+
+def _to_int16(wave: _Wave) -> Samples:
+    # Towards zero: rounding up would lift a peak over its limit.
+    return np.trunc(wave * 32767.0).astype(np.int16)

@@ -1,0 +1,127 @@
+"""The one way from a call to its result, the same for every tier.
+
+policy -> validation -> plan -> deadline -> tier -> one line for the model -> tool data -> redaction
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from caal_node.context.compact import to_line
+from caal_node.context.tool_data import ToolDataCache
+
+from caal_node.errors import ToolBroke, ToolFailure, ToolTimeout
+from caal_node.tools.gates import Gates
+from caal_node.tools.outcome import Outcomes, outcome_of
+from caal_node.tools.table import Entry
+from caal_node.tools.validation import check_arguments
+
+logger = logging.getLogger("caal_node.tools")
+
+TOOL_TIMEOUT_S: Final = 20.0
+"""Seconds a call may take. After 20 s of ticks a person has given up on an answer."""
+RESULT_CHARS: Final = 6_000
+"""Characters of a result that the model is shown: about 1,500 tokens, a fifth of its window."""
+
+
+class Pipeline:
+    """Runs calls. Holds no table: a call comes with the entry it was resolved to."""
+
+    def __init__(
+        self,
+        data: ToolDataCache,
+        *,
+        gates: Gates | None = None,
+        timeout_s: float = TOOL_TIMEOUT_S,
+        result_chars: int = RESULT_CHARS,
+    ) -> None:
+        self.outcomes: Final = Outcomes()
+        self._data = data
+        self._gates = gates or Gates()
+        self._timeout_s = timeout_s
+        self._result_chars = result_chars
+
+    async def run(
+        self,
+        entry: Entry,
+        call_id: str,
+        arguments: Mapping[str, Any],
+        tier: Callable[[], Awaitable[Any]],
+        *,
+        validate: bool = True,
+        deadline: bool = True,
+        plain: Callable[[Any], bool] = lambda value: True,
+    ) -> Any:
+        """Run one call; `tier` does the work and gives a JSON value or text.
+
+        Args:
+            validate: Whether the arguments are still to be checked against the schema.
+            deadline: Whether the call may take no longer than the pipeline's time-out.
+            plain: Which values become text here. Others are given back as they are.
+
+        Returns:
+            One line for the model.
+
+        Raises:
+            ToolFailure: whatever went wrong, in one of its kinds.
+        """
+        began = time.perf_counter()
+        try:
+            value = await self._through_the_gates(
+                entry, call_id, arguments, tier, validate, self._timeout_s if deadline else None
+            )
+        except asyncio.CancelledError:
+            self._ended(entry, call_id, "cancelled", began)
+            raise
+        except Exception as error:
+            self._ended(entry, call_id, outcome_of(error), began)
+            raise
+        self._ended(entry, call_id, "ok", began)
+        if not plain(value):
+            return value
+        if isinstance(value, (dict, list, str)):
+            self._data.add(call_id, entry.exposed, arguments, value)
+        return self._gates.redact(to_line(value, max_chars=self._result_chars))
+
+    async def _through_the_gates(
+        self,
+        entry: Entry,
+        call_id: str,
+        arguments: Mapping[str, Any],
+        tier: Callable[[], Awaitable[Any]],
+        validate: bool,
+        timeout_s: float | None,
+    ) -> Any:
+        await self._gates.policy(entry, arguments)
+        if validate:
+            check_arguments(entry, arguments)
+        async with self._gates.plan(entry, arguments, call_id):
+            try:
+                async with asyncio.timeout(timeout_s) as deadline:
+                    return await tier()
+            except TimeoutError as error:
+                if not deadline.expired():
+                    # The tool's own time-out, not ours: an answer like any other failure.
+                    raise ToolTimeout(f"{entry.exposed} timed out.") from error
+                raise ToolTimeout(
+                    f"{entry.exposed} gave no answer in {timeout_s:g} seconds."
+                ) from error
+            except ToolFailure:
+                raise
+            except Exception as error:
+                # An exception's text may hold anything, so neither model nor log gets it.
+                raise ToolBroke(f"{entry.exposed} failed with {type(error).__name__}.") from error
+
+    def _ended(self, entry: Entry, call_id: str, outcome: Any, began: float) -> None:
+        self.outcomes.note(call_id, outcome)
+        logger.info(
+            "tool %s (%s) %s after %d ms",
+            entry.exposed,
+            entry.spec.tier,
+            outcome,
+            (time.perf_counter() - began) * 1000,
+        )

@@ -1,0 +1,115 @@
+"""The tool table: every name the model may call, and what it stands for.
+
+Built once, never changed; a reload builds another and swaps it. The way back from an exposed name
+is a look-up here, so nothing is ever parsed out of a name (`a__b` + `c` and `a` + `b__c` would be
+one name).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from caal_node.context.compact import compact_schema
+
+from caal_node.errors import UnknownTool
+from caal_node.events import TierName
+from caal_node.tools.spec import ToolSpec
+
+NAME_MAX: Final = 64
+"""Characters. The bound of OpenAI's and Ollama's function names: `^[A-Za-z0-9_-]{1,64}$`."""
+NEAREST: Final = 5
+"""Names offered back when a call names no tool: enough to choose from, few enough to read."""
+PRIORITY: Final[Mapping[TierName, int]] = MappingProxyType({"agent": 0, "n8n": 1, "mcp": 2})
+_NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_HASH_CHARS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One callable name. `schema` is what the model reads, in OpenAI's function form."""
+
+    exposed: str
+    spec: ToolSpec
+    schema: Mapping[str, Any]
+
+
+class ToolTable:
+    """An immutable, ordered map from exposed name to tool.
+
+    Order is tier by tier and, inside a tier, as its source gave it: the prompt's prefix depends
+    on it. Where two tools want one name, the higher tier keeps it and the lower one is renamed
+    with a hash of where it comes from, so that the name is the same after every restart.
+    """
+
+    def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
+        entries: dict[str, Entry] = {}
+        for spec in sorted(specs, key=lambda spec: PRIORITY[spec.tier]):
+            exposed = _free_name(spec, entries)
+            entries[exposed] = Entry(exposed, spec, _schema(exposed, spec))
+        self._entries: Final[Mapping[str, Entry]] = MappingProxyType(entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def get(self, name: str) -> Entry | None:
+        return self._entries.get(name)
+
+    def resolve(self, name: str) -> Entry:
+        """The tool of an exposed name.
+
+        Raises:
+            UnknownTool: with the nearest names that do exist.
+        """
+        if (entry := self._entries.get(name)) is None:
+            raise UnknownTool(name, difflib.get_close_matches(name, self._entries, NEAREST, 0.3))
+        return entry
+
+    def fingerprints(self) -> Mapping[str, str]:
+        """Exposed name -> digest of what the model reads; two tables differ where these do."""
+        return {entry.exposed: _digest(entry) for entry in self}
+
+
+def _digest(entry: Entry) -> str:
+    shown = [entry.schema, entry.spec.tier, entry.spec.source]
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def _free_name(spec: ToolSpec, taken: Mapping[str, Entry]) -> str:
+    clean = _NOT_ALLOWED.sub("_", spec.wanted).strip("_") or "tool"
+    if len(clean) <= NAME_MAX and clean not in taken and clean == spec.wanted:
+        return clean
+    digest = hashlib.sha256(f"{spec.tier}\0{spec.source}\0{spec.name}".encode()).hexdigest()
+    if len(clean) <= NAME_MAX and clean not in taken:
+        # Only forbidden characters were replaced, and nobody else has the result.
+        return clean
+    for length in range(_HASH_CHARS, len(digest)):
+        name = f"{clean[: NAME_MAX - 1 - length]}_{digest[:length]}"
+        if name not in taken:
+            return name
+    raise AssertionError("two tools of one tier, source and name")  # a source lists a name once
+
+
+def _schema(exposed: str, spec: ToolSpec) -> Mapping[str, Any]:
+    return {
+        "type": "function",
+        "function": compact_schema(
+            {
+                "name": exposed,
+                "description": spec.description,
+                "parameters": dict(spec.parameters),
+            }
+        ),
+    }

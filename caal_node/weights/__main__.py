@@ -1,0 +1,35 @@
+"""`python -m caal_node.weights [KEY ...]`: fetch weights into the cache; with no key, list them."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+from caal_node.errors import ConfigError
+from caal_node.weights import CATALOGUE, ensure, present
+
+
+def main(keys: list[str]) -> int:
+    console = Console()
+    known = {weight.key: weight for weight in CATALOGUE}
+    if unknown := [key for key in keys if key not in known]:
+        console.print(f"no weight named {unknown[0]!r}; there are: {', '.join(known)}")
+        return 2
+    if not keys:
+        for weight in CATALOGUE:
+            there = present(weight) or "not fetched"
+            size = f"{weight.size / 1e6:,.0f} MB"
+            console.print(f"{weight.key}  {size}  {weight.licence}  {there}", soft_wrap=True)
+        return 0
+    try:
+        for key in keys:
+            console.print(str(ensure(known[key], console=console)), soft_wrap=True)
+    except ConfigError as error:
+        console.print(f"[red]{error}[/red]", soft_wrap=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

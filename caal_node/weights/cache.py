@@ -1,0 +1,79 @@
+"""Where fetched things are kept: one folder of the user's, shared by every run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from caal_node.errors import ConfigError
+
+# Another run may be fetching the same gigabyte over a slow line; past this it is taken for stuck.
+LOCK_DEADLINE_S = 30 * 60
+
+
+def root() -> Path:
+    """`$CAAL_CACHE`, else the platform's cache folder. It need not exist yet."""
+    if own := os.environ.get("CAAL_CACHE"):
+        return Path(own).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "caal-node"
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        return Path(local) / "caal-node" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "caal-node"
+
+
+def weights() -> Path:
+    return root() / "weights"
+
+
+def binaries() -> Path:
+    return root() / "bin"
+
+
+def make(folder: Path) -> Path:
+    """Create `folder`.
+
+    Raises:
+        ConfigError: it cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    return folder
+
+
+def unwritable(folder: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{folder}: cannot be written ({error.strerror or error}); "
+        "set CAAL_CACHE to a folder that can"
+    )
+
+
+@contextmanager
+def locked(name: str, folder: Path, deadline_s: float = LOCK_DEADLINE_S) -> Generator[None]:
+    """Hold `folder/name.lock`, so that runs side by side fetch a thing once.
+
+    Raises:
+        ConfigError: another run held it past the deadline, or the file cannot be made.
+    """
+    path = make(folder) / f"{name}.lock"
+    lock = FileLock(path, timeout=deadline_s)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ConfigError(
+            f"{path}: held by another run for {deadline_s:.0f} s; stop that run and try again"
+        ) from None
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    try:
+        yield
+    finally:
+        lock.release()

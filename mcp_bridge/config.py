@@ -1,0 +1,122 @@
+"""Reads the file of servers, in any of three spellings.
+
+    {"time": {"command": ..., "args": [...], "env": {...}}, "docs": {"url": ...}}
+    {"mcpServers": {"time": {...}, "docs": {...}}}
+    {"servers": [{"name": "time", "command": ...}, {"name": "docs", "url": ..., "token": ...}]}
+
+The second is what Claude Desktop and Cursor write; `servers` may be an object too, as VS Code has
+it. What an entry may hold is told in `entries.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from mcp_bridge.entries import passed_over, read_entry
+from mcp_bridge.errors import ConfigError
+from mcp_bridge.places import Place
+from mcp_bridge.positions import JsonSyntaxError, read_json
+from mcp_bridge.servers import ServerConfig
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""1 MiB: a thousand servers with long examples. More is a wrong file."""
+
+
+def load_servers(
+    path: str | os.PathLike[str],
+    *,
+    environ: Mapping[str, str] | None = None,
+    missing_ok: bool = False,
+) -> tuple[ServerConfig, ...]:
+    """The servers of a file, in its order; those that are off have `enabled=False`.
+
+    Args:
+        environ: Where `${NAME}` is looked up; None is this process's environment.
+        missing_ok: Whether a file that is not there stands for no servers.
+
+    Raises:
+        ConfigError: names file, line and key, and says how to mend it.
+    """
+    file = os.fspath(path)
+    try:
+        text = _read(Path(path), file)
+    except FileNotFoundError:
+        if missing_ok:
+            return ()
+        raise ConfigError("there is no such file; create it, or mend the path", file=file) from None
+    return parse_servers(text, file=file, environ=environ)
+
+
+def parse_servers(
+    text: str, *, file: str = "mcp_servers.json", environ: Mapping[str, str] | None = None
+) -> tuple[ServerConfig, ...]:
+    """As `load_servers`, from the text itself. `file` is what errors call it."""
+    try:
+        document = read_json(text)
+    except JsonSyntaxError as error:
+        raise ConfigError(str(error), file=file, line=error.line) from None
+    seen: dict[str, int] = {}
+    servers: list[ServerConfig] = []
+    for name, place in _entries(Place(file, document, ())):
+        line = document.line(place.path)
+        if name in seen:
+            place.refuse(f"the server {name!r} stands in line {seen[name]} already; rename one")
+        seen[name] = line
+        servers.append(read_entry(place, name, os.environ if environ is None else environ))
+    return tuple(servers)
+
+
+def _read(path: Path, file: str) -> str:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise ConfigError(f"is over {MAX_FILE_BYTES} bytes; is it the right file?", file=file)
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError("is not UTF-8; save it as UTF-8", file=file, line=line) from None
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"cannot be read ({reason}); mend its path or mode", file=file) from None
+
+
+def _entries(top: Place) -> Iterator[tuple[str, Place]]:
+    """Name and place of every server, whichever spelling the file has."""
+    members = top.members()
+    if "mcpServers" in members:
+        yield from _named(top / "mcpServers")
+    elif isinstance(members.get("servers"), list):
+        yield from _listed(top / "servers")
+    elif _is_group(members.get("servers")):
+        yield from _named(top / "servers")
+    else:
+        yield from _named(top)
+
+
+def _is_group(value: Any) -> bool:
+    """Whether `servers` holds servers, and is not itself a server of that name."""
+    if not isinstance(value, dict):
+        return False
+    inner = cast("dict[str, Any]", value)
+    return not any(isinstance(inner.get(key), str) for key in ("command", "url"))
+
+
+def _named(place: Place) -> Iterator[tuple[str, Place]]:
+    for name in place.members():
+        if not passed_over(name):
+            if not name.strip():
+                (place / name).refuse("the server has no name; write one")
+            yield name, place / name
+
+
+def _listed(place: Place) -> Iterator[tuple[str, Place]]:
+    for item in place.items():
+        if "name" not in item.members():
+            item.refuse('lacks "name"; add one')
+        yield (item / "name").filled(), item

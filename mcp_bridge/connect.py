@@ -1,0 +1,144 @@
+"""From a server's configuration to an entered client of the SDK, and from its errors to words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CONNECTION_CLOSED, Implementation
+
+from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.http import MAX_MESSAGE_BYTES, HttpWatch, http_client
+from mcp_bridge.servers import ServerConfig
+from mcp_bridge.stdio import stdio_transport
+
+_GONE: Final = ("Connection closed", "SSE stream ended")
+"""How the SDK words the end of a connection; a server may send the same code for its own ends."""
+_SESSION_OVER: Final = "Session terminated"
+"""The SDK's words for a 404 to a known session: the server has restarted, and took nothing in."""
+
+
+class Wire:
+    """One connection to one server, and what it tells beside its messages."""
+
+    def __init__(self, config: ServerConfig, max_chars: int, on_close: Callable[[], None]) -> None:
+        self.config: Final = config
+        self.closed: str | None = None
+        """Why a process ended by itself."""
+        self._max_chars: Final = max_chars
+        self._on_close: Final = on_close
+        self._watch: Final = HttpWatch(max_chars)
+
+    @asynccontextmanager
+    async def client(self) -> AsyncGenerator[Client]:
+        """Enters the transport and does the handshake. To be left in the task that entered it."""
+        info = Implementation(name="mcp-bridge", version=_version())
+        async with Client(self._transport(), client_info=info, cache=None) as client:
+            yield client
+
+    def _transport(self) -> AbstractAsyncContextManager[Any]:
+        match self.config.transport:
+            case "stdio":
+                return stdio_transport(self.config, self._max_chars, self._close)
+            case "http":
+                return self._streamable()
+            case "sse":
+                return sse_client(self.config.url, headers=dict(self.config.headers))
+
+    @asynccontextmanager
+    async def _streamable(self) -> AsyncGenerator[Any]:
+        async with (
+            http_client(self.config, self._watch) as client,
+            streamable_http_client(
+                self.config.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
+            ) as streams,
+        ):
+            yield streams
+
+    def _close(self, reason: str) -> None:
+        self.closed = reason
+        self._on_close()
+
+    def is_over(self, error: MCPError) -> bool:
+        """Whether `error` means that this connection has ended."""
+        if error.message == _SESSION_OVER:
+            return True
+        if self.config.transport == "stdio":
+            return self.closed is not None
+        return error.code == CONNECTION_CLOSED and error.message.startswith(_GONE)
+
+    def explain(self, error: BaseException | None, ready: bool) -> str:
+        """One line: what ended this connection, `ready` or not yet, and how to mend it."""
+        if self.closed is not None:
+            mend = "the next call starts it again" if ready else "mend its command, args or env"
+            return f"{self.closed}; {mend}"
+        leaves = list(_leaves(error)) if error else []
+        for leaf in leaves:
+            if isinstance(leaf, ServerUnavailable):
+                return leaf.reason
+        if self.config.transport != "stdio":
+            for leaf in leaves:
+                if isinstance(leaf, httpx2.TransportError):
+                    return self._no_connection(leaf)
+                if isinstance(leaf, httpx2.HTTPStatusError):
+                    return _status(leaf.response.status_code)
+            if self._watch.status is not None and self._watch.status >= 400:
+                return _status(self._watch.status)
+        for leaf in leaves:
+            if isinstance(leaf, MCPError):
+                return f"refused to begin ({self.config.redact(one_line(leaf.message))})"
+        return f"could not be used ({type(leaves[0]).__name__ if leaves else 'no reason'})"
+
+    def _no_connection(self, error: httpx2.TransportError) -> str:
+        parts = urlsplit(self.config.url)
+        where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+        if "SSL" in str(error) or "certificate" in str(error):
+            return f"has no certificate to be trusted at {where}; mend it, or the url"
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            return f"nothing answers at {where}; start it, or mend the url"
+        return f"the connection to {where} broke ({type(error).__name__})"
+
+
+def unsent(error: BaseException) -> bool:
+    """Whether the server cannot have seen the request, so that it may be sent again."""
+    return all(
+        isinstance(leaf, httpx2.ConnectError | httpx2.ConnectTimeout)
+        or (isinstance(leaf, MCPError) and leaf.message == _SESSION_OVER)
+        for leaf in _leaves(error)
+    )
+
+
+def _version() -> str:
+    try:
+        return version("caal-node")
+    except PackageNotFoundError:  # run from a source tree
+        return "0"
+
+
+def one_line(text: str, max_chars: int = 300) -> str:
+    return " ".join(text.split())[:max_chars]
+
+
+def _status(status: int) -> str:
+    match status:
+        case 401 | 403:
+            return f"refused us (HTTP {status}); set or mend its token"
+        case 404 | 405:
+            return f"has no MCP endpoint there (HTTP {status}); mend the path of the url"
+        case _:
+            return f"answered HTTP {status}; look into its log"
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

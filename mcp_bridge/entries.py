@@ -1,0 +1,191 @@
+"""One server's entry in the file: which keys it may hold, and what they mean.
+
+    command, args, env, cwd         a process to start, spoken to over stdin and stdout
+    url, headers, token, transport  a server elsewhere; `token` is sent as a bearer token
+    enabled (disabled)              whether to use it at all
+    timeout, connect_timeout        seconds for a call, and until the server is ready
+    examples                        {tool: [{"say": "...", "arguments": {...}}]}
+
+`${NAME}` in any text is taken from the environment, `${NAME:-text}` with a fallback. Keys that
+other programs keep in such files (`autoApprove`, `icon`, ...) are passed over; a key that nobody
+knows is an error, since it is most often a slip of the pen.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from mcp_bridge.places import Place
+from mcp_bridge.servers import NOTHING, Example, ServerConfig, TransportName
+
+_TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
+    {
+        "stdio": "stdio",
+        "http": "http",
+        "streamable-http": "http",
+        "streamable_http": "http",
+        "streamablehttp": "http",
+        "sse": "sse",
+    }
+)
+_LOCAL: Final = ("command", "args", "env", "cwd")
+_REMOTE: Final = ("url", "headers", "token")
+_SHARED: Final = (
+    "name", "transport", "type", "enabled", "disabled", "auto_enable", "timeout",
+    "connect_timeout", "examples",
+)  # fmt: skip
+_KNOWN: Final = (*_LOCAL, *_REMOTE, *_SHARED)
+_PASSED_OVER: Final = frozenset(
+    {"description", "note", "icon", "gallery", "version", "autoApprove", "alwaysAllow"}
+)
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+_Read: TypeAlias = Callable[[Place], str]
+
+
+def passed_over(key: str) -> bool:
+    """Whether a key is a remark, or belongs to another program."""
+    return key in _PASSED_OVER or key.startswith(("//", "$", "_"))
+
+
+def read_entry(place: Place, name: str, environ: Mapping[str, str]) -> ServerConfig:
+    """Raises: ConfigError."""
+    # null is how generated files write "not set".
+    entry = {key: value for key, value in place.members().items() if value is not None}
+    for key in entry:
+        if key not in _KNOWN and not passed_over(key):
+            near = difflib.get_close_matches(key, _KNOWN, 1)
+            mend = f'did you mean "{near[0]}"?' if near else f"use one of {', '.join(_KNOWN)}"
+            (place / key).refuse(f"unknown key; {mend}")
+    transport = _transport(place, entry)
+    local = transport == "stdio"
+    for key in _REMOTE if local else _LOCAL:
+        if key in entry:
+            has, takes = ("command", "url") if local else ("url", "command")
+            (place / key).refuse(f'belongs to a server with "{takes}"; this one has "{has}"')
+    enabled = _enabled(place, entry)
+    secrets: list[str] = []
+
+    def read(at: Place) -> str:
+        # A server that is off must not fail for a variable that is not set.
+        return _expanded(at, environ, secrets) if enabled else at.text()
+
+    return ServerConfig(
+        name=name,
+        transport=transport,
+        command=read(place / "command").strip() if local else "",
+        args=tuple(read(item) for item in (place / "args").items()) if "args" in entry else (),
+        env=_texts(place / "env", read) if "env" in entry else NOTHING,
+        cwd=read(place / "cwd") if "cwd" in entry else None,
+        url="" if local else _url(place / "url", read),
+        headers=NOTHING if local else _headers(place, entry, read),
+        enabled=enabled,
+        timeout_s=(place / "timeout").seconds() if "timeout" in entry else None,
+        connect_timeout_s=(
+            (place / "connect_timeout").seconds() if "connect_timeout" in entry else None
+        ),
+        examples=_examples(place / "examples") if "examples" in entry else NOTHING,
+        secrets=tuple(secrets),
+    )
+
+
+def _transport(place: Place, entry: Mapping[str, Any]) -> TransportName:
+    if "command" in entry and "url" in entry:
+        place.refuse('has both "command" and "url"; keep one')
+    if "command" not in entry and "url" not in entry:
+        place.refuse('has neither "command" nor "url"; add one')
+    has = "command" if "command" in entry else "url"
+    (place / has).filled()
+    for key in ("transport", "type"):
+        if key in entry:
+            written = (place / key).text()
+            if (transport := _TRANSPORTS.get(written.lower())) is None:
+                (place / key).refuse(f"{written[:40]!r} is not known; use stdio, http or sse")
+            if (transport == "stdio") != (has == "command"):
+                (place / key).refuse(f'{written!r} does not go with "{has}"; remove it')
+            return transport
+    return "stdio" if has == "command" else "http"
+
+
+def _enabled(place: Place, entry: Mapping[str, Any]) -> bool:
+    enabled = (place / "enabled").flag() if "enabled" in entry else True
+    if "disabled" in entry and (place / "disabled").flag():
+        enabled = False
+    if "auto_enable" in entry:
+        when = (place / "auto_enable").text()
+        if when not in ("always", "never"):
+            (place / "auto_enable").refuse(f'{when[:40]!r} is not known; use "always" or "never"')
+        enabled = enabled and when == "always"
+    return enabled
+
+
+def _url(place: Place, read: _Read) -> str:
+    url = read(place).strip()
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises where the port is no number
+    except ValueError:
+        usable = False
+    if not usable and "${" not in url:  # not yet filled in, where the server is off
+        place.refuse("is no http:// or https:// address; write one with host and path")
+    return url
+
+
+def _headers(place: Place, entry: Mapping[str, Any], read: _Read) -> Mapping[str, str]:
+    headers = dict(_texts(place / "headers", read)) if "headers" in entry else {}
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _one_line(value):
+            (place / "headers" / name).refuse("is no HTTP header; use plain words on one line")
+    if "token" in entry:
+        if any(name.lower() == "authorization" for name in headers):
+            (place / "token").refuse('meets the header "Authorization"; keep one of the two')
+        token = read(place / "token").strip()
+        if not token or not _one_line(token):
+            (place / "token").refuse("is empty or not on one line; write the bare token")
+        headers["Authorization"] = f"Bearer {token}"
+    return MappingProxyType(headers)
+
+
+def _one_line(value: str) -> bool:
+    return value.isascii() and value.isprintable()
+
+
+def _texts(place: Place, read: _Read) -> Mapping[str, str]:
+    return MappingProxyType({key: read(place / key) for key in place.members()})
+
+
+def _examples(place: Place) -> Mapping[str, tuple[Example, ...]]:
+    tools = [tool for tool in place.members() if not passed_over(tool)]
+    return MappingProxyType(
+        {tool: tuple(_example(item) for item in (place / tool).items()) for tool in tools}
+    )
+
+
+def _example(place: Place) -> Example:
+    entry = place.members()
+    for key in entry:
+        if key not in ("say", "arguments") and not passed_over(key):
+            (place / key).refuse('unknown key; use "say" and "arguments"')
+    if "say" not in entry:
+        place.refuse('lacks "say"; add what a person would say')
+    arguments = (place / "arguments").members() if "arguments" in entry else NOTHING
+    return Example((place / "say").filled(), MappingProxyType(dict(arguments)))
+
+
+def _expanded(place: Place, environ: Mapping[str, str], secrets: list[str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        name, fallback = match.group(1), match.group(2)
+        found = environ.get(name) or fallback
+        if found is None:
+            place.refuse(f"${{{name}}} is not set; set it, or write ${{{name}:-fallback}}")
+        secrets.append(found)
+        return found
+
+    return _VARIABLE.sub(value, place.text())

@@ -1,0 +1,117 @@
+"""The HTTP client that remote servers are spoken to with.
+
+Answers are capped and, where they are large, cut in a worker thread before the SDK reads them
+(`shrink.py`). A server on this machine is never reached through a proxy.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import AsyncIterator
+from typing import Final
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+import httpx2
+
+from mcp_bridge.servers import ServerConfig
+from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
+
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""One JSON body, or one line of an event stream."""
+_TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
+"""Seconds. An event stream may be silent for long; calls have deadlines of their own."""
+
+
+class HttpWatch:
+    """Sees every response of one connection."""
+
+    def __init__(self, max_chars: int) -> None:
+        self._max_chars = max_chars
+        self.status: int | None = None
+        """Of the last response."""
+
+    async def __call__(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
+        stream = response.stream
+        kind = response.headers.get("content-type", "").lower()
+        if not isinstance(stream, httpx2.AsyncByteStream) or "content-encoding" in response.headers:
+            return  # we ask for none; what comes packed all the same goes by unread
+        if kind.startswith("application/json"):
+            response.stream = _Body(stream, self._max_chars)
+        elif kind.startswith("text/event-stream"):
+            response.stream = _Events(stream, self._max_chars)
+
+
+def http_client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        headers={"Accept-Encoding": "identity", **config.headers},
+        timeout=_TIMEOUT,
+        event_hooks={"response": [watch]},
+        trust_env=not is_loopback(config.url),
+    )
+
+
+def is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+class _Body(httpx2.AsyncByteStream):
+    """A JSON body, whole."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, max_chars: int) -> None:
+        self._inner = inner
+        self._max_chars = max_chars
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        parts: list[bytes] = []
+        size = 0
+        async for part in self._inner:
+            parts.append(part)
+            size += len(part)
+            if size > MAX_MESSAGE_BYTES:
+                raise httpx2.StreamError(f"over {MAX_MESSAGE_BYTES // 1024**2} MiB")
+        yield await _cut(b"".join(parts), self._max_chars)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Events(httpx2.AsyncByteStream):
+    """A stream of server-sent events, line by line."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, max_chars: int) -> None:
+        self._inner = inner
+        self._max_chars = max_chars
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        parts: list[bytes] = []
+        size = 0
+        async for chunk in self._inner:
+            *ended, rest = chunk.split(b"\n")
+            for piece in ended:
+                yield await self._line(b"".join([*parts, piece])) + b"\n"
+                parts, size = [], 0
+            parts.append(rest)
+            size += len(rest)
+            if size > MAX_MESSAGE_BYTES:
+                raise httpx2.SSEError(f"an event is over {MAX_MESSAGE_BYTES // 1024**2} MiB")
+        yield b"".join(parts)
+
+    async def _line(self, line: bytes) -> bytes:
+        if len(line) <= BIG_MESSAGE_BYTES or not line.startswith(b"data:"):
+            return line
+        return b"data: " + await _cut(line.removeprefix(b"data:").strip(), self._max_chars)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+async def _cut(message: bytes, max_chars: int) -> bytes:
+    if len(message) <= BIG_MESSAGE_BYTES:
+        return message
+    return await anyio.to_thread.run_sync(shrink, message, max_chars, abandon_on_cancel=True)

@@ -1,0 +1,93 @@
+"""All tools of one server, page by page, within caps."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp import Client
+from mcp_types import Tool
+
+from mcp_bridge.limits import Limits
+from mcp_bridge.names import exposed_names
+from mcp_bridge.servers import ServerConfig
+from mcp_bridge.tools import ToolInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    tools: tuple[ToolInfo, ...]
+    """In the server's order."""
+    notes: tuple[str, ...]
+    """What was left out, and why; one line each."""
+
+
+async def list_tools(client: Client, config: ServerConfig, prefix: str, limits: Limits) -> Listing:
+    found: dict[str, Tool] = {}
+    notes: list[str] = []
+    async for tool in _pages(client, limits, notes):
+        if len(found) == limits.max_tools:
+            notes.append(f"offers more than {limits.max_tools} tools; the rest is left out")
+            break
+        if tool.name in found:
+            notes.append(f"lists {clean(tool.name, 80)} twice; the first one counts")
+        elif (size := _size(tool.input_schema)) > limits.max_schema_chars:
+            notes.append(f"the schema of {clean(tool.name, 80)} has {size} characters; left out")
+        else:
+            found[tool.name] = tool
+    names = exposed_names(prefix, list(found))
+    return Listing(
+        tuple(
+            ToolInfo(
+                name=names[name],
+                server=config.name,
+                tool=name,
+                description=clean(tool.description or "", limits.max_description_chars),
+                input_schema=tool.input_schema,
+                read_only=_read_only(tool),
+                examples=config.examples.get(name, ()),
+            )
+            for name, tool in found.items()
+        ),
+        tuple(notes),
+    )
+
+
+async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGenerator[Tool]:
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(limits.max_pages):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            yield tool
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+        if cursor in seen:
+            notes.append("its list of tools goes in a circle; read once")
+            return
+        seen.add(cursor)
+    notes.append(f"its list of tools has more than {limits.max_pages} pages; the rest is left out")
+
+
+def _read_only(tool: Tool) -> bool | None:
+    if (says := tool.annotations) is None:
+        return None
+    if says.destructive_hint and says.read_only_hint:
+        return False  # it contradicts itself: the careful reading counts
+    return says.read_only_hint
+
+
+def _size(schema: Mapping[str, Any]) -> int:
+    return len(json.dumps(schema, ensure_ascii=False))
+
+
+def clean(text: str, max_chars: int) -> str:
+    """`text` without characters that do not show (control, direction, tags), cut with a mark."""
+    shown = "".join(
+        char for char in text if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf")
+    ).strip()
+    return shown if len(shown) <= max_chars else f"{shown[: max_chars - 1]}…"

@@ -1,0 +1,102 @@
+"""From the content of an MCP result to one JSON value of bounded size.
+
+Formats: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final, NoReturn
+
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from mcp_bridge.shrink import CutMark, link_note, media_note
+from mcp_bridge.tools import JsonValue, ToolCallResult
+
+MAX_RESULT_CHARS: Final = 65_536
+"""Characters, about 16,000 tokens: more than a small local model's whole window."""
+
+
+def normalise(result: CallToolResult, max_chars: int = MAX_RESULT_CHARS) -> ToolCallResult:
+    """Structured content, else text read as JSON where it is an object or a list, else text.
+
+    Several blocks that are all such JSON become a list of them. What is longer than `max_chars`
+    as text becomes a text, cut, with a note of the whole length.
+    """
+    mark = CutMark.of(result.meta)
+    is_error = mark.is_error if mark else result.is_error
+    structured = result.structured_content
+    if structured is not None and not is_error:
+        written = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
+        if len(written) <= max_chars:
+            return ToolCallResult(structured)
+        return ToolCallResult(_cut(written, max_chars, len(written)), truncated=True)
+    texts = [_text(block) for block in result.content]
+    joined = "\n".join(texts)
+    if mark or len(joined) > max_chars:
+        size = mark.size if mark else len(joined)
+        return ToolCallResult(_cut(joined, max_chars, size), is_error, truncated=True)
+    return ToolCallResult(_value(texts, joined), is_error)
+
+
+def _cut(text: str, max_chars: int, size: int) -> str:
+    return f"{text[:max_chars]}\n[cut here: {max_chars} of about {size} characters]"
+
+
+def _value(texts: list[str], joined: str) -> JsonValue:
+    try:
+        values = [_json(text) for text in texts]
+    except (ValueError, RecursionError):
+        return joined
+    match values:
+        case []:
+            return ""
+        case [value]:
+            return value
+        case _:
+            return values
+
+
+def _json(text: str) -> JsonValue:
+    """Raises: ValueError, for anything but an object or a list.
+
+    A bare number or word stays a text: `00491234` and `1e5` are not for us to round.
+    """
+    if not text.lstrip().startswith(("{", "[")):
+        raise ValueError("neither an object nor a list")
+    value = json.loads(text, parse_constant=_no_constant)
+    # A lone surrogate (`\ud800`) parses, but cannot be sent anywhere.
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _text(block: ContentBlock) -> str:
+    match block:
+        case TextContent():
+            return block.text
+        case ImageContent():
+            return media_note("image", block.mime_type, len(block.data))
+        case AudioContent():
+            return media_note("audio", block.mime_type, len(block.data))
+        case ResourceLink():
+            return link_note(block.name, str(block.uri))
+        case EmbeddedResource(resource=TextResourceContents() as resource):
+            return resource.text
+        case EmbeddedResource(resource=BlobResourceContents() as resource):
+            return media_note("file", resource.mime_type, len(resource.blob))
+        case EmbeddedResource():
+            return "[file]"

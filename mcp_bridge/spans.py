@@ -1,0 +1,96 @@
+"""Where the values of a JSON text begin and end, without building them.
+
+Written as a Python loop over short searches on purpose: it runs in a worker thread, and between
+two steps the event loop gets its turn. A C parser would hold the interpreter's lock for the whole
+of a large text (266 ms for 4 MiB of small objects, measured), thread or not.
+
+The functions raise ValueError or IndexError where the text is no JSON; they do not find every
+fault, so parse what comes out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_WINDOW: Final = 64 * 1024
+"""Bytes of one search: well under a millisecond."""
+_SPACE: Final = re.compile(rb"[ \t\r\n]*")
+_MARK: Final = re.compile(rb'["\[\]{}]')
+_SCALAR: Final = re.compile(rb"[^,\]}\s]+")
+_QUOTE: Final = 0x22
+_BACKSLASH: Final = 0x5C
+
+
+def skip_space(text: bytes, at: int) -> int:
+    matched = _SPACE.match(text, at)
+    return matched.end() if matched else at
+
+
+def end_of_string(text: bytes, at: int) -> int:
+    """`at` is the opening quote; the result is just past the closing one."""
+    while True:
+        at = text.index(b'"', at + 1)
+        back = at
+        while text[back - 1] == _BACKSLASH:
+            back -= 1
+        if (at - back) % 2 == 0:
+            return at + 1
+
+
+def end_of_value(text: bytes, at: int) -> int:
+    if text[at] == _QUOTE:
+        return end_of_string(text, at)
+    if text[at] not in b"{[":
+        matched = _SCALAR.match(text, at, at + _WINDOW)
+        if matched is None:
+            raise ValueError("no value")
+        return matched.end()
+    depth = 0
+    while at < len(text):
+        mark = _MARK.search(text, at, at + _WINDOW)
+        if mark is None:
+            at += _WINDOW
+        elif mark[0] == b'"':
+            at = end_of_string(text, mark.start())
+        else:
+            at = mark.end()
+            depth += 1 if mark[0] in b"{[" else -1
+            if depth == 0:
+                return at
+    raise ValueError("not closed")
+
+
+def members(text: bytes, at: int) -> Iterator[tuple[str, int, int]]:
+    """Key, start and end of each value of the object that begins at `at`."""
+    if text[at : at + 1] != b"{":
+        raise ValueError("no object")
+    at = skip_space(text, at + 1)
+    while text[at] != ord("}"):
+        key_end = end_of_string(text, at)
+        key = json.loads(text[at:key_end])
+        colon = skip_space(text, key_end)
+        if text[colon] != ord(":"):
+            raise ValueError("no colon")
+        start = skip_space(text, colon + 1)
+        end = end_of_value(text, start)
+        yield key, start, end
+        at = _next(text, end)
+
+
+def items(text: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each item of the array that begins at `at`."""
+    if text[at : at + 1] != b"[":
+        raise ValueError("no array")
+    at = skip_space(text, at + 1)
+    while text[at] != ord("]"):
+        end = end_of_value(text, at)
+        yield at, end
+        at = _next(text, end)
+
+
+def _next(text: bytes, at: int) -> int:
+    at = skip_space(text, at)
+    return skip_space(text, at + 1) if text[at] == ord(",") else at

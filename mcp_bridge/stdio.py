@@ -1,0 +1,198 @@
+"""JSON-RPC over a process's stdin and stdout, a message a line.
+
+The SDK's own transport grows one line without a bound and parses it on the event loop. This one
+caps lines, cuts giant answers in a worker thread, tells at once when the process dies, and leaves
+no member of the process's group behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final, TypeAlias
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    jsonrpc_message_adapter,
+)
+
+from mcp_bridge.process import ServerProcess, spawn
+from mcp_bridge.servers import ServerConfig
+from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
+
+logger = logging.getLogger(__name__)
+
+MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+"""Held in memory at once, for each server. Longer lines are thrown away while they arrive."""
+_CHUNK_BYTES: Final = 64 * 1024
+"""What a pipe holds on Linux."""
+_ENDS_BYTES: Final = 2048
+"""Kept from either end of a line that is too long: enough to hold the id."""
+_FLUSH_S: Final = 0.5
+"""After the process died, for what it had already written."""
+_ID_FIRST: Final = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,'
+)
+_ID_LAST: Final = re.compile(
+    rb'\}\s*,(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,15})\s*'
+    rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$'
+)
+"""Where servers put a request's id: before the result, or at the very end."""
+
+Incoming: TypeAlias = SessionMessage | Exception
+Streams: TypeAlias = tuple[
+    MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]
+]
+
+
+@asynccontextmanager
+async def stdio_transport(
+    config: ServerConfig, max_chars: int, on_close: Callable[[str], None]
+) -> AsyncGenerator[Streams]:
+    """Starts the process; yields its read and write streams; ends it and its group.
+
+    `on_close` is called once, with the reason, when the process ends or its pipes break by
+    themselves; not when the caller leaves.
+
+    Raises:
+        ServerUnavailable: it could not be started.
+    """
+    process = await spawn(config)
+    to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
+    from_session, to_server = anyio.create_memory_object_stream[SessionMessage](0)
+    reading = anyio.CancelScope()
+    leaving = False
+
+    async def read() -> None:
+        with reading, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            async for line in _lines(process.stdout):
+                if (message := await _message(line, config.name, max_chars)) is not None:
+                    await to_session.send(SessionMessage(message))
+        if not leaving:
+            process.kill_group()  # nobody can talk to it any more
+            with anyio.move_on_after(_FLUSH_S):
+                await process.exited.wait()
+                await process.heard.wait()
+            on_close(config.redact(_reason(process)))
+        to_session.close()
+
+    async def write() -> None:
+        try:
+            async for message in to_server:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                process.stdin.write(text.encode() + b"\n")
+                await process.stdin.drain()
+        except OSError:
+            reading.cancel()  # whoever cannot be asked will not answer
+
+    async def watch() -> None:
+        await process.exited.wait()
+        process.kill_group()  # grandchildren that hold stdout open
+        await anyio.sleep(_FLUSH_S)
+        reading.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        try:
+            for work in (process.listen, read, write, watch):
+                tasks.start_soon(work)
+            yield from_server, from_session
+        finally:
+            leaving = True
+            # Bounded: every wait in `stop` has a deadline.
+            with anyio.CancelScope(shield=True):
+                from_server.close()
+                from_session.close()
+                await anyio.lowlevel.checkpoint()  # lets the writer pass on what it accepted
+                await process.stop()
+            tasks.cancel_scope.cancel()
+
+
+class _Line:
+    """One growing line; past the cap only its two ends are kept."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._head = b""
+        self.size = 0
+
+    def add(self, piece: bytes) -> None:
+        self._parts.append(piece)
+        self.size += len(piece)
+        if self.size > MAX_LINE_BYTES:
+            kept = b"".join(self._parts)
+            self._head = self._head or kept[:_ENDS_BYTES]
+            self._parts = [kept[-_ENDS_BYTES:]]
+
+    def ends(self) -> tuple[bytes, bytes]:
+        return self._head, self.whole()
+
+    def whole(self) -> bytes:
+        return b"".join(self._parts)
+
+
+async def _lines(stdout: asyncio.StreamReader) -> AsyncGenerator[_Line]:
+    line = _Line()
+    while chunk := await stdout.read(_CHUNK_BYTES):
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            line.add(piece)
+            yield line
+            line = _Line()
+        line.add(rest)
+
+
+async def _message(line: _Line, server: str, max_chars: int) -> JSONRPCMessage | None:
+    if line.size > MAX_LINE_BYTES:
+        return _refusal(line, server)
+    text = line.whole()
+    if not text.strip():
+        return None
+    try:
+        if len(text) <= BIG_MESSAGE_BYTES:
+            return _parse(text)
+        return await anyio.to_thread.run_sync(_parse_big, text, max_chars, abandon_on_cancel=True)
+    except ValueError:
+        logger.warning("%s: a line of %d bytes on stdout is no JSON-RPC", server, line.size)
+        return None
+
+
+def _parse(text: bytes) -> JSONRPCMessage:
+    return jsonrpc_message_adapter.validate_json(text, by_name=False)
+
+
+def _parse_big(text: bytes, max_chars: int) -> JSONRPCMessage:
+    return _parse(shrink(text, max_chars))
+
+
+def _refusal(line: _Line, server: str) -> JSONRPCMessage | None:
+    """An error in the place of an answer that is too long, so that its caller need not wait."""
+    logger.warning("%s: dropped a line of %d bytes", server, line.size)
+    head, tail = line.ends()
+    if (found := _ID_FIRST.match(head) or _ID_LAST.search(tail)) is None:
+        return None
+    said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
+    error = ErrorData(code=INTERNAL_ERROR, message=said)
+    return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error)
+
+
+def _reason(process: ServerProcess) -> str:
+    match process.returncode:
+        case None:
+            reason = "closed its output"
+        case code if code < 0:
+            reason = f"was ended by signal {-code}"
+        case code:
+            reason = f"exited with code {code}"
+    words = process.last_words()
+    return f"{reason}: {words}" if words else f"{reason} without a word on stderr"

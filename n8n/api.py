@@ -1,0 +1,121 @@
+"""The two APIs of an n8n instance that tell of workflows, and what their refusals mean."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NoReturn
+
+import httpx2
+
+from n8n.errors import N8nError
+from n8n.wire import Reply, exchange, retry_after_s
+
+MAX_BODY_BYTES = 16 * 1024 * 1024
+"""Of one answer. A page of 50 workflows is a few hundred kilobytes as a rule."""
+DEFAULT_RETRY_AFTER_S = 5.0
+"""For a 429 that does not say how long to wait."""
+
+
+class Api:
+    """Requests to one API with one credential, until one deadline.
+
+    Every request here only reads, so waiting and asking again is safe.
+    """
+
+    def __init__(
+        self, client: httpx2.AsyncClient, base_url: str, *, credential: str, deadline: float
+    ) -> None:
+        self._client = client
+        self.base_url = base_url
+        self._credential = credential
+        self._deadline = deadline
+        self.requests = 0
+
+    async def ask(self, method: str, path: str, **request: Any) -> Reply:
+        """The reply of a 2xx. Raises N8nError, with the mend, for everything else."""
+        loop = asyncio.get_running_loop()
+        while True:
+            reply = await self._once(method, path, request)
+            if reply.status != 429:
+                break
+            wait = retry_after_s(reply)
+            wait = DEFAULT_RETRY_AFTER_S if wait is None else wait
+            if loop.time() + wait >= self._deadline:
+                raise N8nError(
+                    "rate_limited",
+                    f"n8n takes no more requests for {wait:.0f} s (100 in 5 minutes at its MCP "
+                    "server): reload later, or set N8N_API_KEY, which needs far fewer.",
+                    status=429,
+                    retry_after_s=wait,
+                )
+            await asyncio.sleep(wait)
+        if not 200 <= reply.status < 300:
+            self._refused(reply)
+        if reply.truncated:
+            raise N8nError("protocol", f"{path} answers more than {MAX_BODY_BYTES >> 20} MiB.")
+        return reply
+
+    def strange(self, what: str) -> N8nError:
+        """The error for a 2xx that n8n would not send."""
+        return N8nError(
+            "protocol", f"{self.base_url} does not answer like n8n ({what}): check N8N_URL."
+        )
+
+    async def _once(self, method: str, path: str, request: dict[str, Any]) -> Reply:
+        self.requests += 1
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return await exchange(
+                    self._client,
+                    method,
+                    f"{self.base_url}{path}",
+                    max_bytes=MAX_BODY_BYTES,
+                    **request,
+                )
+        except TimeoutError:
+            raise N8nError("timeout", f"n8n at {self.base_url} did not answer in time.") from None
+        except (httpx2.TransportError, httpx2.InvalidURL):
+            raise N8nError(
+                "unreachable",
+                f"n8n cannot be reached at {self.base_url}: check N8N_URL and that n8n is running.",
+            ) from None
+
+    def _refused(self, reply: Reply) -> NoReturn:
+        status, mcp = reply.status, self._credential == "N8N_MCP_TOKEN"
+        where = "Settings > Instance-level MCP" if mcp else "Settings > n8n API"
+        if status in (403, 404) and mcp:
+            # 404 in 2.41, 403 in later versions: `MCP access is disabled`.
+            raise N8nError(
+                "disabled",
+                f"The MCP server of n8n at {self.base_url} is switched off: turn it on in {where}, "
+                "or set N8N_API_KEY.",
+                status=status,
+            )
+        if status in (401, 403):
+            raise N8nError(
+                "unauthorized",
+                f"n8n refused {self._credential}: make a new one in {where}.",
+                status=status,
+            )
+        if status == 404:
+            raise N8nError(
+                "disabled",
+                f"{self.base_url} has no public API: check N8N_URL, or set N8N_MCP_TOKEN instead.",
+                status=status,
+            )
+        if 300 <= status < 400:
+            target = reply.headers.get("location", "")[:200]
+            raise N8nError(
+                "protocol", f"N8N_URL redirects to {target}: set it to that address.", status=status
+            )
+        raise N8nError(
+            "protocol", f"n8n at {self.base_url} answered with status {status}.", status=status
+        )
+
+
+def read_json(api: Api, body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise api.strange("no JSON") from None

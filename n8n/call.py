@@ -1,0 +1,102 @@
+"""One call of one webhook: the request, sent once, until a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from n8n.errors import N8nError
+from n8n.results import CallResult, read_reply
+from n8n.tool import WorkflowTool
+from n8n.webhook import fill, placeholders
+from n8n.wire import exchange
+
+MAX_REPLY_BYTES = 1024 * 1024
+"""A voice says a few sentences; parsing a mebibyte takes about 10 ms, half an audio frame."""
+MAX_REQUEST_BYTES = 1024 * 1024
+MAX_QUERY_CHARS = 6_000
+"""Proxies refuse URLs beyond 8 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    path: str
+    query: Mapping[str, str]
+    body: bytes | None
+
+
+def build_request(tool: WorkflowTool, arguments: Mapping[str, Any]) -> Request:
+    """Put each argument in its place. Raises N8nError(invalid_arguments)."""
+    rest = {name: value for name, value in arguments.items() if value is not None}
+    in_path: dict[str, str] = {}
+    for name in placeholders(tool.path):
+        value = _text(rest.pop(name, ""))
+        if value in ("", ".", ".."):
+            raise N8nError("invalid_arguments", f"{tool.name} needs the argument {name!r}.")
+        in_path[name] = value
+    bodiless = tool.method in ("GET", "HEAD", "DELETE")
+    query = {
+        name: _text(rest.pop(name))
+        for name in list(rest)
+        if bodiless or tool.places.get(name) == "query"
+    }
+    try:
+        body = None if bodiless else json.dumps(rest, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        raise N8nError("invalid_arguments", f"The arguments of {tool.name} are no JSON.") from None
+    if (body and len(body) > MAX_REQUEST_BYTES) or sum(map(len, query.values())) > MAX_QUERY_CHARS:
+        raise N8nError("invalid_arguments", f"The arguments of {tool.name} are too long.")
+    return Request(fill(tool.path, in_path), query, body)
+
+
+async def call_webhook(
+    client: httpx2.AsyncClient,
+    base_url: str,
+    tool: WorkflowTool,
+    arguments: Mapping[str, Any],
+    *,
+    headers: Mapping[str, str],
+    timeout_s: float,
+) -> CallResult:
+    """Raises N8nError. Nothing is ever sent twice: a workflow that did not answer may have run."""
+    request = build_request(tool, arguments)
+    if request.body is not None:
+        headers = {**headers, "content-type": "application/json"}
+    try:
+        async with asyncio.timeout(timeout_s):
+            reply = await exchange(
+                client,
+                tool.method,
+                f"{base_url}/webhook/{request.path}",
+                max_bytes=MAX_REPLY_BYTES,
+                params=request.query or None,
+                content=request.body,
+                headers=headers,
+            )
+    except TimeoutError:
+        raise N8nError(
+            "timeout",
+            f"{tool.name} did not answer within {timeout_s:g} s. It may still be running: "
+            "do not call it again for the same thing.",
+        ) from None
+    except (httpx2.ConnectError, httpx2.ConnectTimeout):
+        raise N8nError(
+            "unreachable", f"{tool.name} cannot be reached: n8n does not answer."
+        ) from None
+    except (httpx2.TransportError, httpx2.InvalidURL):
+        raise N8nError(
+            "unreachable",
+            f"The connection broke while {tool.name} was running. It may have done its work: "
+            "do not call it again for the same thing.",
+        ) from None
+    return read_reply(tool, reply)
+
+
+def _text(value: object) -> str:
+    """As a query or a path says it: true, 3, plain text; JSON for what is nested."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,157 @@
+"""N8nTools: an n8n instance as a set of tools."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from n8n.api import Api
+from n8n.auth import WebhookAuth, auth_headers
+from n8n.call import call_webhook
+from n8n.discover import Known, discover_mcp, discover_rest
+from n8n.errors import N8nError
+from n8n.instance_mcp import PATH as MCP_PATH
+from n8n.results import CallResult
+from n8n.tool import Discovery, WorkflowTool
+from n8n.wire import open_client
+
+CALL_TIMEOUT_S = 20.0
+"""As long as a person waits for an answer before asking whether anybody is there."""
+DISCOVERY_TIMEOUT_S = 30.0
+"""Details of 90 workflows by MCP take about 5 s; the rest is for an instance that just woke up."""
+
+
+class N8nTools:
+    """Discovers the workflows of one instance and calls them.
+
+    async with N8nTools("http://127.0.0.1:5678", mcp_token=token) as n:
+        await n.discover()
+        result = await n.call("get_weather", {"city": "Paris"})
+
+    Discovery goes by the public REST API when there is an `api_key` (one request for 50 workflows),
+    by the instance's MCP server otherwise (one request a workflow). Calls go to the webhooks, with
+    the credentials of `webhook_auth` (by path, tool name or workflow id) and no others.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        mcp_token: str | None = None,
+        api_key: str | None = None,
+        call_timeout_s: float = CALL_TIMEOUT_S,
+        webhook_auth: Mapping[str, WebhookAuth] | None = None,
+        *,
+        webhook_base_url: str | None = None,
+        discovery_timeout_s: float = DISCOVERY_TIMEOUT_S,
+    ) -> None:
+        """`webhook_base_url` is n8n's WEBHOOK_URL where that differs. Raises N8nError(config)."""
+        self.base_url = _base(base_url)
+        self._webhooks_at = _base(webhook_base_url or base_url)
+        self._mcp_token = mcp_token
+        self._api_key = api_key
+        self._call_timeout_s = call_timeout_s
+        self._discovery_timeout_s = discovery_timeout_s
+        self._webhook_auth = dict(webhook_auth or {})
+        self._known = Known()
+        self._table: dict[str, WorkflowTool] = {}
+        self._discovering = asyncio.Lock()
+        # Apart from the clients that carry the key and the token, so that these cannot slip in.
+        self._webhooks = open_client()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._webhooks.aclose()
+
+    @property
+    def tools(self) -> tuple[WorkflowTool, ...]:
+        """Those of the last discovery, in the order of their names."""
+        return tuple(self._table.values())
+
+    async def discover(self) -> Discovery:
+        """Look at the instance. When that fails (N8nError) the tools of the last time stay."""
+        async with self._discovering:
+            deadline = asyncio.get_running_loop().time() + self._discovery_timeout_s
+            found = await self._discover(deadline)
+            self._table = {tool.name: tool for tool in found.tools}
+            return found
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
+    ) -> CallResult:
+        """Call a tool of the last discovery. Raises N8nError.
+
+        Cancelling closes the connection; n8n runs the workflow to its end all the same.
+        """
+        tool = self._table.get(name)
+        if tool is None:
+            near = difflib.get_close_matches(name, self._table, n=3, cutoff=0.5)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise N8nError("unknown_tool", f"There is no workflow named {name[:64]!r}.{hint}")
+        return await call_webhook(
+            self._webhooks,
+            self._webhooks_at,
+            tool,
+            arguments,
+            headers=auth_headers(tool, self._webhook_auth),
+            timeout_s=self._call_timeout_s if timeout_s is None else timeout_s,
+        )
+
+    async def _discover(self, deadline: float) -> Discovery:
+        if self._api_key is None:
+            return await self._by_mcp(deadline)
+        try:
+            return await self._by_rest(deadline, self._api_key)
+        except N8nError as e:
+            if e.kind not in ("unauthorized", "disabled") or self._mcp_token is None:
+                raise
+            found = await self._by_mcp(deadline)
+            return Discovery(
+                found.tools,
+                found.skipped,
+                found.source,
+                found.requests + 1,
+                (f"{e} Found by MCP instead.", *found.notices),
+            )
+
+    async def _by_rest(self, deadline: float, key: str) -> Discovery:
+        async with open_client({"x-n8n-api-key": key}) as client:
+            api = Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
+            return await discover_rest(api, self._known)
+
+    async def _by_mcp(self, deadline: float) -> Discovery:
+        if self._mcp_token is None:
+            raise N8nError(
+                "config",
+                f"n8n at {self.base_url} needs N8N_API_KEY (Settings > n8n API) or N8N_MCP_TOKEN "
+                "(Settings > Instance-level MCP).",
+            )
+        async with open_client({"authorization": f"Bearer {self._mcp_token}"}) as client:
+            api = Api(client, self.base_url, credential="N8N_MCP_TOKEN", deadline=deadline)
+            return await discover_mcp(api, self._known)
+
+
+def _base(url: str) -> str:
+    # People paste the address that n8n shows for its MCP server.
+    url = url.strip().rstrip("/").removesuffix(MCP_PATH)
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise N8nError("config", f"N8N_URL {url[:100]!r} is no http(s) address.")
+    return url

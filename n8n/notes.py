@@ -1,0 +1,170 @@
+"""What an author writes in a webhook node's notes, and what it means.
+
+    Get the weather forecast for a city.
+    Parameters: city (required, string), days (optional, integer 1-7, default 1).
+    Example: what's the weather in Paris -> {"city": "Paris"}
+    Speak: message
+
+Free text is the description. Parameters may also stand in `@param` lines, or in a block of JSON
+between `---schema` and `---` (or the end): `{"city": {"type": "string", "required": true}}`, or a
+whole JSON schema of an object. `Examples:` may head a list of `- words -> {...}` lines. `Speak:`
+names the field of the result that is spoken as it stands. What cannot be read is a problem with
+its line's number; the rest of the notes still counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from n8n.parameters import (
+    Parameter,
+    from_param_line,
+    from_prose,
+    from_schema_block,
+)
+from n8n.shapes import mapping
+from n8n.tool import Example
+
+MAX_NOTES_CHARS = 20_000
+"""Ten times the longest note of a registry of 21 real workflows; the rest is not read."""
+MAX_EXAMPLES = 8
+
+_FENCE = re.compile(r"^\s*-{3,}\s*schema\s*-*\s*$", re.IGNORECASE)
+_FENCE_END = re.compile(r"^\s*-{3,}\s*$")
+_CODE_FENCE = re.compile(r"^\s*`{3,}\w*\s*$")
+_PROSE = re.compile(r"\bparam(?:eter)?s\s*:\s*", re.IGNORECASE)
+_NONE = re.compile(r"\s*(?:none|nothing|no\b|-)", re.IGNORECASE)
+_EXAMPLE = re.compile(r"^\s*examples?\s*:\s*(.*)$", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+(.*)$")
+_SPEAK = re.compile(r"^\s*speak\s*:\s*([A-Za-z_]\w*)\s*\.?\s*$", re.IGNORECASE)
+_ARROW = re.compile(r"\s*(?:->|=>|→)\s*")
+# Control characters, and those that turn the direction of text around: nothing an author needs
+# here, and a way to hide words from the person who reads the notes.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    description: str = ""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict[str, Parameter])
+    examples: tuple[Example, ...] = ()
+    spoken_field: str | None = None
+    problems: tuple[str, ...] = ()
+
+
+def visible(text: str) -> str:
+    """Line ends made one kind, characters that do not show taken out."""
+    return _HIDDEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def parse_notes(text: str) -> Notes:
+    """Total: any text gives Notes."""
+    reader = _Reader()
+    lines = visible(text[:MAX_NOTES_CHARS]).split("\n")
+    if len(text) > MAX_NOTES_CHARS:
+        reader.problems.append(f"only the first {MAX_NOTES_CHARS} characters of the notes are read")
+    at = 0
+    while at < len(lines):
+        if _FENCE.match(lines[at]):
+            at = reader.schema_block(lines, at)
+        else:
+            reader.line(at + 1, lines[at])
+            at += 1
+    return reader.notes()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.prose: list[str] = []
+        self.parameters: dict[str, Parameter] = {}
+        self.examples: list[Example] = []
+        self.spoken_field: str | None = None
+        self.problems: list[str] = []
+        self._in_examples = False
+
+    def line(self, number: int, line: str) -> None:
+        if self._in_examples and (bullet := _BULLET.match(line)):
+            self._example(number, bullet[1])
+            return
+        if (found := _EXAMPLE.match(line)) is not None:
+            self._in_examples = not found[1]
+            if found[1]:
+                self._example(number, found[1])
+            return
+        self._in_examples = self._in_examples and not line.strip()
+        if line.lstrip().lower().startswith("@param"):
+            self._add(from_param_line(line), f"line {number}: an @param line without a name")
+        elif (speak := _SPEAK.match(line)) is not None:
+            self.spoken_field = speak[1]
+        elif (head := _PROSE.search(line)) is not None:
+            found_here, rest = from_prose(line[head.end() :])
+            if not _NONE.match(line, head.end()):
+                self._add(found_here, f"line {number}: nothing readable after `Parameters:`")
+            self.prose.append(f"{line[: head.start()].rstrip()} {rest}".strip())
+        else:
+            self.prose.append(line.strip())
+
+    def schema_block(self, lines: list[str], start: int) -> int:
+        """Read the block whose fence is at `start`; the line to go on with."""
+        body = "\n".join("" if _CODE_FENCE.match(x) else x for x in lines[start + 1 :])
+        opening = len(body) - len(body.lstrip())
+        try:
+            block, end = json.JSONDecoder().raw_decode(body, opening)
+            self.parameters.update(from_schema_block(block))
+        except (ValueError, RecursionError) as e:
+            at = start + 2 + body.count("\n", 0, getattr(e, "pos", opening))
+            reason = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
+            self.problems.append(f"line {at}: the ---schema block: {reason}")
+            return self._past_fence(lines, start + 1, lambda x: not _FENCE_END.match(x))
+        after = start + 2 + body.count("\n", 0, end)
+        return self._past_fence(lines, after, lambda x: not x.strip() or bool(_CODE_FENCE.match(x)))
+
+    @staticmethod
+    def _past_fence(lines: list[str], at: int, skipped: Callable[[str], bool]) -> int:
+        while at < len(lines) and skipped(lines[at]):
+            at += 1
+        return at + 1 if at < len(lines) and _FENCE_END.match(lines[at]) else at
+
+    def notes(self) -> Notes:
+        text = re.sub(r"\n{2,}", "\n", "\n".join(self.prose)).strip()
+        return Notes(
+            text,
+            self.parameters,
+            tuple(self.examples[:MAX_EXAMPLES]),
+            self.spoken_field,
+            tuple(self.problems),
+        )
+
+    def _add(self, found: Mapping[str, Parameter], problem: str) -> None:
+        # A schema block says more than a line, whichever comes first.
+        for name, parameter in found.items():
+            self.parameters.setdefault(name, parameter)
+        if not found:
+            self.problems.append(problem)
+
+    def _example(self, number: int, text: str) -> None:
+        words, _, tail = _split_arrow(text)
+        arguments: Any = {}
+        if tail:
+            try:
+                arguments = json.loads(tail)
+            except (ValueError, RecursionError):
+                arguments = None
+        if not words or not isinstance(arguments, dict):
+            self.problems.append(
+                f'line {number}: an example reads: words a person says -> {{"name": "value"}}'
+            )
+            return
+        self.examples.append(Example(words, mapping(cast(object, arguments))))
+
+
+def _split_arrow(text: str) -> tuple[str, str, str]:
+    arrow = _ARROW.search(text)
+    words, tail = (text[: arrow.start()], text[arrow.end() :]) if arrow else (text, "")
+    return words.strip().strip("\"'“”‘’").strip(), "->" if arrow else "", tail.strip().rstrip(".")

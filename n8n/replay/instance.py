@@ -1,0 +1,110 @@
+"""Which recorded workflows the replayed instance has, and what it tells of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from n8n.replay.tape import Tape
+from n8n.shapes import mapping, mappings
+
+MAX_LIMIT = 200
+"""Of search_workflows."""
+DEFAULT_ORDER = "updatedAt:desc"
+
+
+class Instance:
+    def __init__(self, tape: Tape, active: Iterable[str] | None) -> None:
+        """Raises KeyError for a name that was not recorded."""
+        self._tape = tape
+        self._workflows = [*tape.workflows]
+        self._on = {_id(w) for w in self._workflows if _told(w).get("active")}
+        if active is not None:
+            self._on.clear()
+            self.switch(active, on=True)
+
+    def switch(self, names: Iterable[str], *, on: bool) -> None:
+        for name in names:
+            # The first of two namesakes is the one whose webhook was recorded.
+            workflow_id = next((_id(w) for w in self._workflows if _told(w)["name"] == name), None)
+            if workflow_id is None:
+                raise KeyError(f"no workflow named {name!r} was recorded")
+            (self._on.add if on else self._on.discard)(workflow_id)
+
+    def add(self, workflow: Mapping[str, Any]) -> None:
+        """A workflow that is no recording, in the shape of the public API: told of by both APIs,
+        with webhooks that answer 501."""
+        preview = {k: v for k, v in workflow.items() if k not in ("nodes", "connections")}
+        details = {"workflow": {**workflow, "activeVersion": {"sameAsDraft": True}}}
+        self._workflows.append(
+            {"rest": dict(workflow), "mcp": {"preview": preview, "details": details}}
+        )
+        self._on.add(str(workflow["id"]))
+
+    def is_active(self, name: str) -> bool:
+        return any(_id(w) in self._on for w in self._workflows if _told(w)["name"] == name)
+
+    def has_unrecorded_hook(self, path: str) -> bool:
+        """Whether an active workflow has a webhook here for which there is no reply."""
+        nodes = (
+            node
+            for w in self._workflows
+            if _id(w) in self._on
+            for node in mappings(mapping(w.get("rest")).get("nodes"))
+        )
+        return any(mapping(node.get("parameters")).get("path") == path for node in nodes)
+
+    def listing(self, *, active_only: bool) -> list[Mapping[str, Any]]:
+        """`data` of GET /api/v1/workflows."""
+        told = (w["rest"] for w in self._workflows if w["rest"] is not None)
+        listed = [{**w, "active": w["id"] in self._on} for w in told]
+        return [w for w in listed if w["active"] or not active_only]
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of tools/call, as 2.41.1 gives it."""
+        if name == "search_workflows":
+            return self._search(arguments)
+        if name == "get_workflow_details":
+            return self._details(str(arguments.get("workflowId")))
+        return _refusal(f"Tool {name} not found")
+
+    def _search(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        limit = int(arguments.get("limit", MAX_LIMIT))
+        if limit > MAX_LIMIT:
+            return _refusal(self._tape.refusals["limit"])
+        key, _, direction = str(arguments.get("sortBy", DEFAULT_ORDER)).partition(":")
+        told = [mapping(w["mcp"])["preview"] for w in self._workflows if w["mcp"] is not None]
+        told.sort(key=lambda w: str(w.get(key)), reverse=direction == "desc")
+        data = [{**w, "active": w["id"] in self._on} for w in told[:limit]]
+        return _result({"data": data, "count": len(data)})
+
+    def _details(self, workflow_id: str) -> dict[str, Any]:
+        found = next((w for w in self._workflows if _id(w) == workflow_id and w["mcp"]), None)
+        if found is None:
+            return _refusal(self._tape.refusals["unknown_workflow"])
+        details = mapping(found["mcp"]).get("details")
+        if details is None:
+            return _refusal(self._tape.refusals["not_available_in_mcp"])
+        workflow = mapping(mapping(details)["workflow"])
+        if workflow_id not in self._on:
+            workflow = {**workflow, "active": False, "activeVersionId": None, "activeVersion": None}
+        return _result({**mapping(details), "workflow": workflow})
+
+
+def _told(workflow: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(workflow.get("rest")) or mapping(mapping(workflow.get("mcp")).get("preview"))
+
+
+def _id(workflow: Mapping[str, Any]) -> str:
+    return str(_told(workflow)["id"])
+
+
+def _result(structured: Mapping[str, Any]) -> dict[str, Any]:
+    text = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
+    content = [{"type": "text", "text": text}]
+    return {"content": content, "structuredContent": structured, "isError": False}
+
+
+def _refusal(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True}

@@ -1,0 +1,21 @@
+"""Fixtures that more than one folder of tests uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.livekit_server import LiveKit, find_server, running
+
+
+@pytest.fixture(scope="session")
+def livekit() -> Iterator[LiveKit]:
+    """A real livekit-server: its url, key and secret. One for the whole run; use your own room."""
+    if (binary := find_server()) is None:
+        pytest.skip(
+            "no livekit-server: put it on PATH, or run"
+            " `go install github.com/livekit/livekit-server/cmd/server@v1.13.5`"
+        )
+    with running(binary) as server:
+        yield server

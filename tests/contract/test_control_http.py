@@ -1,0 +1,161 @@
+"""The control API over HTTP, with rooms in memory: every status, and what is sent on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+
+from caal_node.control.app import MAX_BODY_BYTES, make_app
+from caal_node.control.messages import Failed
+from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
+from caal_node.errors import ConfigError
+from caal_node.settings import Settings
+from tests.fake_rooms import FakeRooms
+
+TOKEN = "a-long-random-token"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+Client = Callable[[FakeRooms], AbstractAsyncContextManager[httpx2.AsyncClient]]
+
+
+@asynccontextmanager
+async def client(rooms: FakeRooms) -> AsyncGenerator[httpx2.AsyncClient]:
+    app = make_app(Settings(control_token=SecretStr(TOKEN)), rooms)
+    transport = httpx2.ASGITransport(app=app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url="http://control") as http,
+    ):
+        yield http
+
+
+async def post(rooms: FakeRooms, body: object = None, **options: object) -> httpx2.Response:
+    async with client(rooms) as http:
+        sent = {"json": body} if body is not None else {}
+        return await http.post("/reload-tools", **{"headers": BEARER, **sent, **options})  # type: ignore[arg-type] -- options of post
+
+
+async def test_a_reload_without_a_body_reaches_the_only_room() -> None:
+    rooms = FakeRooms({"kitchen": ["agent"]})
+    response = await post(rooms)
+    assert response.status_code == 200
+    assert response.json() == {
+        "status": "reloaded",
+        "room_name": "kitchen",
+        "tool_count": 4,
+        "added": ["get_weather"],
+        "removed": [],
+        "changed": ["timer"],
+        "failed": ["files"],
+    }
+    assert not rooms.is_open
+
+
+async def test_the_named_room_is_asked_with_the_tool_and_the_message() -> None:
+    rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"]})
+    body = {"room_name": "cellar", "tool_name": "get_weather", "message": " Weather is here. "}
+    response = await post(rooms, body)
+    assert response.json()["room_name"] == "cellar"
+    [(room, identity, request)] = rooms.asked
+    assert (room, identity) == ("cellar", "b")
+    assert (request.tool_name, request.message) == ("get_weather", "Weather is here.")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [None, "", TOKEN, f"Basic {TOKEN}", "Bearer", "Bearer ", f"Bearer {TOKEN}x", "Bearer \xe9"],
+)
+async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
+    rooms = FakeRooms({"kitchen": ["agent"]})
+    headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+    response = await post(rooms, {"unknown": 1}, headers=headers)
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert TOKEN not in response.text
+    assert rooms.asked == []
+
+
+@pytest.mark.parametrize(
+    ("rooms", "body", "status", "said"),
+    [
+        (FakeRooms({"a": ["x"]}), {"room_name": "z"}, 404, "no live room 'z'"),
+        (FakeRooms({}), None, 404, "No room is live"),
+        (FakeRooms({"a": ["x"], "b": ["y"]}), None, 409, "name one as room_name: a, b"),
+        (FakeRooms({"a": ["x"]}, [Failed("error")]), None, 502, "could not reload"),
+        (FakeRooms({"a": ["x"]}, [LiveKitRefused("keys")]), None, 502, "keys"),
+        (FakeRooms({"a": ["x"]}, [LiveKitUnreachable("down")]), None, 503, "down"),
+        (FakeRooms({"a": []}), None, 504, "no agent in room 'a'"),
+    ],
+)
+async def test_what_stands_in_the_way_has_a_status_and_a_sentence(
+    rooms: FakeRooms, body: object, status: int, said: str
+) -> None:
+    response = await post(rooms, body)
+    assert response.status_code == status
+    assert response.json()["status"] == "error"
+    assert said in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "no JSON"),
+        (b"\xff", "no JSON"),
+        (b"[" * 9000, "no JSON"),
+        (b"[]", "must be a JSON object"),
+        (b'{"room": "a"}', "no field 'room'; the fields are room_name, tool_name, message"),
+        (b'{"room_name": 3}', "room_name: "),
+        (b'{"room_name": ""}', "room_name: "),
+        (b'{"message": "%s"}' % (b"x" * 501), "message: "),
+    ],
+)
+async def test_a_wrong_body_is_refused_in_plain_words(content: bytes, said: str) -> None:
+    rooms = FakeRooms({"a": ["x"]})
+    response = await post(rooms, content=content)
+    assert response.status_code == 422
+    assert said in response.json()["detail"]
+    assert rooms.asked == []
+
+
+async def test_a_body_without_an_end_is_cut_off() -> None:
+    sent = 0
+
+    async def endless() -> AsyncGenerator[bytes]:
+        nonlocal sent
+        while sent < 100 * MAX_BODY_BYTES:
+            sent += 1024
+            yield b" " * 1024
+
+    response = await post(FakeRooms({"a": ["x"]}), content=endless())
+    assert response.status_code == 413
+
+
+async def test_health_needs_no_token_and_asks_nobody() -> None:
+    rooms = FakeRooms({})
+    rooms.broken = LiveKitUnreachable("down")
+    async with client(rooms) as http:
+        response = await http.get("/health")
+    assert response.status_code == 200
+    assert response.json()["status"] == "ok"
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json"])
+async def test_there_are_no_pages_about_the_api(path: str) -> None:
+    async with client(FakeRooms({})) as http:
+        assert (await http.get(path)).status_code == 404
+
+
+def test_without_a_token_of_its_own_it_does_not_start() -> None:
+    with pytest.raises(ConfigError, match="CAAL_CONTROL_TOKEN"):
+        make_app(Settings(), FakeRooms({}))
+
+
+async def test_neither_token_nor_message_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    await post(FakeRooms({"a": []}), {"message": "a private sentence"})
+    assert "NoAnswer" in caplog.text
+    assert "private" not in caplog.text
+    assert TOKEN not in caplog.text

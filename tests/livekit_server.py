@@ -1,0 +1,133 @@
+"""A real livekit-server on ports of its own, for tests and benches."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import IO
+
+from livekit import api
+
+KEY = "devkey"
+SECRET = "a-secret-of-thirty-two-characters"  # the server warns of shorter ones
+READY_DEADLINE_S = 20.0
+STOP_DEADLINE_S = 5.0
+_POLL_S = 0.05
+
+
+class ServerDied(Exception):
+    """The server ended, or did not answer in time; the message holds the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveKit:
+    """Where a running server is, and the key pair that it takes."""
+
+    url: str
+    key: str
+    secret: str
+
+    def token(self, room: str, identity: str, *, agent: bool = False) -> str:
+        """A token for one participant of one room; `agent` may set its own attributes."""
+        grants = api.VideoGrants(
+            room_join=True, room=room, can_update_own_metadata=True, agent=agent
+        )
+        token = api.AccessToken(self.key, self.secret).with_identity(identity).with_grants(grants)
+        if agent:
+            token = token.with_kind("agent")
+        return token.with_ttl(timedelta(hours=1)).to_jwt()
+
+
+def find_server() -> Path | None:
+    """`livekit-server` on PATH, else what `go install .../cmd/server` leaves in Go's bin."""
+    if (on_path := shutil.which("livekit-server")) is not None:
+        return Path(on_path)
+    folders = [Path(os.environ["GOBIN"])] if os.environ.get("GOBIN") else []
+    folders += [Path.home() / "go" / "bin"]
+    if (go := shutil.which("go")) is not None:
+        # `go env` also knows what a configuration file says.
+        asked = subprocess.run(
+            [go, "env", "GOPATH"], capture_output=True, text=True, timeout=20, check=False
+        )
+        if asked.returncode == 0 and asked.stdout.strip():
+            folders.insert(0, Path(asked.stdout.strip()) / "bin")
+    return next((found for folder in folders if _runs(found := folder / "server")), None)
+
+
+@contextlib.contextmanager
+def running(binary: Path) -> Iterator[LiveKit]:
+    """Start the server, wait until it answers, stop it at the end.
+
+    Raises:
+        ServerDied: it ended, or did not answer in READY_DEADLINE_S.
+    """
+    port, tcp, udp = _free_ports()
+    # JSON is YAML too.
+    config = json.dumps(
+        {
+            "port": port,
+            "bind_addresses": ["127.0.0.1"],
+            "rtc": {
+                "tcp_port": tcp,
+                "udp_port": udp,
+                "use_external_ip": False,
+                "node_ip": "127.0.0.1",
+                "interfaces": {"includes": ["lo"]},
+                "enable_loopback_candidate": True,
+            },
+            "keys": {KEY: SECRET},
+            "logging": {"level": "warn"},
+        }
+    )
+    with tempfile.TemporaryFile() as log:
+        server = subprocess.Popen(
+            [binary, "--config-body", config], stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            _wait_until_ready(server, port, log)
+            yield LiveKit(f"ws://127.0.0.1:{port}", KEY, SECRET)
+        finally:
+            server.terminate()
+            try:
+                server.wait(STOP_DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _runs(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _free_ports() -> tuple[int, int, int]:
+    """HTTP, RTC over TCP, RTC over UDP: held together for a moment, so that they differ."""
+    with contextlib.ExitStack() as held:
+        ports: list[int] = []
+        for kind in (socket.SOCK_STREAM, socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            sock = held.enter_context(socket.socket(socket.AF_INET, kind))
+            sock.bind(("127.0.0.1", 0))
+            ports.append(sock.getsockname()[1])
+    return ports[0], ports[1], ports[2]
+
+
+def _wait_until_ready(server: subprocess.Popen[bytes], port: int, log: IO[bytes]) -> None:
+    deadline = time.monotonic() + READY_DEADLINE_S
+    while server.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        # Another process's progress: there is nothing to wait on but the time.
+        time.sleep(_POLL_S)
+    log.seek(0)
+    tail = log.read()[-2000:].decode(errors="replace")
+    raise ServerDied(f"livekit-server did not start (exit code {server.poll()}):\n{tail}")

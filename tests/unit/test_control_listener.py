@@ -1,0 +1,233 @@
+"""The agent's end: one reload at a time, no call that waits for it, nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from livekit import rtc
+
+from caal_node.control.agent_side import REFUSED, ControlListener
+from caal_node.control.messages import (
+    METHOD,
+    Answer,
+    Done,
+    Failed,
+    Running,
+    read_answer,
+    seal,
+)
+from caal_node.control.report import ReloadReport, ReloadRequest
+from tests import virtual_loop
+
+KEY, SECRET = "key", "a secret of more than thirty-two bytes"
+REPORT = ReloadReport(3, added=("get_weather",))
+Handler = Callable[[rtc.RpcInvocationData], Awaitable[str]]
+
+
+class FakeRoom:
+    """A room that can be connected later, and the participant in it."""
+
+    name = "kitchen"
+
+    def __init__(self, *, connected: bool = True) -> None:
+        self.connected = connected
+        self.methods: dict[str, Handler] = {}
+        self.listeners: list[Callable[..., None]] = []
+
+    @property
+    def local_participant(self) -> FakeRoom:
+        assert self.connected
+        return self
+
+    def register_rpc_method(self, name: str, handler: Handler, /) -> None:
+        self.methods[name] = handler
+
+    def unregister_rpc_method(self, name: str, /) -> None:
+        del self.methods[name]
+
+    def isconnected(self) -> bool:
+        return self.connected
+
+    def on(self, _event: str, callback: Callable[..., None], /) -> None:
+        self.listeners.append(callback)
+
+    def off(self, _event: str, callback: Callable[..., None], /) -> None:
+        self.listeners.remove(callback)
+
+    async def call(self, payload: str, caller: str = "server") -> str:
+        return await self.methods[METHOD](rtc.RpcInvocationData("1", caller, payload, 2.5))
+
+    async def ask(self, id_: str, message: str | None = None) -> Answer:
+        request = ReloadRequest(id_, None, message)
+        payload = seal(request, room=self.name, api_key=KEY, api_secret=SECRET)
+        return read_answer(await self.call(payload))
+
+
+def listener(room: FakeRoom, on_reload: Any, **options: Any) -> ControlListener:
+    return ControlListener(room, on_reload=on_reload, api_key=KEY, api_secret=SECRET, **options)
+
+
+class Reloads:
+    """Reloads that end when the test says so."""
+
+    def __init__(self) -> None:
+        self.began: list[ReloadRequest] = []
+        self.running = 0
+        self.most = 0
+        self.cancelled = 0
+        self.go = asyncio.Event()
+
+    async def __call__(self, request: ReloadRequest) -> ReloadReport:
+        self.began.append(request)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.running -= 1
+        return REPORT
+
+
+def test_a_quick_reload_is_answered_at_once() -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(), Reloads()
+        reloads.go.set()
+        control = listener(room, reloads)
+        assert await room.ask("1", "Hello.") == Done(REPORT)
+        assert reloads.began == [ReloadRequest("1", None, "Hello.")]
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+def test_a_slow_reload_is_asked_about_until_it_is_done_and_runs_once() -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(), Reloads()
+        control = listener(room, reloads)
+        assert await room.ask("1") == Running()
+        assert await room.ask("1") == Running()
+        reloads.go.set()
+        assert await room.ask("1") == Done(REPORT)
+        assert await room.ask("1") == Done(REPORT)
+        assert len(reloads.began) == 1
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+def test_a_second_request_waits_for_the_first_and_then_looks_again() -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(), Reloads()
+        control = listener(room, reloads)
+        assert await asyncio.gather(room.ask("1"), room.ask("2")) == [Running(), Running()]
+        assert len(reloads.began) == 1
+        reloads.go.set()
+        assert await room.ask("2") == Done(REPORT)
+        assert len(reloads.began) == 2
+        assert reloads.most == 1
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+def test_a_crowd_of_requests_is_told_that_the_agent_is_busy() -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(), Reloads()
+        control = listener(room, reloads)
+        answers = await asyncio.gather(*(room.ask(str(n)) for n in range(9)))
+        assert answers.count(Failed("busy")) == 4
+        await control.aclose()
+        assert (reloads.cancelled, reloads.running) == (1, 0)
+
+    virtual_loop.run(story())
+
+
+def test_a_reload_that_hangs_is_stopped_at_its_deadline() -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(), Reloads()
+        control = listener(room, reloads, reload_s=3.5)
+        answers = [await room.ask("1") for _ in range(4)]
+        assert answers == [Running(), Running(), Running(), Failed("timeout")]
+        assert (reloads.cancelled, reloads.running) == (1, 0)
+        reloads.go.set()
+        assert await room.ask("2") == Done(REPORT)
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+def test_a_reload_that_raises_is_reported_without_its_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken(_: ReloadRequest) -> ReloadReport:
+        raise RuntimeError("the token is hunter2")
+
+    async def story() -> None:
+        room = FakeRoom()
+        control = listener(room, broken)
+        assert await room.ask("1") == Failed("error")
+        await control.aclose()
+
+    virtual_loop.run(story())
+    assert "RuntimeError" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+def test_a_forged_request_is_refused_and_its_caller_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(), Reloads()
+        control = listener(room, reloads)
+        for _ in range(3):
+            with pytest.raises(rtc.RpcError) as caught:
+                await room.call(json.dumps({"message": "say this aloud"}), caller="mallory")
+            assert caught.value.code == REFUSED
+        assert reloads.began == []
+        await control.aclose()
+
+    with caplog.at_level(logging.WARNING):
+        virtual_loop.run(story())
+    assert caplog.text.count("mallory") == 1
+    assert "say this aloud" not in caplog.text
+
+
+def test_it_listens_as_soon_as_the_room_is_connected_and_not_after_the_end() -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(connected=False), Reloads()
+        reloads.go.set()
+        control = listener(room, reloads)
+        assert room.methods == {}
+        room.connected = True
+        for tell in room.listeners:
+            tell(None)
+        assert await room.ask("1") == Done(REPORT)
+        await control.aclose()
+        await control.aclose()
+        assert (room.methods, room.listeners) == ({}, [])
+
+    virtual_loop.run(story())
+
+
+def test_finished_reloads_are_forgotten_in_the_end() -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(), Reloads()
+        reloads.go.set()
+        control = listener(room, reloads)
+        for n in range(40):
+            assert await room.ask(str(n)) == Done(REPORT)
+        assert await room.ask("39") == Done(REPORT)
+        assert len(reloads.began) == 40
+        assert await room.ask("0") == Done(REPORT)
+        assert len(reloads.began) == 41
+        await control.aclose()
+
+    virtual_loop.run(story())

@@ -1,0 +1,103 @@
+"""Which room is meant, and how long it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from caal_node.control.messages import Done, Failed, Running
+from caal_node.control.report import ReloadRequest
+from caal_node.control.rooms import (
+    NoAnswer,
+    ReloadFailed,
+    RoomUnknown,
+    SeveralRooms,
+    choose,
+    reload,
+)
+from tests import virtual_loop
+from tests.fake_rooms import REPORT, FakeRooms
+
+REQUEST = ReloadRequest("1")
+
+
+def choice(agents: dict[str, list[str]], name: str | None = None) -> str:
+    return virtual_loop.run(choose(FakeRooms(agents), name))
+
+
+def test_the_named_room_is_meant() -> None:
+    assert choice({"a": ["x"], "b": ["y"]}, "b") == "b"
+
+
+def test_the_only_live_room_is_meant() -> None:
+    assert choice({"a": []}) == "a"
+
+
+def test_among_several_the_only_one_with_an_agent_is_meant() -> None:
+    assert choice({"a": [], "b": ["y"], "c": []}) == "b"
+
+
+def test_two_rooms_with_an_agent_leave_a_choice_and_are_named() -> None:
+    with pytest.raises(SeveralRooms, match="a, b"):
+        choice({"a": ["x"], "b": ["y"]})
+
+
+def test_more_rooms_than_are_looked_at_leave_a_choice() -> None:
+    with pytest.raises(SeveralRooms, match="^30 rooms"):
+        choice({"r0": ["x"]} | {f"r{n}": [] for n in range(1, 30)})
+
+
+@pytest.mark.parametrize("name", [None, "z"])
+def test_no_room_is_unknown(name: str | None) -> None:
+    with pytest.raises(RoomUnknown):
+        choice({"a": ["x"]} if name else {}, name)
+
+
+def test_a_reload_is_asked_for_until_it_is_done_with_the_agent_that_answers() -> None:
+    rooms = FakeRooms({"a": ["other", "ours"]}, [None, Running(), Running(), Done(REPORT)])
+    assert virtual_loop.run(reload(rooms, "a", REQUEST)) == REPORT
+    assert [identity for _, identity, _ in rooms.asked] == ["other", "ours", "ours", "ours"]
+
+
+def test_an_agent_that_begins_to_listen_late_is_still_heard() -> None:
+    rooms = FakeRooms({"a": ["x"]}, [None, None, None, Done(REPORT)])
+    assert virtual_loop.run(reload(rooms, "a", REQUEST)) == REPORT
+
+
+def test_agents_that_never_listen_are_given_up_after_a_while() -> None:
+    async def story() -> None:
+        with pytest.raises(NoAnswer, match="answers to control"):
+            await reload(FakeRooms({"a": ["x"]}, [None]), "a", REQUEST)
+        assert 5 <= asyncio.get_running_loop().time() < 6
+
+    virtual_loop.run(story())
+
+
+def test_an_agent_that_dies_in_the_middle_is_given_up() -> None:
+    with pytest.raises(NoAnswer):
+        virtual_loop.run(reload(FakeRooms({"a": ["x"]}, [Running(), None]), "a", REQUEST))
+
+
+def test_a_room_without_an_agent_has_no_answer() -> None:
+    with pytest.raises(NoAnswer, match="no agent"):
+        virtual_loop.run(reload(FakeRooms({"a": []}), "a", REQUEST))
+
+
+def test_a_reload_that_never_ends_is_given_up_at_the_deadline() -> None:
+    class Slow(FakeRooms):
+        async def ask(self, room: str, identity: str, request: ReloadRequest) -> Running:
+            await asyncio.sleep(1)  # as the agent itself lets an asker wait
+            return Running()
+
+    async def story() -> None:
+        with pytest.raises(NoAnswer, match="within 60 seconds"):
+            await reload(Slow({"a": ["x"]}), "a", REQUEST)
+        assert asyncio.get_running_loop().time() == pytest.approx(60)
+
+    virtual_loop.run(story())
+
+
+def test_a_reload_that_failed_says_why() -> None:
+    with pytest.raises(ReloadFailed, match="timeout"):
+        virtual_loop.run(reload(FakeRooms({"a": ["x"]}, [Failed("timeout")]), "a", REQUEST))

@@ -1,0 +1,125 @@
+"""Tool calls that arrive in pieces."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caal_node.errors import ModelReplyError
+from caal_node.models.deltas import CALLS_MAX, CallDelta, join_calls
+from caal_node.models.port import NativeCall
+
+
+def join(*deltas: dict[str, Any]) -> tuple[NativeCall, ...]:
+    return join_calls(CallDelta.model_validate(delta) for delta in deltas)
+
+
+def piece(
+    name: str | None = None,
+    arguments: Any = None,
+    *,
+    index: int | None = None,
+    id: str | None = None,
+) -> dict[str, Any]:
+    return {"index": index, "id": id, "function": {"name": name, "arguments": arguments}}
+
+
+def test_pieces_join_by_index() -> None:
+    assert join(
+        piece("f", '{"a"', index=0, id="x"),
+        piece("g", "", index=1, id="y"),
+        piece(None, ": 1}", index=0),
+        piece(None, "{}", index=1),
+    ) == (NativeCall("x", "f", '{"a": 1}'), NativeCall("y", "g", "{}"))
+
+
+def test_one_index_for_every_call_is_seen_by_the_ids() -> None:
+    assert join(piece("f", "{}", index=0, id="x"), piece("f", "{}", index=0, id="y")) == (
+        NativeCall("x", "f", "{}"),
+        NativeCall("y", "f", "{}"),
+    )
+
+
+def test_one_index_and_no_ids_is_seen_by_the_names() -> None:
+    assert [c.name for c in join(piece("f", "{}", index=0), piece("g", "{}", index=0))] == [
+        "f",
+        "g",
+    ]
+
+
+def test_without_index_a_name_begins_a_call() -> None:
+    assert join(piece("f", "{"), piece(None, "}"), piece("f", "{}")) == (
+        NativeCall("", "f", "{}"),
+        NativeCall("", "f", "{}"),
+    )
+
+
+def test_without_index_pieces_join_by_id() -> None:
+    assert join(
+        piece("f", "{", id="x"), piece("g", "{", id="y"), piece(None, "}", id="x"), piece(None, "}")
+    ) == (NativeCall("x", "f", "{}"), NativeCall("y", "g", "{}"))
+
+
+def test_a_fresh_id_on_every_piece_begins_nothing() -> None:
+    assert join(piece("f", "{", index=0, id="a"), piece("", "}", index=0, id="b")) == (
+        NativeCall("a", "f", "{}"),
+    )
+
+
+def test_a_repeated_name_is_no_second_call_and_a_split_one_is_joined() -> None:
+    assert join(
+        piece("get_", index=0, id="x"),
+        piece("time", index=0, id="x"),
+        piece("get_time", '{"z"', index=0, id="x"),
+        piece("get_time", ":1}", index=0, id="x"),
+    ) == (NativeCall("x", "get_time", '{"z":1}'),)
+
+
+def test_arguments_may_be_an_object_or_missing() -> None:
+    assert join(piece("f", {"ü": 1}), piece("g")) == (
+        NativeCall("", "f", '{"ü": 1}'),
+        NativeCall("", "g", "{}"),
+    )
+
+
+def test_pieces_without_a_call_are_dropped() -> None:
+    assert join(piece(None, "}", index=3), {}, piece("", "{}", id="x")) == ()
+
+
+def test_an_endless_row_of_calls_is_an_error() -> None:
+    with pytest.raises(ModelReplyError, match="tool calls"):
+        join(*(piece("f", "{}", index=n) for n in range(CALLS_MAX + 1)))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text("abc_", min_size=1, max_size=5),
+            st.dictionaries(st.text(max_size=4), st.text(max_size=9), max_size=3),
+        ),
+        max_size=5,
+    ),
+    st.data(),
+)
+def test_however_the_pieces_are_cut_and_mixed_the_calls_come_out_whole(
+    calls: list[tuple[str, dict[str, str]]], data: st.DataObject
+) -> None:
+    rows: list[list[dict[str, Any]]] = []
+    for index, (name, arguments) in enumerate(calls):
+        text = json.dumps(arguments)
+        cut = data.draw(st.integers(1, len(text)))
+        rows.append(
+            [
+                piece(name, text[:cut], index=index, id=f"id{index}"),
+                piece(None, text[cut:], index=index),
+            ]
+        )
+    # Calls begin in their order; what continues them may come in any.
+    rest = data.draw(st.permutations([row[1] for row in rows]))
+    joined = join(*(row[0] for row in rows), *rest)
+    assert [(c.name, json.loads(c.arguments)) for c in joined] == calls
+    assert [c.id for c in joined] == [f"id{n}" for n in range(len(calls))]

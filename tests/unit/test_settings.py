@@ -1,0 +1,223 @@
+"""Settings: two sources, one of which wins, and errors that say where and what to write."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caal_node.errors import ConfigError
+from caal_node.settings import FIELDS, Settings, load_settings
+from caal_node.settings_file import unknown_variables, variable
+from caal_node.tools.spec import Example
+
+ENV_EXAMPLE = Path(__file__).parents[2] / ".env.example"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "caal.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(env: dict[str, str], path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(env, path)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_without_anything_set_the_defaults_hold(tmp_path: Path) -> None:
+    settings = load_settings({}, tmp_path / "caal.toml")
+    assert settings.model == "qwen3:8b"
+    assert settings.ollama_host == "http://127.0.0.1:11434"
+    assert settings.max_tool_rounds == 4
+    assert settings.mcp_servers == Path("mcp_servers.json")
+    assert settings.cues is True
+    assert settings.think is False
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, 'model = "from-file"\nnum_ctx = 4096\n')
+    settings = load_settings({"CAAL_MODEL": "from-env"}, path)
+    assert (settings.model, settings.num_ctx) == ("from-env", 4096)
+
+
+def test_an_empty_variable_leaves_the_file_in_force(tmp_path: Path) -> None:
+    path = write(tmp_path, 'model = "from-file"\n')
+    assert load_settings({"CAAL_MODEL": " "}, path).model == "from-file"
+
+
+@pytest.mark.parametrize("key", ["num_ctx", "CAAL_NUM_CTX"])
+def test_a_key_is_a_field_or_its_variable(tmp_path: Path, key: str) -> None:
+    assert load_settings({}, write(tmp_path, f"{key} = 4096\n")).num_ctx == 4096
+
+
+def test_every_setting_has_its_own_variable() -> None:
+    assert variable("n8n_url") == "N8N_URL"
+    assert variable("ollama_host") == "OLLAMA_HOST"
+    assert variable("livekit_api_key") == "LIVEKIT_API_KEY"
+    assert variable("control_token") == "CAAL_CONTROL_TOKEN"
+    assert len({variable(name) for name in FIELDS}) == len(FIELDS)
+
+
+def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path: Path) -> None:
+    pairs = dict(re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE.read_text(encoding="utf-8"), re.M))
+    assert set(pairs) == {variable(name) for name in FIELDS} - {"CAAL_EXAMPLES"}
+    assert load_settings(pairs, tmp_path / "none.toml") == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mend"),
+    [
+        ("CAAL_MAX_TOOL_ROUNDS", "many", "write a whole number"),
+        ("CAAL_MAX_TOOL_ROUNDS", "0", "write at least 1"),
+        ("CAAL_API", "olama", "write 'ollama', 'openai' or 'completions'"),
+        ("CAAL_DETECTION", "x", "write 'complete' or 'streamed'"),
+        ("CAAL_CUES", "maybe", "write on or off"),
+        ("CAAL_THINK", "much", "write on, off, low, medium or high"),
+        ("CAAL_KEEP_ALIVE", "5 minutes", "write a duration such as 30m"),
+        ("CAAL_TEMPERATURE", "nan", "write at most 2"),
+        ("CAAL_TOOL_TIMEOUT", "inf", "write at most 600"),
+        ("CAAL_STT", "whisper", "write local, none, or module:factory"),
+        ("CAAL_AGENT", "my_agent.py", "write module:Class"),
+        ("N8N_URL", "localhost:5678", "the address must begin with http:// or https://"),
+        ("N8N_URL", "http://u:p@host", "leave user name and password out of the address"),
+        ("LIVEKIT_URL", "http//x", "the address must begin with ws://"),
+        ("OLLAMA_HOST", "host:99999", "check brackets and port"),
+    ],
+)
+def test_a_wrong_variable_is_named_with_its_mend(
+    tmp_path: Path, name: str, text: str, mend: str
+) -> None:
+    message = refusal({name: text}, tmp_path / "none.toml")
+    assert message.startswith(f"{name}: ")
+    assert mend in message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "mend"),
+    [
+        ("\n\nnum_ctxx = 1\n", "line 3, num_ctxx", "Did you mean num_ctx?"),
+        ("zebra = 1\n", "line 1, zebra", "Remove it."),
+        ("# num_ctx = 5\nnum_ctx = [1]\n", "line 2, num_ctx", "write a whole number"),
+        ("model = 7\n", "line 1, model", "write a text in quotes"),
+        ("cue_tool = 3\n", "line 1, cue_tool", "write a file's path"),
+        ("num_ctx = 1024\nCAAL_NUM_CTX = 2048\n", "line 2", "Remove one of the two."),
+        ("model = \n", "line 1", "Mend that line."),
+        ("examples = 3\n", "line 1, examples", "write a table"),
+        ("[examples]\na = [{say = 'x'}]\nb = 3\n", "line 3, examples, b", "write a list such as"),
+        ("[examples]\nb = [{sai = 'x', say = 'x'}]\n", "b.sai", "the keys are say and arguments"),
+        ("[examples]\nb = [{arguments = {}}]\n", "line 2, examples, b.say", "this is missing"),
+        ("[examples]\nb = [{say = ''}]\n", "b.say", "it is empty"),
+        ("[examples]\nb = ['x']\n", "line 2, examples, b", "write a table such as"),
+        (
+            "[examples]\nb = [{say='x', arguments={d=1979-05-27}}]\n",
+            "b.arguments.d",
+            "write a text",
+        ),
+    ],
+)
+def test_a_wrong_line_is_named_with_its_mend(
+    tmp_path: Path, text: str, line: str, mend: str
+) -> None:
+    path = write(tmp_path, text)
+    message = refusal({}, path)
+    assert message.startswith(str(path))
+    assert line in message
+    assert mend in message
+
+
+def test_a_file_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "caal.toml"
+    path.write_bytes(b'model = "a"\ninstructions = "\xff"\n')
+    assert "line 2: not UTF-8" in refusal({}, path)
+
+
+def test_a_file_that_cannot_be_read_is_an_error_and_a_missing_one_is_not(tmp_path: Path) -> None:
+    assert str(tmp_path) in refusal({}, tmp_path)
+    assert load_settings({}, tmp_path / "absent.toml") == Settings()
+
+
+def test_an_oversized_file_is_refused(tmp_path: Path) -> None:
+    assert "larger than" in refusal({}, write(tmp_path, "#" * (1 << 20) + "\n"))
+
+
+@pytest.mark.parametrize(
+    "name", ["CAAL_API_KEY", "N8N_MCP_TOKEN", "N8N_API_KEY", "CAAL_CONTROL_TOKEN"]
+)
+def test_a_secret_is_in_no_repr_and_in_no_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "none.toml"
+    assert "hunter2" not in repr(load_settings({name: "hunter2"}, path))
+    assert "hunter2" not in refusal({name: "hunter2 hunter2"}, path)
+
+
+def test_a_secret_of_the_wrong_type_is_not_shown(tmp_path: Path) -> None:
+    assert "271828" not in refusal({}, write(tmp_path, "control_token = 271828\n"))
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().model = "other"  # type: ignore[misc] -- the point of the test
+
+
+def test_paths_in_the_file_start_from_its_folder(tmp_path: Path) -> None:
+    path = write(tmp_path, 'cue_tool = "a.wav"\nmcp_servers = "/etc/mcp.json"\n')
+    settings = load_settings({"CAAL_CUE_ERROR": "b.wav"}, path)
+    assert settings.cue_tool == tmp_path / "a.wav"
+    assert settings.mcp_servers == Path("/etc/mcp.json")
+    assert settings.cue_error == Path("b.wav")
+
+
+def test_examples_come_in_either_way_toml_writes_lists(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        '[[examples.a]]\nsay = "one"\narguments = {n = 1}\n[[examples.b]]\nsay = "two"\n',
+    )
+    examples = load_settings({}, path).examples
+    assert examples["a"] == (Example("one", {"n": 1}),)
+    assert examples["b"] == (Example("two", {}),)
+
+
+def test_lists_are_written_with_commas_in_the_environment(tmp_path: Path) -> None:
+    settings = load_settings({"CAAL_AGENT_TOOLS": "ask, tell,"}, tmp_path / "none.toml")
+    assert settings.agent_tools == ("ask", "tell")
+
+
+def test_seconds_and_durations_of_keep_alive_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "none.toml"
+    assert load_settings({"CAAL_KEEP_ALIVE": "-1"}, path).keep_alive == -1
+    assert load_settings({"CAAL_KEEP_ALIVE": "1h30m"}, path).keep_alive == "1h30m"
+
+
+def test_the_window_follows_the_context_unless_it_is_set(tmp_path: Path) -> None:
+    path = tmp_path / "none.toml"
+    assert load_settings({"CAAL_NUM_CTX": "4096"}, path).window_tokens == 2048
+    both = {"CAAL_NUM_CTX": "4096", "CAAL_WINDOW_TOKENS": "1000"}
+    assert load_settings(both, path).window_tokens == 1000
+
+
+def test_the_models_address_is_the_base_url_or_ollamas(tmp_path: Path) -> None:
+    assert Settings().model_address == "http://127.0.0.1:11434"
+    assert Settings(api="openai").model_address == "http://127.0.0.1:11434/v1"
+    other = Settings(api="openai", base_url="http://host:8080/v1/")
+    assert other.model_address == "http://host:8080/v1"
+
+
+def test_misspelt_variables_are_found_with_the_nearest_name() -> None:
+    env = {"CAAL_MODLE": "x", "CAAL_MODEL": "y", "PATH": "/"}
+    assert list(unknown_variables(env, FIELDS)) == [("CAAL_MODLE", "CAAL_MODEL")]
+
+
+@given(st.dictionaries(st.sampled_from([variable(f) for f in FIELDS]), st.text(max_size=40)))
+def test_any_environment_gives_settings_or_one_line(env: dict[str, str]) -> None:
+    message = ""
+    try:
+        load_settings(env, Path("no-such-file.toml"))
+    except ConfigError as error:
+        message = str(error)
+    assert "\n" not in message

@@ -1,0 +1,167 @@
+"""The one way from a call to its result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from caal_node.context.tool_data import ToolDataCache
+from caal_node.errors import (
+    InvalidArguments,
+    ToolBroke,
+    ToolRefused,
+    ToolTimeout,
+    ToolUnavailable,
+    UnknownTool,
+)
+from caal_node.tools.gates import Gates
+from caal_node.tools.outcome import error_text
+from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.spec import ToolSpec
+from caal_node.tools.table import Entry, ToolTable
+
+WEATHER = ToolSpec(
+    "n8n",
+    "n8n",
+    "get_weather",
+    "get_weather",
+    "Weather of a city.",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city"],
+    },
+)
+
+
+def entry() -> Entry:
+    return ToolTable([WEATHER]).resolve("get_weather")
+
+
+class Tier:
+    def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
+        self.value, self.error, self.calls = value, error, 0
+
+    async def __call__(self) -> Any:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+def pipeline(**options: Any) -> Pipeline:
+    return Pipeline(ToolDataCache(), **options)
+
+
+async def test_a_result_is_one_compact_line_without_json_inside_json() -> None:
+    tier = Tier({"city": "Paris", "days": None, "raw": '{"high": 21}'})
+    line = await pipeline().run(entry(), "1", {"city": "Paris"}, tier)
+    assert line == '{"city":"Paris","raw":{"high":21}}'
+
+
+async def test_arguments_that_do_not_fit_never_reach_the_tier() -> None:
+    tier = Tier("never")
+    with pytest.raises(InvalidArguments, match="days"):
+        await pipeline().run(entry(), "1", {"city": "Paris", "days": "three"}, tier)
+    with pytest.raises(InvalidArguments, match="city"):
+        await pipeline().run(entry(), "2", {}, tier)
+    assert tier.calls == 0
+
+
+async def test_a_hanging_tool_ends_at_the_deadline() -> None:
+    line = pipeline(timeout_s=0.01)
+    with pytest.raises(ToolTimeout, match=r"0\.01 seconds"):
+        await line.run(entry(), "1", {"city": "Paris"}, asyncio.Event().wait)
+    assert line.outcomes.of("1") == "timeout"
+
+
+async def test_an_exception_of_a_tool_is_told_by_its_kind_alone() -> None:
+    line = pipeline()
+    with pytest.raises(ToolBroke) as raised:
+        await line.run(entry(), "1", {"city": "x"}, Tier(error=RuntimeError("password=1234")))
+    assert "1234" not in error_text(raised.value)
+    assert "RuntimeError" in error_text(raised.value)
+    assert line.outcomes.of("1") == "error"
+
+
+async def test_a_failure_in_the_tree_passes_as_it_is() -> None:
+    with pytest.raises(ToolUnavailable, match="away"):
+        await pipeline().run(entry(), "1", {"city": "x"}, Tier(error=ToolUnavailable("away")))
+
+
+async def test_a_policy_that_says_no_runs_nothing() -> None:
+    async def no(entry: Entry, arguments: Mapping[str, Any]) -> None:
+        raise ToolRefused("not today")
+
+    tier, line = Tier("never"), pipeline(gates=Gates(policy=no))
+    with pytest.raises(ToolRefused):
+        await line.run(entry(), "1", {"city": "x"}, tier)
+    assert tier.calls == 0
+    assert line.outcomes.of("1") == "refused"
+
+
+async def test_the_plan_is_held_while_the_tool_runs() -> None:
+    order: list[str] = []
+
+    @asynccontextmanager
+    async def plan(entry: Entry, arguments: Mapping[str, Any], call_id: str) -> AsyncIterator[None]:
+        order.append(f"in {call_id}")
+        yield
+        order.append(f"out {call_id}")
+
+    async def tier() -> str:
+        order.append("runs")
+        return "done"
+
+    await pipeline(gates=Gates(plan=plan)).run(entry(), "7", {"city": "x"}, tier)
+    assert order == ["in 7", "runs", "out 7"]
+
+
+async def test_what_may_not_be_seen_is_taken_out_last() -> None:
+    gates = Gates(redact=lambda text: text.replace("1234", "[hidden]"))
+    line = await pipeline(gates=gates).run(entry(), "1", {"city": "x"}, Tier({"pin": "1234"}))
+    assert "1234" not in line
+
+
+async def test_a_result_of_five_megabytes_is_cut_and_says_so() -> None:
+    rows = [{"n": n, "text": "x" * 100} for n in range(40_000)]
+    line = await pipeline().run(entry(), "1", {"city": "x"}, Tier(rows))
+    assert len(line) < 7_000
+    assert "40000" in line.replace(",", "").replace(" ", "")
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1, 2], "words"])
+async def test_dict_list_and_text_become_tool_data(value: Any) -> None:
+    data = ToolDataCache()
+    await Pipeline(data).run(entry(), "1", {"city": "x"}, Tier(value))
+    assert "get_weather" in data.render(["1"])
+
+
+async def test_a_cancelled_call_is_remembered_as_cancelled() -> None:
+    started, line = asyncio.Event(), pipeline()
+
+    async def tier() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(line.run(entry(), "1", {"city": "x"}, tier))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert line.outcomes.of("1") == "cancelled"
+
+
+def test_an_error_tells_the_model_what_it_can_do() -> None:
+    unknown = json.loads(error_text(UnknownTool("wether", ["weather"])))
+    assert unknown["valid_names"] == ["weather"]
+    late = json.loads(error_text(ToolTimeout("gave no answer")))
+    assert late["error"] == "timeout"
+    assert late["say"].startswith("Sorry")
+    wrong = json.loads(error_text(InvalidArguments("days: 'x' is not of type 'integer'")))
+    assert "say" not in wrong, "a call that can be put right is for the model alone"
