@@ -44,6 +44,14 @@ def server_url(text: str, schemes: tuple[str, ...]) -> str:
     return parts.geturl().rstrip("/")
 
 
+def is_loopback(host: str) -> bool:
+    """Whether `host`, a name or an address without port, is this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _split(text: str, schemes: tuple[str, ...]) -> SplitResult:
     try:
         parts = urlsplit(text)

@@ -21,9 +21,10 @@ from livekit.agents.types import NOT_GIVEN
 
 from caal_node.attendance import Attendance
 from caal_node.context.builder import ContextBuilder
+from caal_node.context.tokens import tools_tokens
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.report import ReloadReport, ReloadRequest, report
-from caal_node.convert import to_chat_ctx, to_items
+from caal_node.convert import to_chat_ctx, to_items, to_schemas
 from caal_node.errors import ToolFailure
 from caal_node.events import Event, TierName
 from caal_node.instructions import instructions_of
@@ -58,6 +59,7 @@ class CaalAgent(Agent):
         gates: Policy, plan and redaction of the pipeline.
         on_event: Called with every event of the conversation, on the event loop.
         cue_sink: Where cues go instead of a track of their own in the room.
+        warm: Whether to load the model and let it read the prompt's head before the first turn.
         agent_options: Anything else that LiveKit's `Agent` takes.
     """
 
@@ -79,6 +81,7 @@ class CaalAgent(Agent):
         gates: Gates | None = None,
         on_event: Callable[[Event], None] | None = None,
         cue_sink: CueSink | None = None,
+        warm: bool = True,
         **agent_options: Any,
     ) -> None:
         self.settings = settings or load_settings()
@@ -94,7 +97,7 @@ class CaalAgent(Agent):
             on_close=self._leave,
         )
         self._attendance = Attendance(
-            self, self._pipeline.outcomes, on_event=on_event, cue_sink=cue_sink
+            self, self._pipeline.outcomes, on_event=on_event, cue_sink=cue_sink, warm=warm
         )
         self._context = ContextBuilder(
             max_turns=self.settings.window_turns,
@@ -122,6 +125,10 @@ class CaalAgent(Agent):
         """List every tier afresh; the next turn sees the new tools, and the history stays."""
         await self._remote.reload()
 
+    async def warmed(self) -> None:
+        """Wait until the model has been loaded and has read the prompt's head, or could not."""
+        await self._attendance.warmed.wait()
+
     async def close_tools(self) -> None:
         """Close every tool source. LiveKit does it when the agent leaves a session."""
         await self._remote.aclose()
@@ -136,7 +143,7 @@ class CaalAgent(Agent):
         rounds = rounds_done(history)
         may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and self.settings.detection == "complete"
-        shown = to_chat_ctx(self._context.build(history))
+        shown = to_chat_ctx(self._context.build(history, tools_tokens(to_schemas(tools))))
         self._attendance.note_request()
         spoke = called = False
         try:
@@ -192,7 +199,7 @@ class CaalAgent(Agent):
         model = self.model
         assert isinstance(model, LLM)
         tools = llm.ToolContext(self.tools).flatten()
-        head = self._context.build(to_items(self.chat_ctx))
+        head = self._context.build(to_items(self.chat_ctx), tools_tokens(to_schemas(tools)))
         return model.question(to_chat_ctx(head), tools, examples=self.examples())
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:

@@ -27,7 +27,7 @@ from caal_node.room.cue_sink import CueSink
 from caal_node.room.cue_track import CueTrack
 from caal_node.room.cues import CueSet
 from caal_node.room.late_sink import LateSink
-from caal_node.room.origin import Origin
+from caal_node.room.origin import ToolOrigin
 from caal_node.room.presence import Listener, Presence
 from caal_node.room.spoken import watched
 from caal_node.room.transcript import Transcript
@@ -50,14 +50,18 @@ class Attendance:
         *,
         on_event: Listener | None = None,
         cue_sink: CueSink | None = None,
+        warm: bool = True,
     ) -> None:
         self._agent = agent
         self._outcomes = outcomes
         self._on_event = on_event
         self._cue_sink = cue_sink
+        self._wants_warming = warm
         self._cues = _cues(agent.settings)
         self._presence: Presence | None = None
         self._open = AsyncExitStack()
+        self.warmed = asyncio.Event()
+        """Set once the warm-up is over, however it went."""
 
     async def begin(self) -> None:
         """Attach to the agent's session. What needs the room comes as soon as it is connected."""
@@ -65,6 +69,7 @@ class Attendance:
         room = _room_of(session)
         listeners: list[Listener] = [] if self._on_event is None else [self._on_event]
         sink: CueSink | None = self._cue_sink if settings.cues else None
+        attributes: Attributes | None = None
         if room is not None:
             transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
             self._open.push_async_callback(transcript.aclose)
@@ -79,7 +84,7 @@ class Attendance:
             self._open.push_async_callback(control.aclose)
         self._presence = Presence(
             session,
-            describe=lambda tool: Origin(*self._agent.origin(tool)),
+            describe=lambda tool: ToolOrigin(*self._agent.origin(tool)),
             outcome_of=self._outcomes.of,
             listeners=listeners,
             sink=sink,
@@ -87,7 +92,7 @@ class Attendance:
             agent_tools=settings.agent_tools,
         )
         self._open.push_async_callback(self._presence.aclose)
-        self._attend("caal-warm", self._warm())
+        self._attend("caal-warm", self._warm(attributes))
 
     async def aclose(self) -> None:
         await self._open.aclose()
@@ -116,15 +121,17 @@ class Attendance:
         task: asyncio.Task[None] = asyncio.create_task(work, name=name)
         self._open.push_async_callback(aio.cancel_and_wait, task)
 
-    async def _warm(self) -> None:
+    async def _warm(self, attributes: Attributes | None) -> None:
         """Load the model with the real head, so that the first turn does not read it."""
-        model = self._agent.model
-        if not isinstance(model, LLM):
-            return
         try:
-            await model.warm(self._agent.head())
+            if self._wants_warming and isinstance(model := self._agent.model, LLM):
+                await model.warm(self._agent.head())
         except CaalError as error:
             logger.warning("the model could not be warmed up: %s", error)
+        finally:
+            self.warmed.set()
+            if attributes is not None:
+                attributes.warmed()
 
 
 async def _publish(room: rtc.Room, late: LateSink) -> None:

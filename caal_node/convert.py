@@ -11,6 +11,7 @@ from livekit.agents import llm
 
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.models.port import ToolSchema
+from caal_node.tools.examples import without_examples
 
 _schemas: Final[weakref.WeakKeyDictionary[llm.Tool, ToolSchema]] = weakref.WeakKeyDictionary()
 """LiveKit builds a pydantic model for each method's schema: 0.4 ms a tool, every turn, for the
@@ -69,6 +70,8 @@ def to_schemas(tools: Iterable[llm.Tool]) -> tuple[ToolSchema, ...]:
 def _schema(tool: llm.FunctionTool[..., Any] | llm.RawFunctionTool[..., Any]) -> ToolSchema:
     if (known := _schemas.get(tool)) is None:
         raw = llm.ToolContext([tool]).parse_function_tools("openai", strict=False)[0]
-        known = {"type": "function", "function": compact_schema(raw["function"])}
+        function = dict(raw["function"])
+        function["description"] = without_examples(function.get("description") or "")
+        known = {"type": "function", "function": compact_schema(function)}
         _schemas[tool] = known
     return known

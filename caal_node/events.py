@@ -10,7 +10,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled"]
 CueKind: TypeAlias = Literal["tool", "agent", "error", "tick"]
@@ -83,3 +83,22 @@ def to_json(event: Event) -> str:
     return json.dumps(
         {"type": event.type, **fields}, ensure_ascii=False, separators=(",", ":"), default=str
     )
+
+
+_TYPES: Final = {
+    kind.type: kind
+    for kind in (UserSaid, ToolCallStarted, ToolCallEnded, CuePlayed, Spoken, TurnEnded)
+}
+
+
+def from_json(line: str) -> Event:
+    """The event of a line that `to_json` wrote.
+
+    Raises:
+        ValueError: the line is none, or is of a newer version.
+    """
+    fields = json.loads(line)
+    try:
+        return _TYPES[fields.pop("type")](**fields)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("this line is no event") from error

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from livekit.agents import AgentSession, TurnHandlingOptions
+from livekit.agents import NOT_GIVEN, AgentSession, TurnHandlingOptions
+from livekit.agents.stt import STT
+from livekit.agents.tts import TTS
 from livekit.agents.vad import VAD
 
 from caal_node.models.llm import LLM
@@ -30,15 +33,33 @@ def make_llm(settings: Settings) -> LLM:
     )
 
 
-def voice_session(settings: Settings, *, vad: VAD | None = None) -> AgentSession[Any]:
-    """A session that listens and speaks; `vad` is one that was loaded before.
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Ears and voice. None: the room has text only in that direction."""
+
+    stt: STT[Any] | None
+    tts: TTS[Any] | None
+    vad: VAD | None
+
+
+def make_voice(settings: Settings) -> Voice:
+    """Load the settings' speech parts: up to two seconds of imports, so not on an event loop.
+
+    Raises:
+        ConfigError: a part is not there; the message has the mend.
+    """
+    return Voice(make_stt(settings.stt), make_tts(settings.tts), make_vad(settings.vad))
+
+
+def voice_session(settings: Settings, voice: Voice) -> AgentSession[Any]:
+    """A session that listens and speaks.
 
     A turn ends by voice activity: LiveKit's own end-of-turn model is a cloud service.
     """
     return AgentSession(
-        stt=make_stt(settings.stt),
-        tts=make_tts(settings.tts),
-        vad=vad or make_vad(settings.vad),
+        stt=voice.stt or NOT_GIVEN,
+        tts=voice.tts or NOT_GIVEN,
+        vad=voice.vad,
         llm=make_llm(settings),
         turn_handling=TurnHandlingOptions(turn_detection="vad"),
         max_tool_steps=tool_steps(settings),

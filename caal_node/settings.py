@@ -139,9 +139,10 @@ class Settings(BaseModel):
     """A text file that replaces the built-in system prompt."""
     window_turns: Annotated[int, Field(ge=1, le=1000)] = 20
     window_tokens: int = Field(
-        default_factory=lambda data: data.get("num_ctx", 8192) // 2, ge=128, le=1 << 20
+        default_factory=lambda data: data.get("num_ctx", 8192) * 3 // 4, ge=128, le=1 << 20
     )
-    """Half of num_ctx unless it is set: the rest is for instructions, tools and the reply."""
+    """Of a whole prompt, tools included. Three quarters of num_ctx unless it is set: the rest is for
+    the reply, and for what the estimate misses."""
     examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
     """Tool name -> words that people say for it, with the call's arguments."""
 

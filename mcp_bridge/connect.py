@@ -21,6 +21,8 @@ from mcp_bridge.stdio import stdio_transport
 
 _GONE: Final = ("Connection closed", "SSE stream ended")
 """How the SDK words the end of a connection; a server may send the same code for its own ends."""
+_HTTP_ERROR: Final = "Server returned an error response"
+"""The SDK's words for most HTTP errors; the status is lost in them."""
 _SESSION_OVER: Final = "Session terminated"
 """The SDK's words for a 404 to a known session: the server has restarted, and took nothing in."""
 
@@ -74,6 +76,12 @@ class Wire:
             return self.closed is not None
         return error.code == CONNECTION_CLOSED and error.message.startswith(_GONE)
 
+    def words(self, error: MCPError) -> str:
+        """What the server said, on one line and without secrets."""
+        if error.message == _HTTP_ERROR and self._watch.status is not None:
+            return f"HTTP {self._watch.status}"
+        return one_line(self.config.redact(error.message))
+
     def explain(self, error: BaseException | None, ready: bool) -> str:
         """One line: what ended this connection, `ready` or not yet, and how to mend it."""
         if self.closed is not None:
@@ -93,7 +101,7 @@ class Wire:
                 return _status(self._watch.status)
         for leaf in leaves:
             if isinstance(leaf, MCPError):
-                return f"refused to begin ({self.config.redact(one_line(leaf.message))})"
+                return f"refused to begin ({self.words(leaf)})"
         return f"could not be used ({type(leaves[0]).__name__ if leaves else 'no reason'})"
 
     def _no_connection(self, error: httpx2.TransportError) -> str:

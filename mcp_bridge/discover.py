@@ -34,7 +34,8 @@ def discover(patterns: str | Sequence[str], tools: Iterable[ToolInfo]) -> tuple[
 def _score(pattern: str, tool: ToolInfo) -> int:
     names = (tool.name.lower(), tool.tool.lower())
     description = tool.description.lower()
-    if any(mark in pattern for mark in "*?["):
+    # A question ends in "?" and is no glob.
+    if "*" in pattern or "[" in pattern or ("?" in pattern and " " not in pattern):
         if any(fnmatchcase(name, pattern) for name in names):
             return _IN_NAME
         return _IN_DESCRIPTION if fnmatchcase(description, pattern) else 0

@@ -25,8 +25,10 @@ class ConfigError(BridgeError):
     """`FILE:LINE: KEY: what is wrong; how to mend it`."""
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, key: str = "") -> None:
-        where = f"{file}:{line}: " if file else ""
-        super().__init__(f"{where}{key}: {message}" if key else f"{where}{message}")
+        parts = (f"{file}:{line}" if file else "", key, message)
+        said = ": ".join(part for part in parts if part)
+        # Keys come from the file and may hold anything; a complaint is one line.
+        super().__init__("".join(char if char.isprintable() else "?" for char in said))
         self.file = file
         self.line = line
         """Counted from 1; 0 where there is no file."""

@@ -61,9 +61,7 @@ class Place:
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             self.refuse("is no number of seconds; write one above 0, for example 20")
         if value > MAX_TIMEOUT_S:
-            self.refuse(
-                f"is in seconds, at most {MAX_TIMEOUT_S:.0f}; write milliseconds as seconds"
-            )
+            self.refuse(f"is over {MAX_TIMEOUT_S:.0f} seconds; write seconds, not milliseconds")
         return float(value)
 
     def members(self) -> Mapping[str, Any]:

@@ -22,6 +22,8 @@ from mcp_bridge.servers import ServerConfig
 
 EXIT_GRACE_S: Final = 1.0
 """After stdin closes, and again after SIGTERM: a healthy server needs some 50 ms."""
+_KILL_S: Final = 0.3
+"""For the kernel to carry out SIGKILL. A member that nobody reaps counts to the end of it."""
 _GROUP_POLL_S: Final = 0.01
 _STDERR_LINES: Final = 20
 _STDERR_LINE_CHARS: Final = 300
@@ -84,14 +86,13 @@ class ServerProcess:
         """
         with contextlib.suppress(OSError, RuntimeError):
             self.stdin.close()
-        if not await self._exits():
-            self.signal_group(signal.SIGTERM)
-            await self._exits()
+        asked = await self._exits()
         if self._group_lives():
             self.signal_group(signal.SIGTERM)
-            await self._group_ends()
+            await (self._group_ends(EXIT_GRACE_S) if asked else self._exits())
         self.kill_group()
         await self._exits()
+        await self._group_ends(_KILL_S)
         with contextlib.suppress(PermissionError):
             self._transport.close()
 
@@ -112,8 +113,8 @@ class ServerProcess:
             await self.exited.wait()
         return self.exited.is_set()
 
-    async def _group_ends(self) -> None:
-        with anyio.move_on_after(EXIT_GRACE_S):
+    async def _group_ends(self, within_s: float) -> None:
+        with anyio.move_on_after(within_s):
             while self._group_lives():  # noqa: ASYNC110 - the kernel announces no group's end
                 await anyio.sleep(_GROUP_POLL_S)
 

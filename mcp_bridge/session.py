@@ -18,7 +18,7 @@ import anyio
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
-from mcp_bridge.connect import Wire, one_line, unsent
+from mcp_bridge.connect import Wire, unsent
 from mcp_bridge.errors import BridgeError, CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.limits import Limits
 from mcp_bridge.listing import Listing, list_tools
@@ -149,8 +149,9 @@ class ServerSession:
 
     async def _own(self) -> None:
         try:
-            while (job := await self._jobs.get()) is not None and not self._closing:
-                if not job.future.done():
+            while not self._closing:
+                job = await self._jobs.get()
+                if job is not None and not job.future.done():
                     await self._connection(job)
         finally:
             self._fail_all(ServerUnavailable(self.config.name, "is closed"))
@@ -228,8 +229,7 @@ class ServerSession:
                     self._lost = error
                     self._stop_serving()  # `_after` settles this job with the others
                 else:
-                    said = one_line(self.config.redact(error.message))
-                    job.fail(ServerError(name, f"refused the request: {said}"))
+                    job.fail(ServerError(name, f"refused the request: {wire.words(error)}"))
             except ValidationError:
                 job.fail(ServerError(name, "its answer does not follow the protocol"))
             except Exception as error:
@@ -249,11 +249,7 @@ class ServerSession:
         for job in self._running:
             job.fail(error)
         self._running.clear()
-        kept: list[None] = []
         while not self._jobs.empty():
-            if (job := self._jobs.get_nowait()) is None:
-                kept.append(None)
-            else:
+            # A None may go too: it only wakes the owner, who looks at `_closing` by itself.
+            if (job := self._jobs.get_nowait()) is not None:
                 job.fail(error)
-        for _ in kept:
-            self._jobs.put_nowait(None)

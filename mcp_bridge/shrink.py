@@ -25,8 +25,8 @@ _MARK_KEY: Final = "mcp_bridge/cut"
 _SMALL_BYTES: Final = 4 * 1024
 _BLOCK_BYTES: Final = 256 * 1024
 """A block up to here is simply parsed."""
-_ESCAPED: Final = 6
-r"""Bytes that one character may take in JSON: `\u00e4`."""
+_ESCAPED: Final = 12
+r"""Bytes that one character may take in JSON: a pair like `\ud83d\ude00`."""
 
 
 @dataclass(frozen=True, slots=True)

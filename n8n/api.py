@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any, NoReturn
 
 import httpx2
 
 from n8n.errors import N8nError
+from n8n.shapes import parse_json
 from n8n.wire import Reply, exchange, retry_after_s
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
@@ -116,6 +116,6 @@ class Api:
 
 def read_json(api: Api, body: bytes) -> Any:
     try:
-        return json.loads(body)
+        return parse_json(body)
     except (ValueError, RecursionError):
         raise api.strange("no JSON") from None

@@ -99,4 +99,5 @@ async def call_webhook(
 
 def _text(value: object) -> str:
     """As a query or a path says it: true, 3, plain text; JSON for what is nested."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text.encode("utf-8", errors="replace").decode()

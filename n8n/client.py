@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import httpx2
+
 from n8n.api import Api
 from n8n.auth import WebhookAuth, auth_headers
 from n8n.call import call_webhook
@@ -51,8 +53,8 @@ class N8nTools:
         """`webhook_base_url` is n8n's WEBHOOK_URL where that differs. Raises N8nError(config)."""
         self.base_url = _base(base_url)
         self._webhooks_at = _base(webhook_base_url or base_url)
-        self._mcp_token = mcp_token
-        self._api_key = api_key
+        self._mcp_token = mcp_token or None  # an empty setting is none
+        self._api_key = api_key or None
         self._call_timeout_s = call_timeout_s
         self._discovery_timeout_s = discovery_timeout_s
         self._webhook_auth = dict(webhook_auth or {})
@@ -60,7 +62,7 @@ class N8nTools:
         self._table: dict[str, WorkflowTool] = {}
         self._discovering = asyncio.Lock()
         # Apart from the clients that carry the key and the token, so that these cannot slip in.
-        self._webhooks = open_client()
+        self._webhooks: httpx2.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,7 +76,9 @@ class N8nTools:
         await self.aclose()
 
     async def aclose(self) -> None:
-        await self._webhooks.aclose()
+        if self._webhooks is not None:
+            await self._webhooks.aclose()
+            self._webhooks = None
 
     @property
     def tools(self) -> tuple[WorkflowTool, ...]:
@@ -86,6 +90,8 @@ class N8nTools:
         async with self._discovering:
             deadline = asyncio.get_running_loop().time() + self._discovery_timeout_s
             found = await self._discover(deadline)
+            if self._webhooks is None:
+                self._webhooks = await open_client(self._webhooks_at)
             self._table = {tool.name: tool for tool in found.tools}
             return found
 
@@ -97,7 +103,7 @@ class N8nTools:
         Cancelling closes the connection; n8n runs the workflow to its end all the same.
         """
         tool = self._table.get(name)
-        if tool is None:
+        if tool is None or self._webhooks is None:
             near = difflib.get_close_matches(name, self._table, n=3, cutoff=0.5)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             raise N8nError("unknown_tool", f"There is no workflow named {name[:64]!r}.{hint}")
@@ -128,7 +134,7 @@ class N8nTools:
             )
 
     async def _by_rest(self, deadline: float, key: str) -> Discovery:
-        async with open_client({"x-n8n-api-key": key}) as client:
+        async with await open_client(self.base_url, {"x-n8n-api-key": key}) as client:
             api = Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
             return await discover_rest(api, self._known)
 
@@ -139,7 +145,8 @@ class N8nTools:
                 f"n8n at {self.base_url} needs N8N_API_KEY (Settings > n8n API) or N8N_MCP_TOKEN "
                 "(Settings > Instance-level MCP).",
             )
-        async with open_client({"authorization": f"Bearer {self._mcp_token}"}) as client:
+        bearer = {"authorization": f"Bearer {self._mcp_token}"}
+        async with await open_client(self.base_url, bearer) as client:
             api = Api(client, self.base_url, credential="N8N_MCP_TOKEN", deadline=deadline)
             return await discover_mcp(api, self._known)
 

@@ -20,14 +20,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from n8n.parameters import (
-    Parameter,
-    from_param_line,
-    from_prose,
-    from_schema_block,
-)
-from n8n.shapes import mapping
+from n8n.parameters import Parameter
+from n8n.schema_block import from_schema_block
+from n8n.shapes import DECODER, mapping, parse_json, well_formed
 from n8n.tool import Example
+from n8n.written import from_param_line, from_prose
 
 MAX_NOTES_CHARS = 20_000
 """Ten times the longest note of a registry of 21 real workflows; the rest is not read."""
@@ -60,6 +57,7 @@ class Notes:
 
 def visible(text: str) -> str:
     """Line ends made one kind, characters that do not show taken out."""
+    text = text.encode("utf-8", errors="replace").decode()
     return _HIDDEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -115,8 +113,8 @@ class _Reader:
         body = "\n".join("" if _CODE_FENCE.match(x) else x for x in lines[start + 1 :])
         opening = len(body) - len(body.lstrip())
         try:
-            block, end = json.JSONDecoder().raw_decode(body, opening)
-            self.parameters.update(from_schema_block(block))
+            block, end = DECODER.raw_decode(body, opening)
+            self.parameters.update(from_schema_block(well_formed(body, block)))
         except (ValueError, RecursionError) as e:
             at = start + 2 + body.count("\n", 0, getattr(e, "pos", opening))
             reason = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
@@ -153,7 +151,7 @@ class _Reader:
         arguments: Any = {}
         if tail:
             try:
-                arguments = json.loads(tail)
+                arguments = parse_json(tail)
             except (ValueError, RecursionError):
                 arguments = None
         if not words or not isinstance(arguments, dict):

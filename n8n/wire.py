@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -15,6 +18,9 @@ CONNECT_TIMEOUT_S = 5.0
 KEEPALIVE_S = 2.0
 """Node closes idle connections after 5 s (`Keep-Alive: timeout=5`). A POST that meets the closing
 connection may have run and must not be repeated, so connections are given up well before that."""
+_TEXT_TYPES = frozenset(
+    ("application/xml", "application/javascript", "application/x-www-form-urlencoded")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +37,34 @@ class Reply:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def open_client(headers: Mapping[str, str] | None = None) -> httpx2.AsyncClient:
-    """A client that follows no redirect, repeats nothing, and leaves the deadline to its caller."""
+async def open_client(
+    base_url: str, headers: Mapping[str, str] | None = None
+) -> httpx2.AsyncClient:
+    """A client that follows no redirect, repeats nothing, and leaves the deadline to its caller.
+
+    Reading the certificate authorities takes 50 to 250 ms, far more than an event loop may be
+    held, so it is done once, in a thread, and only for https.
+    """
+    secure = base_url.startswith("https:")
     return httpx2.AsyncClient(
         # A compressed body could be a thousand times its size on the wire.
-        headers={"accept-encoding": "identity", **(headers or {})},
+        headers={"accept-encoding": "identity", "user-agent": "caal-node", **(headers or {})},
         timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
         limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
+        verify=await asyncio.to_thread(_trusting) if secure else _trusting_nobody(),
         follow_redirects=False,
     )
+
+
+@cache
+def _trusting() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
+
+@cache
+def _trusting_nobody() -> ssl.SSLContext:
+    """For plain http: without authorities every https connection fails, as it should."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 async def exchange(
@@ -66,3 +91,11 @@ def retry_after_s(reply: Reply) -> float | None:
         return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError):
         return None
+
+
+def is_text(reply: Reply) -> bool:
+    """Whether the body is for reading, by its type, or by its first bytes without one."""
+    kind = reply.media_type
+    if not kind:
+        return b"\x00" not in reply.body[:1024]
+    return kind.startswith("text/") or kind.endswith(("json", "+xml")) or kind in _TEXT_TYPES

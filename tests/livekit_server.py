@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from typing import IO
 from livekit import api
 
 KEY = "devkey"
-SECRET = "a-secret-of-thirty-two-characters"  # the server warns of shorter ones
+SECRET = secrets.token_hex(16)  # 32 characters: the server warns of shorter ones
 READY_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 5.0
 _POLL_S = 0.05
@@ -61,7 +62,7 @@ def find_server() -> Path | None:
         )
         if asked.returncode == 0 and asked.stdout.strip():
             folders.insert(0, Path(asked.stdout.strip()) / "bin")
-    return next((found for folder in folders if _runs(found := folder / "server")), None)
+    return next((found for folder in folders if _is_livekit(found := folder / "server")), None)
 
 
 @contextlib.contextmanager
@@ -105,8 +106,12 @@ def running(binary: Path) -> Iterator[LiveKit]:
                 server.wait()
 
 
-def _runs(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+def _is_livekit(path: Path) -> bool:
+    """`server` is everybody's name for a program."""
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        return False
+    told = subprocess.run([path, "--version"], capture_output=True, timeout=20, check=False)
+    return b"livekit" in told.stdout
 
 
 def _free_ports() -> tuple[int, int, int]:

@@ -9,13 +9,12 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from caal_node.errors import CaalError
-
-Result = TypeVar("Result")
 
 app = typer.Typer(
     help="Local LLMs that use tools by voice, in a LiveKit room.",
@@ -97,12 +96,16 @@ def doctor(as_json: Json = False) -> None:
     raise typer.Exit(_run(lambda: run_doctor(load_settings(), as_json=as_json)))
 
 
-@app.command(context_settings=_PASS_ON)
-def demo(context: typer.Context) -> None:
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for demo.wav and demo.jsonl.")] = Path(),
+    room: Annotated[bool, typer.Option(help="Use a real LiveKit room if one can be had.")] = True,
+) -> None:
     """Show the main job, with everything it needs: a room, a model, tools, speech and cues."""
+    _log_to_stderr(logging.ERROR)
     from caal_node.demo.app import run_demo
 
-    run_demo(context.args)
+    _run(lambda: run_demo(out, use_room=room))
 
 
 def _worker(command: str, arguments: list[str]) -> None:

@@ -12,7 +12,7 @@ from livekit.agents import AgentServer, JobContext, JobProcess, cli
 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.models.llm import LLM
-from caal_node.session import voice_session
+from caal_node.session import make_voice, voice_session
 from caal_node.settings import Settings, load_settings
 
 
@@ -44,19 +44,15 @@ def make_server(settings: Settings) -> AgentServer:
 
 
 def load_models(process: JobProcess) -> None:
-    """Read settings and voice models before a room needs them."""
-    settings = load_settings()
-    process.userdata["settings"] = settings
-    if settings.vad == "local":
-        from livekit.plugins import silero
-
-        process.userdata["vad"] = silero.VAD.load()
+    """Read settings and speech models in a room's own process, before the room needs them."""
+    process.userdata["settings"] = settings = load_settings()
+    process.userdata["voice"] = make_voice(settings)
 
 
 async def entrypoint(context: JobContext) -> None:
     """One room: the configured agent in a session of its own."""
-    settings: Settings = context.proc.userdata.get("settings") or load_settings()
-    session = voice_session(settings, vad=context.proc.userdata.get("vad"))
+    settings: Settings = context.proc.userdata["settings"]
+    session = voice_session(settings, context.proc.userdata["voice"])
     agent = chosen_agent(settings, None)
     if isinstance(session.llm, LLM):
         context.add_shutdown_callback(session.llm.aclose)

@@ -221,7 +221,7 @@ class _Writer:
         return _json_text(text)
 
     def _name(self, key: object) -> str:
-        name = key if isinstance(key, str) else str(key)
+        name = key if type(key) is str else str(plain(key))
         return _short_name(name) if len(name) <= _NAME_CHARS else self._text(name)
 
     def _object(self, members: Mapping[Any, Any], depth: int) -> None:

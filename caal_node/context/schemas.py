@@ -187,8 +187,8 @@ def _without_null(schema: Any) -> Any:
     for key in ("anyOf", "oneOf"):
         if isinstance(result.get(key), list):
             choices = [each for each in result[key] if not _is_null(each)]
-            if choices:
-                result = _unwrap({**result, key: choices}, key)
+            if choices and len(choices) < len(result[key]):
+                return _without_null(_unwrap({**result, key: choices}, key))
     kind = result.get("type")
     if isinstance(kind, list) and "null" in kind:
         kinds = [each for each in cast(list[str], kind) if each != "null"]

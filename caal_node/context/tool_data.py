@@ -7,11 +7,11 @@ here, in its order, and shown again with its numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from caal_node.context.cuts import is_items_note
+from caal_node.context.cuts import noted_items
 from caal_node.context.lines import MIN_CHARS, to_line
 from caal_node.context.values import JsonTexts
 
@@ -85,7 +85,7 @@ class ToolDataCache:
         A value that is too large is cut and says so (see `to_line`). Values without content are
         not kept.
         """
-        if value is None or value in ("", [], {}):
+        if value is None or (isinstance(value, Sized) and len(value) == 0):
             return
         self._remove(call_id)
         # Never larger than the whole cache: a character has at most four bytes.
@@ -105,8 +105,8 @@ class ToolDataCache:
         """What is still kept of these calls, oldest call first, in at most `max_chars`.
 
         One block a call: its tool and arguments, then the result, a list's items on numbered
-        lines. The newest results get the room first; a line says how many found none. Empty when
-        nothing is kept.
+        lines. The newest result gets half of the room, the one before it half of the rest, and so
+        on; a line says how many found none. Empty when nothing is kept.
         """
         self._expire()
         found = [self._entries[each] for each in dict.fromkeys(call_ids) if each in self._entries]
@@ -115,12 +115,15 @@ class ToolDataCache:
         for entry in reversed(found):
             missing = len(found) - len(blocks)
             reserve = len(_older(missing)) + 1 if missing > 1 else 0
-            block = _block(entry, left - reserve)
+            room = left - reserve
+            # Half of what is left, so that one long result does not hide all those before it.
+            block = (_block(entry, room // 2) if missing > 1 else None) or _block(entry, room)
             if block is None:
                 break
             blocks.append(block)
             left -= len(block) + 1
-        if (missing := len(found) - len(blocks)) and len(note := _older(missing)) <= left:
+        missing = len(found) - len(blocks)
+        if blocks and missing and len(note := _older(missing)) <= left:
             blocks.append(note)
         return "\n".join(reversed(blocks))
 
@@ -162,13 +165,17 @@ def _numbered(line: str) -> str:
     """A line of JSON with the items of its outermost lists on lines of their own, from 1 on."""
     value = JsonTexts().read(line)
     if isinstance(value, list):
-        return "\n".join(_items(cast(list[Any], value)))
+        return "\n".join(_items(value))
     if not isinstance(value, dict):
         return line
     members = cast(dict[str, Any], value)
-    lists = {name: each for name, each in members.items() if each and isinstance(each, list)}
+    lists = {
+        name: cast(list[Any], each)
+        for name, each in members.items()
+        if each and isinstance(each, list)
+    }
     others = {name: each for name, each in members.items() if name not in lists}
-    lines = [_json(others)] if others or not lists else []
+    lines = [to_line(others)] if others or not lists else []
     for name, each in lists.items():
         lines += [f"{name}:", *_items(each)]
     return "\n".join(lines)
@@ -176,6 +183,6 @@ def _numbered(line: str) -> str:
 
 def _items(values: list[Any]) -> list[str]:
     return [
-        each if is_items_note(each) else f"{number}. {each if _is_words(each) else _json(each)}"
+        each if noted_items([each]) else f"{number}. {to_line(each)}"
         for number, each in enumerate(values, 1)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import logging
@@ -13,6 +14,7 @@ from typing import Annotated, Any, Final
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from starlette.requests import ClientDisconnect
 
 from caal_node.control.messages import MAX_MESSAGE_CHARS, MAX_NAME_CHARS
 from caal_node.control.report import ReloadRequest, to_dict
@@ -24,6 +26,7 @@ from caal_node.version import __version__
 logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES: Final = 16 * 1024
+BODY_S: Final = 10.0
 
 Name = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS)
@@ -100,17 +103,24 @@ def _error(status: int, detail: str) -> JSONResponse:
 
 def _check(request: Request, token: bytes) -> None:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    # Both sides as bytes, and compared in a time that does not depend on where they differ.
-    if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token):
+    # As the bytes that were sent, and in a time that does not depend on where they differ.
+    sent = given.strip().encode("latin-1", "replace")
+    if not hmac.compare_digest(sent, token):
         raise _Refused(401, "Send the header: Authorization: Bearer CAAL_CONTROL_TOKEN.")
 
 
 async def _read(request: Request) -> bytes:
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise _Refused(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise _Refused(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+    except TimeoutError:
+        raise _Refused(408, f"The body did not come within {BODY_S:g} seconds.") from None
+    except ClientDisconnect:
+        raise _Refused(400, "The body was broken off.") from None
     return bytes(body)
 
 

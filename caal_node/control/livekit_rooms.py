@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Self
+from typing import Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -22,6 +22,7 @@ from caal_node.settings import Settings
 REQUEST_S: Final = 5.0
 RPC_MS: Final = 2500
 """Below the 3 s after which the server repeats a call that has no answer."""
+MAX_ERROR_CHARS: Final = 2000
 _RPC_CODE: Final = re.compile(r"RpcError (\d+)")
 _TWIRP: Final = {"ws": "http", "wss": "https"}
 
@@ -67,7 +68,8 @@ class LiveKitRooms:
         with _told():
             names = [name] if name else None
             found = await self._api.room.list_rooms(api.ListRoomsRequest(names=names))
-        return [room.name for room in found.rooms if room.num_participants or name]
+        # Its count of participants lags by seconds, so empty rooms cannot be told apart here.
+        return [room.name for room in found.rooms]
 
     async def agents(self, room: str) -> Sequence[str]:
         with _told():
@@ -93,15 +95,16 @@ class LiveKitRooms:
             )
             if response.status_code == 200:
                 return read_answer(str(response.json()["payload"]))
-            return _no_answer(response.status_code, response.json())
+        _no_answer(response)
+        return None
 
 
-def _no_answer(status: int, error: Any) -> None:
-    """What an error of PerformRpc means: None where nobody listens, else it raises."""
-    code, text = str(error.get("code")), str(error.get("msg"))
-    if status in (401, 403):
+def _no_answer(response: httpx2.Response) -> None:
+    """Raise what an error of PerformRpc means; return where it only means that nobody listens."""
+    if response.status_code in (401, 403):
         raise LiveKitRefused(_KEYS)
-    if code in ("bad_route", "unimplemented"):
+    text = response.text[:MAX_ERROR_CHARS]
+    if '"bad_route"' in text or '"unimplemented"' in text:
         raise LiveKitRefused("This LiveKit server has no PerformRpc; update it to 1.9.2 or later.")
     if (found := _RPC_CODE.search(text)) and int(found[1]) == REFUSED:
         raise LiveKitRefused(

@@ -16,6 +16,8 @@ READY_S: Final = 5.0
 """An agent that has just joined is given this long to begin listening."""
 RETRY_S: Final = 0.25
 MAX_NAMED: Final = 10
+MAX_LOOKED_AT: Final = 20
+"""Rooms that are asked for their agents when none is named."""
 
 
 class ControlError(CaalError):
@@ -57,7 +59,7 @@ class RoomsPort(Protocol):
     """The rooms of one LiveKit server. Every method may raise LiveKitUnreachable or -Refused."""
 
     async def live(self, name: str | None = None) -> Sequence[str]:
-        """The names of the rooms with somebody in them; with `name`, that one or none."""
+        """The names of the rooms that are open, empty ones too; with `name`, that one or none."""
         ...
 
     async def agents(self, room: str) -> Sequence[str]:
@@ -85,12 +87,16 @@ async def choose(rooms: RoomsPort, name: str | None) -> str:
         raise RoomUnknown(f"There is no live room {name!r}." if name else "No room is live.")
     if len(live) == 1:
         return live[0]
-    some = live[:MAX_NAMED]
-    peopled = await asyncio.gather(*(rooms.agents(room) for room in some))
-    served = [room for room, agents in zip(some, peopled, strict=True) if agents]
-    if len(served) == 1 and len(some) == len(live):
-        return served[0]
-    raise SeveralRooms(f"{len(live)} rooms are live; name one as room_name: {', '.join(some)}.")
+    looked_at = live[:MAX_LOOKED_AT]
+    peopled = await asyncio.gather(*(rooms.agents(room) for room in looked_at))
+    served = [room for room, agents in zip(looked_at, peopled, strict=True) if agents]
+    if len(looked_at) == len(live):
+        if len(served) == 1:
+            return served[0]
+        if not served:
+            raise RoomUnknown("There is no agent in any live room.")
+    some = ", ".join((served or live)[:MAX_NAMED])
+    raise SeveralRooms(f"Several rooms are live; name one as room_name: {some}.")
 
 
 async def reload(

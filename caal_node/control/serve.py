@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from typing import Final
 
 import uvicorn
 
+from caal_node.addresses import is_loopback
 from caal_node.control.app import make_app
 from caal_node.control.livekit_rooms import LiveKitRooms
 from caal_node.settings import Settings
@@ -26,7 +26,7 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None
         ConfigError: the token or LiveKit's address and keys are not set.
     """
     app = make_app(settings, LiveKitRooms.of(settings))
-    if not _is_loopback(host):
+    if not is_loopback(host):
         logger.warning("%s is reachable from other machines, without TLS: put a proxy there.", host)
     uvicorn.run(
         app,
@@ -37,10 +37,3 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None
         server_header=False,
         log_config=None,
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

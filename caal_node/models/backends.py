@@ -18,11 +18,11 @@ def make_backend(
     if api == "ollama":
         from caal_node.models.ollama import OllamaBackend
 
-        return OllamaBackend(model, base_url or OLLAMA, api_key=api_key, **options)
+        return OllamaBackend(model, host=base_url or OLLAMA, api_key=api_key, **options)
     if api == "openai":
         from caal_node.models.openai import OpenAIBackend
 
-        return OpenAIBackend(model, base_url or f"{OLLAMA}/v1", api_key=api_key, **options)
+        return OpenAIBackend(model, base_url=base_url or f"{OLLAMA}/v1", api_key=api_key, **options)
     from caal_node.models.completions import CompletionsBackend
 
-    return CompletionsBackend(model, base_url or f"{OLLAMA}/v1", api_key=api_key, **options)
+    return CompletionsBackend(model, base_url=base_url or f"{OLLAMA}/v1", api_key=api_key, **options)

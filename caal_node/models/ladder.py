@@ -17,7 +17,7 @@ from typing import Final
 from caal_node.errors import ModelLacksTools, ModelReplyError
 from caal_node.models.port import Backend, Done, NativeCall, Usage
 from caal_node.models.question import Question
-from caal_node.models.signs import Sign, read_signs
+from caal_node.models.signs import Sign, read_signs, without_thinking
 from caal_node.models.ways import Native, Plain, Protocol, Way
 from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, ToolCallStart, UnknownCall
 
@@ -142,7 +142,7 @@ class _Attempt:
             yield event
         self.sign = read_signs(self._events, done)
         if not self._question.stream and not (self.sign and self._patient):
-            for event in self._events:
+            for event in without_thinking(self._events):
                 yield self._passed(event)
         yield done or Done("stop", Usage())
 

@@ -178,24 +178,29 @@ class _Stream(llm.LLMStream):
 
     async def _run(self) -> None:
         usage = Usage()
+        sent: set[tuple[str, str]] = set()
         try:
             if self._question.tools:
                 await self._model.find_way()
             async for event in self._model.ladder.ask(self._question):
                 if isinstance(event, Done):
                     usage = _added(usage, event.usage)
-                elif (delta := _delta(event)) is not None:
+                elif (delta := _delta(event, sent)) is not None:
                     self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, delta=delta))
         except CaalError as error:
             raise as_api_error(error) from error
         self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, usage=_completion(usage)))
 
 
-def _delta(event: Event) -> llm.ChoiceDelta | None:
+def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
+    """The chunk of an event. A call that this reply has made already is not made again."""
     if isinstance(event, TextDelta):
         return llm.ChoiceDelta(role="assistant", content=event.text)
     if isinstance(event, ToolCallEnd):
         arguments = json.dumps(event.arguments, ensure_ascii=False, separators=(",", ":"))
+        if (event.name, arguments) in sent:
+            return None
+        sent.add((event.name, arguments))
         return _call(event.name, arguments)
     if isinstance(event, UnknownCall):
         # LiveKit answers it with the valid names; the model may then choose again.

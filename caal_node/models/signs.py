@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from caal_node.models.port import Done
-from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.replies import (
+    BrokenCall,
+    Event,
+    TextDelta,
+    TextWasThinking,
+    ToolCallEnd,
+    UnknownCall,
+)
 
 Sign: TypeAlias = Literal[
     "empty",  # tokens were generated, and neither speech nor a call came of them
@@ -25,5 +32,19 @@ def read_signs(events: Sequence[Event], done: Done | None) -> Sign | None:
         return "broken_call"
     if any(isinstance(event, ToolCallEnd) for event in events):
         return None
-    spoken = "".join(event.text for event in events if isinstance(event, TextDelta))
+    spoken = "".join(e.text for e in without_thinking(events) if isinstance(e, TextDelta))
     return None if spoken.strip() or done is None else "empty"
+
+
+def without_thinking(events: Sequence[Event]) -> list[Event]:
+    """`events` less the text that turned out to be thinking once its closer came."""
+    kept: list[Event] = []
+    since = 0
+    for event in events:
+        if isinstance(event, TextWasThinking):
+            kept[since:] = [e for e in kept[since:] if not isinstance(e, TextDelta)]
+            continue
+        kept.append(event)
+        if isinstance(event, ToolCallEnd | UnknownCall | BrokenCall):
+            since = len(kept)
+    return kept

@@ -157,7 +157,7 @@ def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> A
         return text
     bare = text.strip()
     low = bare.lower()
-    if "null" in kinds and low in ("null", "none"):
+    if "null" in kinds and bare in ("null", "None"):
         return None
     if "integer" in kinds and _INTEGER.fullmatch(bare):
         return int(bare)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from caal_node.replies.arguments import BadArguments, from_json, from_value
 from caal_node.replies.events import BrokenCall, Event, ToolCallEnd, ToolCallStart, UnknownCall
 from caal_node.replies.names import Tool, Toolbox, plausible
 
+_NUMBERED = re.compile(r"^(?:functions\.)?(.+?)(?::\d+)?$", re.DOTALL)
+"""How some models dress a name: `functions.set_timer:0`."""
 _CUT_OFF = "The call was cut off."
 
 
@@ -35,7 +38,9 @@ class OpenCall:
         self.tool = box.find(name)
         if self.tool is not None:
             name = self.tool.name
-        elif not (box.open and name.strip()):
+        elif box.open and name.strip():
+            name = _NUMBERED.sub(r"\1", name)
+        else:
             return
         self._written = name
         self._id = self._desk.next_id()
@@ -60,8 +65,8 @@ class OpenCall:
         except BadArguments as problem:
             self.fail(str(problem))
             return
-        if self._id is None and (not self._written or self._written.isdigit()):
-            # Nameless, or numbered: the arguments may fit one tool only.
+        if self._id is None and self._written.isdigit():
+            # Numbered instead of named: the arguments may fit one tool only.
             meant = self._desk.box.by_arguments(set(arguments))
             if meant is not None:
                 self._name(meant.name)

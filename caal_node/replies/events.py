@@ -24,6 +24,15 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class TextWasThinking:
+    """All text since the last call, or since the beginning, was thinking.
+
+    A closer came whose opener was never written. Who has spoken the text cannot take it back;
+    who has not must not speak it. `Reply` has it as reasoning.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallStart:
     """The name of a call is certain; its arguments may still be on the way."""
 
@@ -62,7 +71,13 @@ class UnknownCall:
 
 
 Event: TypeAlias = (
-    TextDelta | ReasoningDelta | ToolCallStart | ToolCallEnd | BrokenCall | UnknownCall
+    TextDelta
+    | ReasoningDelta
+    | TextWasThinking
+    | ToolCallStart
+    | ToolCallEnd
+    | BrokenCall
+    | UnknownCall
 )
 """Each `ToolCallStart` is followed by one `ToolCallEnd` or one `BrokenCall` with its id."""
 

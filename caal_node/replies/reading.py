@@ -23,6 +23,14 @@ class Reading(Protocol):
         """This much is speech."""
         ...
 
+    def say_back(self, text: str) -> None:
+        """This was read for a call and is speech, but for the markers in it."""
+        ...
+
+    def flow(self) -> None:
+        """What comes next is speech up to a quote or a backslash; let it straight out."""
+        ...
+
     def think(self, text: str) -> None:
         """This much is thinking."""
         ...
@@ -47,6 +55,8 @@ class Dialect:
     """Reads what follows an opener."""
     closers: tuple[str, ...] = ()
     """Markers that end it."""
+    ends: tuple[str, ...] = ()
+    """Markers that a block ends in front of, unless they stand in a value."""
     strays: tuple[str, ...] = ()
     """Its other markers: they mean nothing outside a call and are never spoken."""
     tentative: bool = False

@@ -8,7 +8,7 @@ What has been read is let go, which keeps every step linear in what is new.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
@@ -16,6 +16,7 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 """A reading that yields whenever it needs more text, and returns a T."""
 
+_MAX_RETRIES = 8
 _SPACE = re.compile(r"\s*")
 
 
@@ -28,6 +29,12 @@ def _stops(stops: tuple[str, ...]) -> tuple[re.Pattern[str], int, re.Pattern[str
     return finder, max(map(len, stops)), heads
 
 
+@lru_cache(maxsize=512)
+def quiet_characters(wake: re.Pattern[str]) -> frozenset[str]:
+    """Characters that a reader waiting for `wake` need not be told of."""
+    return frozenset(char for char in map(chr, range(32, 127)) if wake.match(char) is None)
+
+
 class Source:
     """The unread text, and whether more can come."""
 
@@ -35,6 +42,9 @@ class Source:
         self.text = ""
         self.at = 0
         self.closed = False
+        self.skipped = ""
+        """The white space that `skip_space` skipped last."""
+        self._retries = _MAX_RETRIES
         self.wake: re.Pattern[str] | None = None
         """Set by a waiting reader: only text that this matches is worth waking it for."""
         self._arrived: list[str] = []
@@ -42,8 +52,10 @@ class Source:
 
     # -- arriving ---------------------------------------------------------------------------
 
-    def put(self, chunk: str) -> None:
-        self._arrived.append(chunk)
+    @property
+    def put(self) -> Callable[[str], None]:
+        """Takes a chunk; it is not readable before `gather`."""
+        return self._arrived.append
 
     def gather(self) -> None:
         """Make what has arrived readable."""
@@ -74,9 +86,28 @@ class Source:
         return text
 
     def unread(self, text: str) -> None:
-        """Put `text` back in front."""
-        self.text = text + self.text[self.at :]
-        self.at = 0
+        """Put `text`, which was taken last, back in front."""
+        left = len(text)
+        while self._record and left > 0:
+            last = self._record.pop()
+            if len(last) > left:
+                self._record.append(last[: len(last) - left])
+            left -= len(last)
+        before = self.at - len(text)
+        if before >= 0 and self.text.startswith(text, before):
+            self.at = before
+        else:
+            self.text = text + self.text[self.at :]
+            self.at = 0
+
+    def retry(self, text: str) -> None:
+        """Put back what a reader took up to the reply's end and could not use.
+
+        After a few times it is dropped, so that a hostile reply cannot be read over and over.
+        """
+        self._retries -= 1
+        if self._retries >= 0:
+            self.unread(text)
 
     # -- waiting ----------------------------------------------------------------------------
 
@@ -97,11 +128,12 @@ class Source:
         return self.text[self.at]
 
     def skip_space(self) -> Steps[str]:
-        """Skip white space; give the character after it, or ""."""
+        """Skip white space; give the character after it, or "". `skipped` holds what it was."""
+        self.skipped = ""
         while True:
             found = _SPACE.match(self.text, self.at)
             if found is not None and found.end() > self.at:
-                self.advance(found.end())
+                self.skipped += self.advance(found.end())
             if self.at < len(self.text):
                 return self.text[self.at]
             if self.closed:
@@ -143,16 +175,17 @@ class Source:
         """
         finder, longest, heads = _stops(stops)
         parts: list[str] = []
-        taken = 0
         while True:
-            found = finder.search(self.text, self.at)
+            if limit is None:
+                found = finder.search(self.text, self.at)
+            else:
+                found = finder.search(self.text, self.at, self.at + limit + longest)
             # A stop past the limit must not count, or the answer would depend on the chunks.
-            if found is not None and (limit is None or taken + found.start() - self.at <= limit):
+            if found is not None and (limit is None or found.start() - self.at <= limit):
                 parts.append(self.advance(found.start()))
                 return "".join(parts), found.group()
-            if limit is not None and taken + len(self.text) - self.at >= limit + longest:
-                parts.append(self.advance(self.at + limit - taken))
-                return "".join(parts), ""
+            if limit is not None and len(self.text) - self.at >= limit + longest:
+                return self.advance(self.at + limit), ""
             if self.closed:
                 parts.append(self.advance(len(self.text)))
                 return "".join(parts), ""

@@ -1,6 +1,8 @@
 """What the agent does right now, as participant attributes: for a face, not for a record.
 
-`caal.state` is `tool` while a call runs, else `idle`; `caal.tool` names the call that began last.
+`caal.state` is `warming` until the model has read its prompt, `tool` while a call runs, else
+`idle`. `caal.tool` names the call that began last, and is not there without one (LiveKit takes an
+attribute away that is set to nothing).
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class Attributes:
     def __init__(self, set_attributes: SetAttributes) -> None:
         self._set = set_attributes
         self._running: dict[str, str] = {}
+        self._warm = False
         self._changed = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name="caal-attributes")
 
@@ -46,9 +49,17 @@ class Attributes:
                 return
         self._changed.set()
 
+    def warmed(self) -> None:
+        """The model is ready, or nobody knows how to make it so."""
+        self._warm = True
+        self._changed.set()
+
     async def aclose(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+
+    def _rest(self) -> str:
+        return "idle" if self._warm else "warming"
 
     async def _run(self) -> None:
         sent: dict[str, str] = {}
@@ -56,7 +67,7 @@ class Attributes:
             await self._changed.wait()
             self._changed.clear()
             newest = next(reversed(self._running.values()), "")
-            values = {STATE: "tool" if newest else "idle", TOOL: newest}
+            values = {STATE: "tool" if newest else self._rest(), TOOL: newest}
             if values == sent:
                 continue
             try:

@@ -99,8 +99,9 @@ class CuePolicy:
         return self._hush(now)
 
     def agent_speech_ended(self, now: float) -> None:
-        self._agent_speaks = False
-        self._resume(now)
+        if self._agent_speaks:
+            self._agent_speaks = False
+            self._resume(now)
 
     def user_speech_started(self, now: float) -> Act:
         self._user_speaks = True
@@ -108,8 +109,9 @@ class CuePolicy:
         return self._hush(now)
 
     def user_speech_ended(self, now: float) -> None:
-        self._user_speaks = False
-        self._resume(now)
+        if self._user_speaks:
+            self._user_speaks = False
+            self._resume(now)
 
     def wake(self, now: float) -> Act:
         """Call it at `due`, or any time after."""

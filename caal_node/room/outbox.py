@@ -27,7 +27,7 @@ class Outbox:
     def __init__(self, send: Send, *, name: str, size: int = QUEUE_MESSAGES) -> None:
         self._send = send
         self._name = name
-        self._queue: asyncio.Queue[str | None] = asyncio.Queue(size)
+        self._queue: asyncio.Queue[str] = asyncio.Queue(size)
         self._dropped = 0
         self._closed = False
         self._task = asyncio.create_task(self._run(), name=f"caal-{name}")
@@ -44,21 +44,25 @@ class Outbox:
 
     async def aclose(self, deadline_s: float = DRAIN_DEADLINE_S) -> None:
         """Send what is queued, for at most `deadline_s` seconds, and end the task."""
-        if not self._closed:
-            self._closed = True
-            try:
-                async with asyncio.timeout(deadline_s):
-                    await self._queue.put(None)
-                    await asyncio.shield(self._task)
-            except TimeoutError:
-                _log.warning("%s: %d messages were not sent", self._name, self._queue.qsize())
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        self._closed = True
+        if self._task.done():
+            return
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._queue.join()
+        except TimeoutError:
+            _log.warning("%s: closed with %d messages waiting", self._name, self._queue.qsize())
+        finally:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        while (text := await self._queue.get()) is not None:
+        while True:
+            text = await self._queue.get()
             try:
                 async with asyncio.timeout(SEND_DEADLINE_S):
                     await self._send(text)
             except Exception as error:
                 _log.warning("%s: a message was not sent: %s", self._name, type(error).__name__)
+            finally:
+                self._queue.task_done()

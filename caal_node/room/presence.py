@@ -45,8 +45,8 @@ class Presence:
     deadline and a refusal are otherwise plain errors; None leaves it to LiveKit. Without a `sink`
     nothing sounds, and no cue is told.
 
-    Attach it before `session.start`, on the running event loop. `aclose` detaches it; the sink
-    and the listeners belong to whoever made them.
+    Make it on the running event loop; in a session that is under way it goes on from there.
+    `aclose` detaches it; the sink and the listeners belong to whoever made them.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class Presence:
             "speech_created": _safely(self._on_speech),
             "close": _safely(self._on_close),
         }
+        self._catch_up()
         for name, handler in self._handlers.items():
             session.on(name, handler)  # pyright: ignore[reportUnknownMemberType]  # LiveKit's bare Callable
 
@@ -93,7 +94,7 @@ class Presence:
         self._listeners.tell(event)
 
     async def aclose(self) -> None:
-        """Detach from the session, silence what sounds, forget what was due."""
+        """Detach from the session, silence what sounds, end a turn that is open."""
         for name, handler in self._handlers.items():
             self._session.off(name, handler)  # pyright: ignore[reportUnknownMemberType]  # LiveKit's bare Callable
         self._handlers.clear()
@@ -101,6 +102,16 @@ class Presence:
             speech.remove_done_callback(self._on_speech_done)
         self._speeches.clear()
         self._player.close()
+        self._end_turn()
+
+    def _catch_up(self) -> None:
+        now = self._clock.now()
+        if self._session.user_state == "speaking":
+            self._policy.user_speech_started(now)
+        if self._session.agent_state == "speaking" and self._audible:
+            self._policy.agent_speech_started(now)
+        if (speech := self._session.current_speech) is not None:
+            self._follow(speech)
 
     def _on_tool(self, event: lk.ToolExecutionUpdatedEvent) -> None:
         now = self._clock.now()
@@ -128,7 +139,8 @@ class Presence:
 
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
         if event.new_state == "speaking":
-            self._player.act(self._policy.agent_speech_started(self._clock.now()))
+            if self._audible:
+                self._player.act(self._policy.agent_speech_started(self._clock.now()))
         elif event.old_state == "speaking":
             self._policy.agent_speech_ended(self._clock.now())
             self._player.act()
@@ -144,7 +156,8 @@ class Presence:
         item = event.item
         if not isinstance(item, llm.ChatMessage) or item.role != "user":
             return
-        self._end_turn()
+        if self._turns.open:
+            self._end_turn()
         self._policy.abandon()
         self._player.act()
         self.emit(UserSaid(item.text_content or ""))
@@ -153,14 +166,23 @@ class Presence:
             self._turns.begin(self._clock.now())
 
     def _on_speech(self, event: SpeechCreatedEvent) -> None:
-        self._speeches.add(event.speech_handle)
-        event.speech_handle.add_done_callback(self._on_speech_done)
+        self._follow(event.speech_handle)
+
+    def _follow(self, speech: SpeechHandle) -> None:
+        self._speeches.add(speech)
+        speech.add_done_callback(self._on_speech_done)
 
     def _on_speech_done(self, speech: SpeechHandle) -> None:
         # Not the agent's state: "listening" is also said while a speech only pauses.
         self._speeches.discard(speech)
         if speech.scheduled and not self._answering:
             self._end_turn()
+
+    @property
+    def _audible(self) -> bool:
+        """An answer that is only written is "spoken" too, and covers no sound."""
+        output = self._session.output
+        return output.audio is not None and output.audio_enabled
 
     @property
     def _answering(self) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from caal_node.tools.spec import Example
 
@@ -32,13 +31,6 @@ def from_text(text: str | None) -> tuple[Example, ...]:
             continue
         found.append(Example(match["say"].strip("\"'“” "), arguments))
     return tuple(found[:EXAMPLES_MAX])
-
-
-def from_settings(rows: Iterable[Mapping[str, Any]]) -> tuple[Example, ...]:
-    """The `examples` of a configuration file: `[{"say": ..., "arguments": {...}}]`."""
-    return tuple(Example(str(row["say"]), dict(row.get("arguments") or {})) for row in rows)[
-        :EXAMPLES_MAX
-    ]
 
 
 def without_examples(text: str) -> str:

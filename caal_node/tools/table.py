@@ -7,7 +7,6 @@ one name).
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -20,12 +19,11 @@ from caal_node.context.compact import compact_schema
 
 from caal_node.errors import UnknownTool
 from caal_node.events import TierName
+from caal_node.replies.names import toolbox
 from caal_node.tools.spec import ToolSpec
 
 NAME_MAX: Final = 64
 """Characters. The bound of OpenAI's and Ollama's function names: `^[A-Za-z0-9_-]{1,64}$`."""
-NEAREST: Final = 5
-"""Names offered back when a call names no tool: enough to choose from, few enough to read."""
 PRIORITY: Final[Mapping[TierName, int]] = MappingProxyType({"agent": 0, "n8n": 1, "mcp": 2})
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _HASH_CHARS: Final = 6
@@ -74,7 +72,8 @@ class ToolTable:
             UnknownTool: with the nearest names that do exist.
         """
         if (entry := self._entries.get(name)) is None:
-            raise UnknownTool(name, difflib.get_close_matches(name, self._entries, NEAREST, 0.3))
+            known = toolbox([entry.schema for entry in self])
+            raise UnknownTool(name, known.nearest(name))
         return entry
 
     def fingerprints(self) -> Mapping[str, str]:

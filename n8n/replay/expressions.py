@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from n8n.replay.loopback import Request
-from n8n.shapes import mapping
+from n8n.shapes import mapping, sequence
 
 UNDEFINED: Final = object()
 """JavaScript's: JSON.stringify leaves out what has this value."""
@@ -47,10 +47,10 @@ def stringify(value: Any) -> str:
 
 def _defined(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _defined(v) for k, v in mapping(value).items() if v is not UNDEFINED}
+        items = mapping(cast(object, value)).items()
+        return {k: _defined(v) for k, v in items if v is not UNDEFINED}
     if isinstance(value, list):
-        items: list[Any] = value
-        return [None if v is UNDEFINED else _defined(v) for v in items]
+        return [_defined(v) for v in sequence(cast(object, value))]
     if isinstance(value, float):
         finite = value == value and abs(value) != float("inf")
         return None if not finite else int(value) if value.is_integer() else value

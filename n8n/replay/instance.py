@@ -26,11 +26,7 @@ class Instance:
 
     def switch(self, names: Iterable[str], *, on: bool) -> None:
         for name in names:
-            # The first of two namesakes is the one whose webhook was recorded.
-            workflow_id = next((_id(w) for w in self._workflows if _told(w)["name"] == name), None)
-            if workflow_id is None:
-                raise KeyError(f"no workflow named {name!r} was recorded")
-            (self._on.add if on else self._on.discard)(workflow_id)
+            (self._on.add if on else self._on.discard)(self._id_of(name))
 
     def add(self, workflow: Mapping[str, Any]) -> None:
         """A workflow that is no recording, in the shape of the public API: told of by both APIs,
@@ -43,16 +39,20 @@ class Instance:
         self._on.add(str(workflow["id"]))
 
     def is_active(self, name: str) -> bool:
-        return any(_id(w) in self._on for w in self._workflows if _told(w)["name"] == name)
+        return self._id_of(name) in self._on
+
+    def _id_of(self, name: str) -> str:
+        # The first of two namesakes is the one whose webhook was recorded.
+        for workflow in self._workflows:
+            if _told(workflow)["name"] == name:
+                return _id(workflow)
+        raise KeyError(f"no workflow named {name!r} was recorded")
 
     def has_unrecorded_hook(self, path: str) -> bool:
         """Whether an active workflow has a webhook here for which there is no reply."""
-        nodes = (
-            node
-            for w in self._workflows
-            if _id(w) in self._on
-            for node in mappings(mapping(w.get("rest")).get("nodes"))
-        )
+        active = (mapping(w.get("rest")) for w in self._workflows if _id(w) in self._on)
+        versions = (mapping(w.get("activeVersion")) or w for w in active)
+        nodes = (node for version in versions for node in mappings(version.get("nodes")))
         return any(mapping(node.get("parameters")).get("path") == path for node in nodes)
 
     def listing(self, *, active_only: bool) -> list[Mapping[str, Any]]:

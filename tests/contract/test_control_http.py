@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
+from fastapi import Request
 from pydantic import SecretStr
 
+from caal_node.control import app as control
 from caal_node.control.app import MAX_BODY_BYTES, make_app
 from caal_node.control.messages import Failed
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
@@ -16,9 +19,8 @@ from caal_node.errors import ConfigError
 from caal_node.settings import Settings
 from tests.fake_rooms import FakeRooms
 
-TOKEN = "a-long-random-token"
+TOKEN = "-".join(["a", "long", "random", "token"])
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-Client = Callable[[FakeRooms], AbstractAsyncContextManager[httpx2.AsyncClient]]
 
 
 @asynccontextmanager
@@ -131,6 +133,19 @@ async def test_a_body_without_an_end_is_cut_off() -> None:
 
     response = await post(FakeRooms({"a": ["x"]}), content=endless())
     assert response.status_code == 413
+
+
+async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "BODY_S", 0.05)
+    never = asyncio.Event()
+
+    async def stalled(_: Request) -> AsyncGenerator[bytes]:
+        yield b"{"
+        await never.wait()
+
+    monkeypatch.setattr(Request, "stream", stalled)
+    response = await post(FakeRooms({"a": ["x"]}), {})
+    assert response.status_code == 408
 
 
 async def test_health_needs_no_token_and_asks_nobody() -> None:

@@ -196,7 +196,7 @@ def test_seconds_and_durations_of_keep_alive_stay_apart(tmp_path: Path) -> None:
 
 def test_the_window_follows_the_context_unless_it_is_set(tmp_path: Path) -> None:
     path = tmp_path / "none.toml"
-    assert load_settings({"CAAL_NUM_CTX": "4096"}, path).window_tokens == 2048
+    assert load_settings({"CAAL_NUM_CTX": "4096"}, path).window_tokens == 3072
     both = {"CAAL_NUM_CTX": "4096", "CAAL_WINDOW_TOKENS": "1000"}
     assert load_settings(both, path).window_tokens == 1000
 

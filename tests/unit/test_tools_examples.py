@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.tools.examples import EXAMPLES_MAX, from_settings, from_text, without_examples
+from caal_node.tools.examples import EXAMPLES_MAX, from_text, without_examples
 from caal_node.tools.spec import Example
 
 
@@ -34,13 +34,6 @@ def test_no_more_are_kept_than_help() -> None:
 
 def test_the_description_is_what_is_left() -> None:
     assert without_examples("What it does.\nExample: a -> {}\nMore.") == "What it does.\nMore."
-
-
-def test_settings_say_the_same_in_toml_or_json() -> None:
-    assert from_settings([{"say": "hi", "arguments": {"a": 1}}, {"say": "ho"}]) == (
-        Example("hi", {"a": 1}),
-        Example("ho", {}),
-    )
 
 
 @given(st.text(max_size=300))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from caal_node.replies.structured import StructuredCalls
+from caal_node.replies.calls import CallDesk, OpenCall
+from caal_node.replies.names import toolbox
 
 from caal_node.context.items import Item, System
 from caal_node.models.port import Chunk, NativeCall, Reasoning, Request, Text
@@ -33,7 +34,8 @@ class Native:
 class _Reader:
     def __init__(self, question: Question) -> None:
         self._text = ReplyParser(question.tools)
-        self._structured = StructuredCalls(question.tools)
+        self._events: list[Event] = []
+        self._desk = CallDesk(toolbox(question.tools), self._events.append, "native_")
 
     def feed(self, chunk: Chunk) -> list[Event]:
         if isinstance(chunk, Text):
@@ -41,8 +43,10 @@ class _Reader:
         if isinstance(chunk, Reasoning):
             return [ReasoningDelta(chunk.text)]
         if isinstance(chunk, NativeCall):
-            return self._structured.add(chunk.id, chunk.name, chunk.arguments)
-        return []
+            OpenCall(self._desk, chunk.name).end_json(chunk.arguments or "{}")
+        events = list(self._events)
+        self._events.clear()
+        return events
 
     def finish(self) -> list[Event]:
         return self._text.finish()

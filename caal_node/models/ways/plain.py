@@ -5,7 +5,8 @@ from __future__ import annotations
 from caal_node.models.port import Chunk, Reasoning, Request, Text
 from caal_node.models.question import Question
 from caal_node.models.ways.port import Reader, WayName
-from caal_node.replies import Event, ReasoningDelta, ReplyParser, TextDelta
+from caal_node.models.ways.speech import only_speech
+from caal_node.replies import Event, ReasoningDelta, ReplyParser
 
 
 class Plain:
@@ -25,12 +26,8 @@ class _Reader:
     def feed(self, chunk: Chunk) -> list[Event]:
         if isinstance(chunk, Reasoning):
             return [ReasoningDelta(chunk.text)]
-        return _speech(self._parser.feed(chunk.text)) if isinstance(chunk, Text) else []
+        return only_speech(self._parser.feed(chunk.text)) if isinstance(chunk, Text) else []
 
     def finish(self) -> list[Event]:
-        return _speech(self._parser.finish())
+        return only_speech(self._parser.finish())
 
-
-def _speech(events: list[Event]) -> list[Event]:
-    # A call where none may be made is neither run nor spoken.
-    return [event for event in events if isinstance(event, TextDelta | ReasoningDelta)]

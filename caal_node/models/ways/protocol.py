@@ -12,15 +12,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from caal_node.replies.protocol import ProtocolParser
 
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.models.port import Chunk, Reasoning, Request, Text, ToolSchema
 from caal_node.models.question import Question
 from caal_node.models.ways.port import Reader, WayName
 from caal_node.models.ways.reply_schema import reply_schema
+from caal_node.models.ways.speech import only_speech
 from caal_node.prompting import fill, read
-from caal_node.replies import Event, ReasoningDelta
+from caal_node.replies import Event, ReasoningDelta, ReplyParser
 
 EXAMPLE_TURNS: Final = 24
 """Example turns in the head at most: 60 tokens each, read once when the room opens."""
@@ -133,12 +133,16 @@ def _value(text: str) -> Any:
 
 class _Reader:
     def __init__(self, question: Question) -> None:
-        self._parser = ProtocolParser(question.tools if question.may_call else ())
+        self._parser = ReplyParser(question.tools)
+        self._may_call = question.may_call
 
     def feed(self, chunk: Chunk) -> list[Event]:
         if isinstance(chunk, Reasoning):
             return [ReasoningDelta(chunk.text)]
-        return self._parser.feed(chunk.text) if isinstance(chunk, Text) else []
+        return self._allowed(self._parser.feed(chunk.text)) if isinstance(chunk, Text) else []
 
     def finish(self) -> list[Event]:
-        return self._parser.finish()
+        return self._allowed(self._parser.finish())
+
+    def _allowed(self, events: list[Event]) -> list[Event]:
+        return events if self._may_call else only_speech(events)

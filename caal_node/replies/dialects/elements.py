@@ -8,7 +8,10 @@ from caal_node.replies.syntax.block import read_block
 def _read_opened(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
     """The opener is itself the beginning of a call's tag."""
     reading.source.unread(opener)
-    return (yield from read_block(reading, dialect, opener))
+    made = yield from read_block(reading, dialect, opener)
+    if not made:
+        yield from reading.source.take(opener)
+    return made
 
 
 _BAR = "｜DSML｜"

@@ -1,9 +1,26 @@
 """Gemma 4 and FunctionGemma: `call:name{key:value}`."""
 
-from caal_node.replies.reading import Dialect
+from caal_node.replies.reading import Dialect, Reading
+from caal_node.replies.source import Steps
 from caal_node.replies.syntax.block import read_block
 
+_CHANNEL_END = "<channel|>"
+
+
+def _read_channel(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
+    """`<|channel>thought`: no channel is for people."""
+    yield from reading.source.take("thought")
+    reading.begin_thinking((_CHANNEL_END,))
+    return True
+
+
 DIALECTS = (
+    Dialect(
+        name="gemma-channel",
+        openers=("<|channel>",),
+        closers=(_CHANNEL_END,),
+        read=_read_channel,
+    ),
     Dialect(
         name="gemma",
         openers=("<|tool_call>",),

@@ -24,6 +24,14 @@ DIALECTS = (
         tentative=True,
     ),
     Dialect(
+        # What models that were trained on other markers make of these.
+        name="hermes-like",
+        openers=("<tools>", "<tool_use>", "<functioncall>", "<function_call_start>"),
+        closers=("</tools>", "</tool_use>", "</functioncall>", "<function_call_end>"),
+        read=read_block,
+        tentative=True,
+    ),
+    Dialect(
         name="seed",
         openers=("<seed:tool_call>",),
         closers=("</seed:tool_call>",),

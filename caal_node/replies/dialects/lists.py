@@ -21,7 +21,6 @@ DIALECTS = (
         read=read_block,
     ),
     Dialect(name="gigachat", openers=("<|function_call|>",), read=read_block),
-    Dialect(name="phi", openers=("functools[",), read=read_block, tentative=True),
     Dialect(
         # Jamba, Apriel and Hunyuan hold JSON; Hunyuan 3 holds <tool_call> pairs.
         name="jamba",

@@ -40,10 +40,12 @@ class _Block:
     call: OpenCall | None = None
     """The pending name's call, once it is certain."""
     made: int = 0
-    closed: bool = True
-    """Whether the last call was followed by a closer."""
+    over: bool = False
+    """Whether a closer ended it."""
 
     def name(self, name: str) -> None:
+        if self.call is not None:
+            self.call.cut_off()
         self.pending = name
         box = self.reading.desk.box
         self.call = self.reading.desk.open(name) if box.find(name) is not None else None
@@ -64,6 +66,11 @@ class _Block:
             return
         self.take_call().end({})
 
+    def pass_marker(self) -> None:
+        """A marker went by that nobody needs again, whether a call follows or not."""
+        if not self.made and self.pending is None:
+            self.reading.source.record()
+
     def cut(self) -> None:
         if self.pending is not None:
             self.take_call().cut_off()
@@ -81,9 +88,8 @@ def read_named_block(reading: Reading, dialect: Dialect, name: str | None) -> St
     if name is not None:
         block.name(name)
     while True:
-        before = len(source.text) - source.at
         char = yield from source.skip_space()
-        gap = before > len(source.text) - source.at
+        gap = source.skipped
         if not char:
             block.cut()
             return block.made > 0
@@ -104,8 +110,10 @@ def read_named_block(reading: Reading, dialect: Dialect, name: str | None) -> St
         else:
             more = yield from _at_word(block)
         if not more:
-            if gap and block.made:
-                source.unread(" ")
+            if block.call is not None:
+                block.cut()
+            if block.made and gap and not block.over:
+                source.unread(gap)
             return block.made > 0
 
 
@@ -119,11 +127,17 @@ def _at_tag(block: _Block) -> Steps[bool]:
         return False
     if tag.text in dialect.closers:
         block.end_bare()
+        block.over = True
+        return False
+    if tag.text in dialect.ends:
+        block.end_bare()
+        source.unread(tag.text)
         return False
     if tag.text in dialect.openers:
         if block.made and block.pending is None:
             block.reading.desk.restarted()
         block.end_bare()
+        block.pass_marker()
         return True
     if tag.kind in ("invoke", "function") and not tag.closing and tag.value:
         block.end_bare()
@@ -141,6 +155,7 @@ def _pass_tag(block: _Block, tag: Tag) -> bool:
     if tag.kind == "" or tag.text in block.dialect.strays or tag.kind in _OWN_KINDS:
         if tag.closing or any(word in tag.text for word in _END_WORDS):
             block.end_bare()
+        block.pass_marker()
         return True
     block.end_bare()
     block.reading.source.unread(tag.text)
@@ -166,7 +181,7 @@ def _at_brace(block: _Block) -> Steps[bool]:
         if cut < 0:
             block.cut()
             return False
-        reading.source.unread(text[cut:])
+        reading.source.retry(text[cut:])
         text = text[:cut]
     if call is None:
         # The name is no tool's: the object may hold a call of its own.
@@ -193,7 +208,8 @@ def _at_square(block: _Block, char: str) -> Steps[bool]:
         return True
     if noise in ("[TOOL_CALLS]", "[/TOOL_CALLS]"):
         block.end_bare()
-        return noise == "[TOOL_CALLS]"
+        block.over = noise == "[/TOOL_CALLS]"
+        return not block.over
     if noise is None:
         source.advance(source.at + 1)
     return True
@@ -234,6 +250,8 @@ def _at_word(block: _Block) -> Steps[bool]:
         return False
     if stop == "{" and text == name and not named and block.pending is None:
         fits = False
+    if stop == "<" and not named and (yield from source.look(_own_tags(block.dialect))) is None:
+        fits = False
     if block.made and not named and stop in ("\n", "", "\\n", "`"):
         fits = False  # Speech behind a call that was never closed.
     if block.pending is not None and block.call is not None and not named:
@@ -253,6 +271,11 @@ def _at_word(block: _Block) -> Steps[bool]:
         return True
     block.name(name)
     return True
+
+
+def _own_tags(dialect: Dialect) -> tuple[str, ...]:
+    """What may stand behind an unknown name for it to be a call's."""
+    return (*dialect.closers, *dialect.openers, *dialect.strays, "<|", "<｜", "<tool_sep>")
 
 
 def _no_name(block: _Block, text: str, stop: str) -> Steps[bool]:

@@ -13,6 +13,7 @@ from typing import Any
 from caal_node.replies.arguments import BadArguments, load_json, repair_object
 from caal_node.replies.calls import OpenCall
 from caal_node.replies.reading import Reading
+from caal_node.replies.scrub import Scrubber
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.json_text import StringPieces, json_value
 from caal_node.replies.syntax.loose import Loose, Unreadable
@@ -103,7 +104,7 @@ def _end(reading: Reading, state: _Object) -> bool:
     if state.made:
         return True
     if state.held is not None and state.final:
-        reading.say(state.held)
+        reading.say_back(state.held)
         return True
     if not state.committed:
         return False
@@ -178,9 +179,15 @@ def _say(reading: Reading, state: _Object) -> Steps[None]:
     source.advance(source.at + 1)
     state.committed = state.made = True
     state.raw.clear()
-    pieces = StringPieces(source)
-    while piece := (yield from pieces.next()):
-        reading.say(piece)
+    pieces, scrubber = StringPieces(source), Scrubber()
+    while True:
+        if source.at >= len(source.text) and not scrubber.holds:
+            reading.flow()
+        piece = yield from pieces.next()
+        if not piece:
+            break
+        reading.say(scrubber.pass_on(piece))
+    reading.say(scrubber.end())
 
 
 def _tool_key(reading: Reading, state: _Object, key: str) -> bool:
@@ -287,7 +294,7 @@ def _recover(reading: Reading, state: _Object, closers: tuple[str, ...]) -> Step
     cut = _first(raw, closers)
     if cut is not None:
         # The marker that ends the call was swallowed by a string that was never closed.
-        source.unread(raw[cut:])
+        source.retry(raw[cut:])
         raw, ended = raw[:cut], True
     else:
         stops = closers or ("\n\n", "```")

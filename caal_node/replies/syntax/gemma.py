@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from caal_node.replies.arguments import typed
@@ -51,7 +50,7 @@ def _settled(value: Any, schema: Any) -> Any:
     """Undelimited words are text, unless their schema knows better."""
     if isinstance(value, Bare):
         text = str(value)
-        return typed(text, schema) if schema else re.sub(r"^ | $", "", text)
+        return typed(text, schema) if schema else text
     if isinstance(value, dict):
         return {k: _settled(v, None) for k, v in value.items()}
     if isinstance(value, list):

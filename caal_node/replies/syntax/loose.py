@@ -52,6 +52,7 @@ class Loose:
         """
         if depth > _MAX_DEPTH:
             raise Unreadable("nested too deeply")
+        began = self.at
         char = self.space()
         for delimiter in _DELIMITERS:
             if self.text.startswith(delimiter, self.at):
@@ -66,7 +67,7 @@ class Loose:
             if quoted is not None:
                 return quoted
             self.at = start
-        return self._bare(ends)
+        return self._bare(ends, began)
 
     def mapping(self, depth: int = 0) -> dict[str, Any]:
         """`{key: value, ...}`, keys with or without quotes, the closing brace may be missing."""
@@ -164,7 +165,7 @@ class Loose:
     def _unicode(self, at: int) -> tuple[str, int]:
         return chr(int(self.text[at : at + 4], 16)), at + 4
 
-    def _bare(self, ends: str) -> Any:
+    def _bare(self, ends: str, began: int) -> Any:
         number = _NUMBER.match(self.text, self.at)
         if number is not None:
             follows = _NEXT.match(self.text, number.end())
@@ -178,14 +179,14 @@ class Loose:
         else:
             found = re.compile("[" + re.escape(ends) + "]").search(self.text, self.at)
         end = found.start() if found else len(self.text)
-        text = self.text[self.at : end]
+        text = self.text[began:end]
         self.at = end
         word = text.strip()
         if word.lower() in _WORDS:
             return _WORDS[word.lower()]
         if not word and not found:
             raise Unreadable("a value is missing")
-        return Bare(text)
+        return Bare(text if "\n" in text else word)
 
 
 def keywords(text: str, names: tuple[str, ...]) -> dict[str, Any]:

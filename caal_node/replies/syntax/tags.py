@@ -14,6 +14,7 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
+_TOKEN = re.compile(r"(?!\A)<[|｜][^<>]*[|｜]>")
 _SPECIAL = re.compile(r"<[|｜].*[|｜]>", re.DOTALL)
 
 
@@ -56,16 +57,23 @@ def read_tag(source: Source) -> Steps[Tag | None]:
             if length > _MAX_TAG_CHARS:
                 return None
             continue
-        end = found + 1 - source.at
-        if end > _MAX_TAG_CHARS:
+        length = found + 1 - source.at
+        if length > _MAX_TAG_CHARS:
             return None
-        return parse_tag(source.advance(source.at + end))
+        if source.text.count('"', source.at, source.at + length) % 2:
+            # A special token inside a quoted name: go on, unless the next tag begins.
+            if not (yield from source.has(length + 2)):
+                continue
+            following = source.text[source.at + length : source.at + length + 2]
+            if following[0] != "<" or following[1] in "|｜":
+                continue
+        return parse_tag(source.advance(source.at + length))
 
 
 def parse_tag(text: str) -> Tag | None:
     if _SPECIAL.fullmatch(text) and not re.search(r"\w=", text):
         return Tag(text, "", False, "", False, {})
-    parts = _PARTS.fullmatch(text)
+    parts = _PARTS.fullmatch(_TOKEN.sub("", text))
     if parts is None:
         return Tag(text, "?", False, "", False, {})
     rest = parts["rest"]

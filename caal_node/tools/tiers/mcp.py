@@ -9,8 +9,7 @@ from typing import Any
 
 import mcp_bridge
 from caal_node.errors import ToolBroke, ToolTimeout, ToolUnavailable
-from caal_node.tools.examples import from_settings
-from caal_node.tools.spec import ToolSpec
+from caal_node.tools.spec import Example, ToolSpec
 from caal_node.tools.tiers.port import Listing
 
 
@@ -50,7 +49,7 @@ class McpTier:
                 wanted=tool.name,
                 description=tool.description,
                 parameters=tool.input_schema,
-                examples=from_settings(tool.examples),
+                examples=tuple(Example(e.say, e.arguments) for e in tool.examples),
             )
             for tool in tools
         )

@@ -1,0 +1,66 @@
+"""What the settings name on this machine: cues, instructions, the agent; and misspelt variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from caal_node.cli.checks.check import Check, in_thread, ok, told, warn
+from caal_node.errors import ConfigError
+from caal_node.settings import FIELDS, Settings
+from caal_node.settings_file import unknown_variables
+
+CUES: Final = "cues"
+ELSEWHERE: Final = frozenset({"CAAL_CACHE", "CAAL_TEST_GGUF"})
+"""Variables of this project that are no settings."""
+
+
+async def look_at_settings(settings: Settings) -> Sequence[Check]:
+    unknown = [pair for pair in unknown_variables(os.environ, FIELDS) if pair[0] not in ELSEWHERE]
+    return [
+        warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
+        for name, near in unknown
+    ] or [ok("settings", "every CAAL_ variable is known")]
+
+
+async def look_at_cues(settings: Settings) -> Sequence[Check]:
+    if not settings.cues:
+        return [ok(CUES, "off")]
+    from caal_node.room.cue_files import load_wav
+
+    files = [
+        (f"CAAL_CUE_{kind.upper()}", path)
+        for kind, path in (
+            ("tool", settings.cue_tool),
+            ("agent", settings.cue_agent),
+            ("error", settings.cue_error),
+        )
+        if path is not None
+    ]
+    wrong: list[Check] = []
+    for variable, path in files:
+        try:
+            await in_thread(lambda path=path: load_wav(path))
+        except ConfigError as error:
+            wrong.append(told(CUES, f"{variable}: {error}"))
+    return wrong or [ok(CUES, ", ".join(str(path) for _, path in files) or "built in")]
+
+
+async def look_at_agent(settings: Settings) -> Sequence[Check]:
+    from caal_node.cli.chosen_agent import chosen_agent
+    from caal_node.instructions import instructions_of
+
+    found: list[Check] = []
+    try:
+        instructions_of(settings)
+        found.append(ok("instructions", str(settings.instructions or "built in")))
+    except ConfigError as error:
+        found.append(told("instructions", str(error)))
+    if settings.agent is not None:
+        try:
+            chosen_agent(settings, None)
+            found.append(ok("agent", settings.agent))
+        except ConfigError as error:
+            found.append(told("agent", str(error)))
+    return found

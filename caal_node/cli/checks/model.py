@@ -1,0 +1,173 @@
+"""The model's server, the model on it, and what that model can do."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import httpx2
+
+from caal_node.addresses import is_loopback
+from caal_node.cli.checks.check import Check, fail, ok, warn
+from caal_node.settings import Settings
+
+REQUEST_S: Final = 5.0
+MAX_NAMES: Final = 8
+SERVER: Final = "model server"
+MODEL: Final = "model"
+SHARED_HINT: Final = (
+    "Where several rooms share this server, start it with OLLAMA_MULTIUSER_CACHE=1, "
+    "or they evict each other's prompts."
+)
+
+
+class _Stop(Exception):
+    """A finding that leaves nothing further to look at."""
+
+    def __init__(self, check: Check) -> None:
+        super().__init__(check.found)
+        self.check = check
+
+
+async def look_at_model(
+    settings: Settings, transport: httpx2.AsyncBaseTransport | None = None
+) -> Sequence[Check]:
+    """`transport` is for tests."""
+    key = settings.api_key
+    headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+    found: list[Check] = []
+    async with httpx2.AsyncClient(
+        base_url=settings.model_address,
+        headers=headers,
+        timeout=REQUEST_S,
+        transport=transport,
+        # A proxy between this machine and itself would only be in the way.
+        trust_env=not is_loopback(urlsplit(settings.model_address).hostname or ""),
+    ) as http:
+        try:
+            if settings.api == "ollama":
+                found.append(await _ollama(http, settings))
+                found += await _ollama_model(http, settings)
+            else:
+                found += await _openai(http, settings)
+        except _Stop as stop:
+            found.append(stop.check)
+    return found
+
+
+async def _ollama(http: httpx2.AsyncClient, settings: Settings) -> Check:
+    version = (await _fetch(http, settings, "GET", "/api/version")).get("version")
+    if not isinstance(version, str):
+        raise _Stop(_stranger(settings))
+    shared = os.environ.get("OLLAMA_MULTIUSER_CACHE", "") in ("1", "true")
+    found = f"Ollama {version} at {settings.model_address}"
+    return ok(SERVER, found, "" if shared else SHARED_HINT)
+
+
+async def _ollama_model(http: httpx2.AsyncClient, settings: Settings) -> list[Check]:
+    wanted = settings.model
+    listed = _dicts((await _fetch(http, settings, "GET", "/api/tags")).get("models"))
+    names = [str(model.get("name")) for model in listed]
+    if wanted not in names and f"{wanted}:latest" not in names:
+        near = difflib.get_close_matches(wanted, names, 1, 0.6)
+        other = f"set CAAL_MODEL to {near[0]}" if near else "set CAAL_MODEL to one of these"
+        mend = f"Run: ollama pull {wanted}" + (f", or {other}." if names else ".")
+        raise _Stop(fail(MODEL, f"{wanted} is not on the server, which has {_some(names)}", mend))
+    shown = await _fetch(http, settings, "POST", "/api/show", {"model": wanted})
+    can = shown.get("capabilities")
+    if not isinstance(can, list):
+        return [ok(MODEL, f"{wanted}; this Ollama does not say what it can do")]
+    abilities = [str(ability) for ability in cast("list[object]", can)]
+    return [
+        *_abilities(settings, abilities),
+        *_context(settings, cast("dict[str, Any]", shown.get("model_info") or {})),
+    ]
+
+
+def _abilities(settings: Settings, can: Sequence[str]) -> list[Check]:
+    said = f"{settings.model}: {', '.join(can) or 'nothing'}"
+    if "completion" not in can:
+        return [fail(MODEL, f"{said}; it cannot chat", "Set CAAL_MODEL to a chat model.")]
+    if "tools" not in can:
+        mend = (
+            "Tools are asked for in plain text instead; a model with tools, as qwen3:8b, is surer."
+        )
+        return [warn(MODEL, f"{said}; it has no tool calling of its own", mend)]
+    if settings.think and "thinking" not in can:
+        mend = "Set CAAL_THINK=off, or choose a model that thinks."
+        return [warn(MODEL, f"{said}; CAAL_THINK is on, and it cannot think", mend)]
+    return [ok(MODEL, said)]
+
+
+def _context(settings: Settings, info: dict[str, Any]) -> list[Check]:
+    made_for = info.get(f"{info.get('general.architecture')}.context_length")
+    if not isinstance(made_for, int) or settings.num_ctx <= made_for:
+        return []
+    found = f"CAAL_NUM_CTX is {settings.num_ctx}, and the model was made for {made_for} tokens"
+    return [warn("context", found, f"Set CAAL_NUM_CTX={made_for} or less.")]
+
+
+async def _openai(http: httpx2.AsyncClient, settings: Settings) -> list[Check]:
+    listed = _dicts((await _fetch(http, settings, "GET", "/models")).get("data"))
+    names = [str(model.get("id")) for model in listed]
+    server = ok(SERVER, f"{settings.api} API at {settings.model_address}")
+    if settings.model in names:
+        return [server, ok(MODEL, settings.model)]
+    found = f"{settings.model} is not on the server, which has {_some(names)}"
+    if len(names) == 1:
+        mend = f"Servers of one model take any name; to be exact, set CAAL_MODEL={names[0]}."
+        return [server, warn(MODEL, found, mend)]
+    return [server, fail(MODEL, found, "Set CAAL_MODEL to one of these.")]
+
+
+async def _fetch(
+    http: httpx2.AsyncClient, settings: Settings, method: str, path: str, body: Any = None
+) -> dict[str, Any]:
+    """The JSON object that the server answers with; `_Stop` tells what is there in its place."""
+    address = settings.model_address
+    variable = "CAAL_BASE_URL" if settings.base_url else "OLLAMA_HOST"
+    try:
+        response = await http.request(method, path, json=body)
+    except httpx2.TimeoutException:
+        found = f"{address} did not answer within {REQUEST_S:g} s"
+        mend = f"Check {variable}, and whether the server is overloaded."
+        raise _Stop(fail(SERVER, found, mend)) from None
+    except httpx2.HTTPError as error:
+        found = f"nothing answers at {address} ({type(error).__name__})"
+        mend = f"Start the server (Ollama: ollama serve), or set {variable} to where it runs."
+        raise _Stop(fail(SERVER, found, mend)) from None
+    if response.status_code in (401, 403):
+        mend = "Set CAAL_API_KEY to the server's key."
+        raise _Stop(fail(SERVER, f"{address} refuses the key", mend))
+    try:
+        answer = json.loads(response.content) if response.is_success else None
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise _Stop(_stranger(settings))
+    return cast("dict[str, Any]", answer)
+
+
+def _stranger(settings: Settings) -> Check:
+    address = settings.model_address
+    if settings.api == "ollama":
+        found = f"what answers at {address} is no Ollama"
+        return fail(SERVER, found, "Correct OLLAMA_HOST, or set CAAL_API=openai and CAAL_BASE_URL.")
+    found = f"{address} has no list of models"
+    return fail(SERVER, found, "Correct CAAL_BASE_URL: it usually ends with /v1.")
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
+def _some(names: Sequence[str]) -> str:
+    if not names:
+        return "none at all"
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more

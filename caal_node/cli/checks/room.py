@@ -1,0 +1,44 @@
+"""LiveKit with these keys, and the control API's token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from caal_node.cli.checks.check import Check, fail, ok, told, warn
+from caal_node.control.livekit_rooms import LiveKitRooms
+from caal_node.control.rooms import ControlError
+from caal_node.settings import Settings
+
+MIN_TOKEN_CHARS: Final = 16
+LIVEKIT: Final = "livekit"
+CONTROL: Final = "control"
+
+
+async def look_at_livekit(settings: Settings) -> Sequence[Check]:
+    names = ("livekit_url", "livekit_api_key", "livekit_api_secret")
+    missing = [name.upper() for name in names if getattr(settings, name) is None]
+    if len(missing) == len(names):
+        mend = (
+            "Set LIVEKIT_URL, LIVEKIT_API_KEY and LIVEKIT_API_SECRET; chat and console need none."
+        )
+        return [warn(LIVEKIT, "not set, so there are no rooms", mend)]
+    if missing:
+        found = f"not set: {', '.join(missing)}"
+        return [fail(LIVEKIT, found, "Set all three, as the LiveKit server has them.")]
+    try:
+        async with LiveKitRooms.of(settings) as rooms:
+            live = await rooms.live()
+    except ControlError as error:
+        return [told(LIVEKIT, f"{settings.livekit_url}: {error}")]
+    return [ok(LIVEKIT, f"{settings.livekit_url}, {len(live)} open rooms"), _token(settings)]
+
+
+def _token(settings: Settings) -> Check:
+    if settings.control_token is None:
+        mend = "Set CAAL_CONTROL_TOKEN to a long random text to use caal-node control."
+        return warn(CONTROL, "no CAAL_CONTROL_TOKEN, so tools cannot be reloaded in a room", mend)
+    if len(settings.control_token.get_secret_value()) < MIN_TOKEN_CHARS:
+        mend = f"Choose a random one of at least {MIN_TOKEN_CHARS} characters."
+        return warn(CONTROL, "CAAL_CONTROL_TOKEN is short enough to be guessed", mend)
+    return ok(CONTROL, "token set")

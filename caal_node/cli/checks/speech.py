@@ -1,0 +1,70 @@
+"""Ears and voice: the parts can be imported, and their weights are here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import Any, Final
+
+from caal_node.cli.checks.check import Check, fail, in_thread, ok, told
+from caal_node.errors import ConfigError
+from caal_node.settings import Settings
+
+EXTRA: Final = 'Run: pip install "caal-node[local-speech]", or set {variable}=none.'
+
+
+async def look_at_stt(settings: Settings) -> Sequence[Check]:
+    from caal_node import speech, weights
+
+    local = ("faster_whisper", weights.WHISPER_TINY_EN)
+    return [await _part("CAAL_STT", settings.stt, speech.make_stt, local)]
+
+
+async def look_at_tts(settings: Settings) -> Sequence[Check]:
+    from caal_node import speech, weights
+
+    return [await _part("CAAL_TTS", settings.tts, speech.make_tts, ("piper", weights.PIPER_JOE))]
+
+
+async def look_at_vad(settings: Settings) -> Sequence[Check]:
+    # livekit-plugins-silero is a dependency, and carries its weights.
+    from caal_node import speech
+
+    return [await _part("CAAL_VAD", settings.vad, speech.make_vad, None)]
+
+
+async def _part(
+    variable: str, spec: str, make: Callable[[str], object], local: tuple[str, Any] | None
+) -> Check:
+    name = variable.removeprefix("CAAL_").lower()
+    if spec == "none":
+        return ok(name, "none: text only")
+    if spec == "local":
+        return await _local(variable, name, local)
+    try:
+        # Here, and not in the thread below: LiveKit's plugins register in the main thread only.
+        importlib.import_module(spec.partition(":")[0])
+    except Exception as error:
+        found = f"{variable}={spec} cannot be imported ({type(error).__name__}: {error})"
+        return fail(name, found, "Install it, or mend the name.")
+    try:
+        await in_thread(lambda: make(spec))
+    except ConfigError as error:
+        return told(name, str(error))
+    return ok(name, spec)
+
+
+async def _local(variable: str, name: str, local: tuple[str, Any] | None) -> Check:
+    if local is None:
+        return ok(name, "local")
+    module, weight = local
+    if find_spec(module) is None:
+        mend = EXTRA.format(variable=variable)
+        return fail(name, f"{variable}=local, but {module} is not installed", mend)
+    from caal_node import weights
+
+    if await in_thread(lambda: weights.present(weight)) is None:
+        mend = f"Run: python -m caal_node.weights {weight.key}"
+        return fail(name, f"{weight.title} is not in the cache", mend)
+    return ok(name, f"local, {weight.title}")

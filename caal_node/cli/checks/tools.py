@@ -1,0 +1,74 @@
+"""Where tools come from: n8n and every MCP server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import mcp_bridge
+from caal_node.cli.checks.check import Check, fail, ok, told, warn
+from caal_node.settings import Settings
+from n8n import Discovery, N8nError, N8nTools
+
+N8N: Final = "n8n"
+MCP: Final = "mcp"
+N8N_S: Final = 15.0
+
+
+async def look_at_n8n(settings: Settings) -> Sequence[Check]:
+    token, key = settings.n8n_mcp_token, settings.n8n_api_key
+    if settings.n8n_url is None:
+        if token is None and key is None:
+            return [ok(N8N, "not set, so there are no workflows")]
+        return [fail(N8N, "a token is set, but no address", "Set N8N_URL.")]
+    try:
+        async with N8nTools(
+            settings.n8n_url,
+            mcp_token=token.get_secret_value() if token else None,
+            api_key=key.get_secret_value() if key else None,
+            discovery_timeout_s=N8N_S,
+        ) as workflows:
+            found = await workflows.discover()
+    except N8nError as error:
+        return [told(N8N, str(error), ": ", "Check N8N_URL, N8N_MCP_TOKEN and N8N_API_KEY.")]
+    return [_workflows(settings, found)]
+
+
+def _workflows(settings: Settings, found: Discovery) -> Check:
+    skipped = Counter(workflow.reason for workflow in found.skipped)
+    left = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in skipped.items())
+    said = f"{settings.n8n_url}: {len(found.tools)} tools" + (
+        f" (left out: {left})" if left else ""
+    )
+    problems = [problem for tool in found.tools for problem in tool.problems]
+    if not found.tools:
+        mend = "Give a workflow a webhook, publish it, and make it available in MCP."
+        return warn(N8N, said, mend)
+    if advice := [*found.notices, *problems]:
+        return warn(N8N, said, advice[0])
+    return ok(N8N, said)
+
+
+async def look_at_mcp(settings: Settings) -> Sequence[Check]:
+    try:
+        configs = mcp_bridge.load_servers(settings.mcp_servers, missing_ok=True)
+    except mcp_bridge.ConfigError as error:
+        return [told(MCP, str(error), mend="Mend that line.")]
+    if not configs:
+        return [ok(MCP, f"no servers in {settings.mcp_servers}")]
+    async with mcp_bridge.ServerManager(configs) as manager:
+        return [_server(status) for status in manager.servers]
+
+
+def _server(status: mcp_bridge.ServerStatus) -> Check:
+    name = f"{MCP} {status.name}"
+    if status.state == "off":
+        return ok(name, "switched off in the file")
+    if status.error is not None:
+        return told(name, status.error, mend="Run its command by hand to see what it says.")
+    took = f" in {status.connect_ms} ms" if status.connect_ms is not None else ""
+    said = f"{status.tools} tools over {status.transport}{took}"
+    if status.notes:
+        return warn(name, f"{said}; {status.notes[0]}", "Ask the server's author to mend it.")
+    return ok(name, said)

@@ -1,0 +1,66 @@
+"""`caal-node doctor`: looks at everything that is configured, and says how to mend it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from caal_node.cli.checks.check import Check, Look, take
+from caal_node.cli.checks.files import look_at_agent, look_at_cues, look_at_settings
+from caal_node.cli.checks.model import look_at_model
+from caal_node.cli.checks.room import look_at_livekit
+from caal_node.cli.checks.speech import look_at_stt, look_at_tts, look_at_vad
+from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
+from caal_node.settings import Settings
+
+# Deadlines in seconds: a few requests; an import and a digest; a process that is started, may
+# fetch itself first, and is asked for its tools.
+LOOKS: Final = (
+    Look("settings", look_at_settings, 5),
+    Look("model server", look_at_model, 15),
+    Look("livekit", look_at_livekit, 10),
+    Look("n8n", look_at_n8n, 20),
+    Look("mcp", look_at_mcp, 30),
+    Look("stt", look_at_stt, 30),
+    Look("tts", look_at_tts, 30),
+    Look("vad", look_at_vad, 30),
+    Look("cues", look_at_cues, 10),
+    Look("agent", look_at_agent, 30),
+)
+_STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+async def examine(settings: Settings, looks: Sequence[Look] = LOOKS) -> list[Check]:
+    """Every finding, in the order of `looks`, which are taken side by side."""
+    found = await asyncio.gather(*(take(look, settings) for look in looks))
+    return [check for checks in found for check in checks]
+
+
+async def run_doctor(
+    settings: Settings, *, as_json: bool = False, looks: Sequence[Look] = LOOKS
+) -> int:
+    """Print the findings; the exit code is 1 when anything fails, else 0."""
+    checks = await examine(settings, looks)
+    healthy = all(check.status != "fail" for check in checks)
+    if as_json:
+        rows = [dataclasses.asdict(check) for check in checks]
+        print(json.dumps({"ok": healthy, "checks": rows}, ensure_ascii=False))
+    else:
+        Console().print(_table(checks))
+    return 0 if healthy else 1
+
+
+def _table(checks: Sequence[Check]) -> Table:
+    table = Table("", "part", "found", "what to do", header_style="bold", show_edge=False)
+    for check in checks:
+        mark = Text(check.status, style=_STYLES[check.status])
+        # As Text: brackets in a server's words are no markup.
+        table.add_row(mark, Text(check.name), Text(check.found), Text(check.mend))
+    return table

@@ -1,0 +1,74 @@
+"""The demo without a room: the same session, tools and speech, on a loop inside this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.demo.loop_audio import LoopCues, LoopInput, LoopOutput
+from caal_node.demo.microphone import Microphone
+from caal_node.demo.spoken_requests import SpokenRequest
+from caal_node.demo.timeline import Timeline
+from caal_node.errors import CaalError
+from caal_node.events import Event
+from caal_node.models.llm import LLM
+from caal_node.session import make_voice, voice_session
+from caal_node.settings import load_settings
+
+WARM_S: Final = 150.0
+"""Seconds for the model to read the prompt's head, cold, on two cores."""
+
+
+class LoopScene:
+    """A `Scene`. `env` and `folder` are what the room's worker would have been given."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self._env, self._folder = env, folder
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self.timeline = Timeline(asyncio.get_running_loop().time)
+        settings = load_settings(self._env, self._folder / "caal.toml")
+        voice = await asyncio.to_thread(make_voice, settings)
+        session = voice_session(settings, voice)
+        source, loudspeaker = LoopInput(), LoopOutput(self.timeline)
+        self._open.push_async_callback(loudspeaker.aclose)
+        session.input.audio, session.output.audio = source, loudspeaker
+        agent = chosen_agent(
+            settings,
+            None,
+            on_event=self.events.put_nowait,
+            cue_sink=LoopCues(self.timeline),
+        )
+        await session.start(agent)
+        model = session.llm
+        if isinstance(model, LLM):
+            self._open.push_async_callback(model.aclose)
+        self._open.push_async_callback(session.aclose)
+        try:
+            async with asyncio.timeout(WARM_S):
+                await agent.warmed()
+        except TimeoutError:
+            await self._open.aclose()
+            raise CaalError(f"the model was not ready after {WARM_S:g} s") from None
+        self._microphone = Microphone(source.push, self.timeline.track())
+        self._microphone.on()
+        self._open.push_async_callback(self._microphone.aclose)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._open.aclose()
+
+    async def speak(self, request: SpokenRequest) -> None:
+        await self._microphone.say(request)

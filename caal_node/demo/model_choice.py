@@ -1,0 +1,64 @@
+"""Which model the demo asks: the person's own Ollama, else an engine and weights of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+import httpx2
+import ollama
+from rich.console import Console
+
+from caal_node import weights
+from caal_node.demo.weights import MODEL
+from caal_node.models.embedded import EmbeddedEngine
+from caal_node.settings import Settings
+
+ASK_S: Final = 3.0
+"""Seconds for Ollama to say what it has; it answers in milliseconds, or is not there."""
+CONTEXT: Final = 4096
+"""Tokens: instructions, tools, examples and the demo's turns take 1,500; less memory to touch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """`shown` is for people; the rest are settings."""
+
+    shown: str
+    name: str
+    api: str
+    base_url: str
+
+    def env(self) -> dict[str, str]:
+        return {
+            "CAAL_MODEL": self.name,
+            "CAAL_API": self.api,
+            "CAAL_BASE_URL": self.base_url,
+            "CAAL_TEMPERATURE": "0",
+        }
+
+
+async def choose_model(settings: Settings, console: Console, open_: AsyncExitStack) -> Model:
+    """Raises: ConfigError: there is no Ollama, and the weights cannot be fetched."""
+    if (name := await _tool_model(settings)) is not None:
+        return Model(f"{name} on the Ollama at {settings.ollama_host}", name, "ollama",
+                     settings.ollama_host)
+    weight = MODEL
+    path = await asyncio.to_thread(weights.ensure, weight, console=console)
+    engine = await open_.enter_async_context(EmbeddedEngine(path, ctx=CONTEXT))
+    return Model(f"{weight.title}, embedded (llama.cpp)", engine.name, "openai", engine.base_url)
+
+
+async def _tool_model(settings: Settings) -> str | None:
+    """The configured model if Ollama has it, else its first with tools; None: no such model."""
+    client = ollama.AsyncClient(settings.ollama_host, timeout=ASK_S)
+    try:
+        names = [model.model for model in (await client.list()).models if model.model]
+        for name in sorted(names, key=lambda name: name != settings.model):
+            if "tools" in ((await client.show(name)).capabilities or ()):
+                return name
+    except (ConnectionError, ollama.ResponseError, httpx2.HTTPError, TimeoutError):
+        return None
+    return None

@@ -1,0 +1,130 @@
+"""The demo in a real room: a livekit-server, a worker process, and a participant who speaks."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+from livekit import api, rtc
+from livekit.agents.utils import aio
+
+from caal_node.demo.microphone import Microphone
+from caal_node.demo.spoken_requests import RATE_HZ, SpokenRequest
+from caal_node.demo.timeline import SAMPLE_RATE_HZ, Timeline
+from caal_node.demo.worker_process import WorkerProcess
+from caal_node.errors import CaalError
+from caal_node.events import Event, from_json
+from caal_node.room.attributes import STATE
+from caal_node.room.transcript import TOPIC
+
+ROOM: Final = "demo"
+IDENTITY: Final = "demo-person"
+READY_S: Final = 150.0
+"""Seconds for the agent to join and its model to read the prompt: 0.8 k tokens, cold, two cores."""
+
+
+class RoomScene:
+    """A `Scene`. The participant subscribes to everything the agent publishes and records it."""
+
+    def __init__(self, url: str, key: str, secret: str, worker: WorkerProcess) -> None:
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self._url = url
+        self._token = (
+            api.AccessToken(key, secret)
+            .with_identity(IDENTITY)
+            .with_grants(api.VideoGrants(room_join=True, room=ROOM))
+            .to_jwt()
+        )
+        self._worker = worker
+        self._room = rtc.Room()
+        self._open = AsyncExitStack()
+        self._readers: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self.timeline = Timeline(asyncio.get_running_loop().time)
+        try:
+            # A room that is made before the worker has registered gets no agent.
+            await self._open.enter_async_context(self._worker)
+            await self._join()
+            await self._agent_is_ready()
+        except BaseException:
+            await self._open.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._open.aclose()
+
+    async def speak(self, request: SpokenRequest) -> None:
+        await self._microphone.say(request)
+
+    async def _join(self) -> None:
+        self._room.on("track_subscribed", self._on_track)
+        self._room.register_text_stream_handler(TOPIC, self._on_text)
+        await self._room.connect(self._url, self._token)
+        self._open.push_async_callback(self._leave)
+        source = rtc.AudioSource(RATE_HZ, 1, queue_size_ms=100)
+        track = rtc.LocalAudioTrack.create_audio_track("microphone", source)
+        options = rtc.TrackPublishOptions(source=rtc.TrackSource.SOURCE_MICROPHONE)
+        await self._room.local_participant.publish_track(track, options)
+        self._microphone = Microphone(source.capture_frame, self.timeline.track())
+        self._microphone.on()
+        self._open.push_async_callback(self._microphone.aclose)
+
+    async def _leave(self) -> None:
+        await self._room.disconnect()
+        await aio.cancel_and_wait(*self._readers)
+
+    async def _agent_is_ready(self) -> None:
+        ready = asyncio.Event()
+
+        def look(*_: Any) -> None:
+            for participant in self._room.remote_participants.values():
+                if participant.attributes.get(STATE) == "idle":
+                    ready.set()
+
+        self._room.on("participant_attributes_changed", look)
+        self._room.on("participant_connected", look)
+        look()
+        try:
+            async with asyncio.timeout(READY_S):
+                await self._worker.alive_until(ready.wait())
+        except TimeoutError:
+            raise CaalError(
+                f"no agent was ready in the room after {READY_S:g} s; see {self._worker.log}"
+            ) from None
+        finally:
+            self._room.off("participant_attributes_changed", look)
+            self._room.off("participant_connected", look)
+
+    def _on_track(self, track: rtc.Track, *_: Any) -> None:
+        if track.kind == rtc.TrackKind.KIND_AUDIO:
+            self._own(self._record(track))
+
+    async def _record(self, track: rtc.Track) -> None:
+        heard = self.timeline.track()
+        stream = rtc.AudioStream(track, sample_rate=SAMPLE_RATE_HZ, num_channels=1)
+        try:
+            async for event in stream:
+                heard.write(np.frombuffer(event.frame.data, dtype=np.int16))
+        finally:
+            await stream.aclose()
+
+    def _on_text(self, reader: rtc.TextStreamReader, identity: str) -> None:
+        self._own(self._read(reader))
+
+    async def _read(self, reader: rtc.TextStreamReader) -> None:
+        self.events.put_nowait(from_json(await reader.read_all()))
+
+    def _own(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work)
+        self._readers.add(task)
+        task.add_done_callback(self._readers.discard)

@@ -1,0 +1,39 @@
+"""Where the demo plays: a port. A real room fits it, and so does a loop inside one process."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Protocol, Self
+
+from caal_node.demo.spoken_requests import SpokenRequest
+from caal_node.demo.timeline import Timeline
+from caal_node.events import Event
+
+
+class Scene(Protocol):
+    """`async with scene:` ends when everything it started has ended."""
+
+    timeline: Timeline
+    """What the participant hears, and says."""
+    events: asyncio.Queue[Event]
+    """What the room tells, in order."""
+
+    async def __aenter__(self) -> Self:
+        """Open the place and wait until the agent listens and its model is warm.
+
+        Raises:
+            CaalError: it did not come up; the message says why.
+        """
+        ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    async def speak(self, request: SpokenRequest) -> None:
+        """Let the participant say it, in real time; returns when the last sample is out."""
+        ...

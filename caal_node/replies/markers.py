@@ -1,0 +1,104 @@
+"""Every marker there is, and the one scanner that finds them in running text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from caal_node.replies.dialects import dialects
+from caal_node.replies.reading import Dialect
+from caal_node.replies.scan import prefix_pattern
+from caal_node.replies.thinking import BLOCKS
+
+STRAYS = (
+    "</s>",
+    "<s>",
+    "[INST]",
+    "[/INST]",
+    "<end_of_turn>",
+    "<start_of_turn>",
+    "<tool_response>",
+    "</tool_response>",
+    "<tool_sep>",
+    "</tool_sep>",
+)
+"""Special tokens outside `<|...|>` that leak into replies and belong to no dialect."""
+
+_SPECIAL = r"<[|｜](?:[^<>|｜\n]{0,48}(?:[|｜](?:>|\Z)|\Z))"
+"""Any `<|...|>`: a special token by its form, whether it is known or not."""
+_NAMESPACED = r"</?(?:atem:|steptml:|ifm\||｜DSML｜)[^<>\n]{0,120}(?:>|\Z)"
+"""Any tag of the namespaces that only calls use."""
+
+_MAX_MARKER_CHARS = 128
+MIN_CUT_CHARS = 3
+"""The beginning of a marker that is this long at a reply's end was meant as one."""
+
+TRIGGERS = re.compile(r"[<\[\]{`◁\n]")
+"""Characters that may begin a marker, a bare call, a code fence or a new line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """What the scanner can find."""
+
+    openers: dict[str, Dialect]
+    thinking: frozenset[str]
+    closing_thinking: frozenset[str]
+    scan: re.Pattern[str]
+    """Finds the next marker, its beginning at the text's end, or a single character that may
+    begin a bare call (`{`, `[`), a code fence or a new line."""
+    strip: re.Pattern[str]
+    """All complete markers, to keep them out of text that is spoken as it stands."""
+
+
+@cache
+def markers() -> Markers:
+    """Made once; the dialects do not change."""
+    openers = {opener: dialect for dialect in dialects() for opener in dialect.openers}
+    thinking = frozenset(opener for opener, _ in BLOCKS)
+    closing = frozenset(closer for _, closer in BLOCKS)
+    strays = {marker for d in dialects() for marker in (*d.closers, *d.strays)} | {*STRAYS}
+    every = {*openers, *thinking, *closing, *strays}
+    solid = sorted(
+        (m for m in every if m not in openers or not openers[m].tentative), key=len, reverse=True
+    )
+    return Markers(
+        openers=openers,
+        thinking=thinking,
+        closing_thinking=closing,
+        scan=re.compile(prefix_pattern(every) + "|" + _SPECIAL + "|" + _NAMESPACED + r"|[{\[\n]|`{1,3}"),
+        strip=re.compile(
+            "|".join(map(re.escape, solid))
+            + r"|<[|｜][^<>|｜\n]{0,48}[|｜]>"
+            + r"|</?(?:atem:|steptml:|ifm\||｜DSML｜)[^<>\n]{0,120}>"
+        ),
+    )
+
+
+def is_marker(text: str) -> bool:
+    """Whether `text` is a whole marker, and not just the beginning of one."""
+    found = markers()
+    return found.strip.fullmatch(text) is not None or text in found.openers
+
+
+def without_markers(text: str) -> str:
+    """`text` without its markers, and without those that the first ones' going would make."""
+    strip = markers().strip
+    return strip.sub("\n", strip.sub("", text))
+
+
+def cut_marker(text: str) -> int:
+    """Where the beginning of a marker stands at the end of `text`; its length if there is none."""
+    scan = markers().scan
+    at = max(0, len(text) - _MAX_MARKER_CHARS)
+    while (found := scan.search(text, at)) is not None:
+        if found.end() == len(text) and text[found.start()] in "<[]◁":
+            return found.start()
+        at = found.end() if found.end() > found.start() else found.end() + 1
+    return len(text)
+
+
+def spoken_rest(text: str) -> str:
+    """What may be spoken of a marker's beginning that the reply broke off."""
+    return text if len(text) < MIN_CUT_CHARS else ""

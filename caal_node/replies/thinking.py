@@ -1,0 +1,27 @@
+"""Markers around thinking."""
+
+from __future__ import annotations
+
+BLOCKS: tuple[tuple[str, str], ...] = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("<ifm|think>", "</ifm|think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("◁think▷", "◁/think▷"),
+    ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|content_thinking|>", "<|end_message|>"),
+)
+"""(opener, closer) of each family. Dialects that say by a header what is thinking do so there."""
+
+CLOSERS = {opener: closer for opener, closer in BLOCKS}
+ANY_CLOSER: tuple[str, ...] = (
+    *dict.fromkeys(closer for _, closer in BLOCKS if closer != "<|end_message|>"),
+    "<channel|>",
+)
+"""What may end thinking that began in the prompt, or whose beginning was never written."""

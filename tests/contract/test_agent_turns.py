@@ -1,0 +1,434 @@
+"""Whole turns: a CaalAgent in a LiveKit session, asking a server that speaks Ollama's wire format."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from livekit.agents import Agent, AgentSession, TurnHandlingOptions, function_tool, llm
+
+from caal_node.agent import CaalAgent
+from caal_node.errors import ToolUnavailable
+from caal_node.events import ToolCallEnded, ToolCallStarted, TurnEnded
+from caal_node.models.llm import LLM
+from caal_node.prompting import sentence
+from caal_node.tools.spec import ToolSpec
+from tests.conversation import FakeTier, conversation, weather_spec
+from tests.stand_in_model import Break, Call, Cut, End, Refuse, StandInModel, Think
+
+WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
+
+
+class Kitchen(CaalAgent):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.timers: list[float] = []
+
+    @function_tool
+    async def set_timer(self, minutes: float) -> dict[str, Any]:
+        """Start a timer.
+
+        Example: ten minutes for the pasta -> {"minutes": 10}
+        """
+        self.timers.append(minutes)
+        return {"started": True, "minutes": minutes}
+
+
+async def test_a_turn_is_one_complete_request_then_a_streamed_one_with_the_tools_still_there() -> None:
+    async with (
+        StandInModel([WEATHER], ["It is sunny in Paris."]) as server,
+        conversation(server) as talk,
+    ):
+        assert await talk.say("weather in Paris?") == "It is sunny in Paris."
+        first, second = (asked.json for asked in server.chats)
+        assert (first["stream"], second["stream"]) == (False, True)
+        assert first["tools"] == second["tools"]
+        assert second["messages"][: len(first["messages"])] == first["messages"]
+        assert json.loads(second["messages"][-1]["content"])["forecast"] == "sunny"
+        for body in (first, second):
+            assert body["think"] is False
+            assert body["options"]["num_ctx"] == 8192
+            assert body["keep_alive"] == "30m"
+
+
+async def test_livekit_runs_the_call_and_keeps_it_in_its_history() -> None:
+    async with (
+        StandInModel([WEATHER], ["Sunny."]) as server,
+        conversation(server) as talk,
+    ):
+        await talk.say("weather?")
+        kinds = [item.type for item in talk.history()]
+        assert kinds[-4:] == ["message", "function_call", "function_call_output", "message"]
+        assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
+
+
+async def test_events_tell_tier_source_outcome_and_sums() -> None:
+    async with (
+        StandInModel([WEATHER], ["Sunny."]) as server,
+        conversation(server) as talk,
+    ):
+        await talk.say("weather?")
+        (started,) = talk.of(ToolCallStarted)
+        assert (started.tool, started.tier, started.arguments) == (
+            "get_weather",
+            "n8n",
+            {"city": "Paris"},
+        )
+        (ended,) = talk.of(ToolCallEnded)
+        assert (ended.call_id, ended.outcome) == (started.call_id, "ok")
+        (turn,) = talk.of(TurnEnded)
+        assert (turn.rounds, turn.requests) == (1, 2)
+
+
+async def test_a_method_of_the_agent_is_the_first_tier() -> None:
+    async with (
+        StandInModel([Call("set_timer", {"minutes": 5})], ["Five minutes."]) as server,
+        conversation(server, agent=Kitchen) as talk,
+    ):
+        await talk.say("five minutes please")
+        assert isinstance(talk.agent, Kitchen)
+        assert talk.agent.timers == [5]
+        result = server.chats[1].json["messages"][-1]
+        assert result["content"] == '{"started":true,"minutes":5.0}', "JSON, not Python's repr"
+        (started,) = talk.of(ToolCallStarted)
+        assert (started.tier, started.source) == ("agent", "Kitchen")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "get_weather", "arguments": {"city": "Paris"}}',
+        '```json\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n```',
+        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>',
+        '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris"}}]',
+    ],
+)
+@pytest.mark.parametrize("detection", ["complete", "streamed"])
+async def test_a_call_that_leaks_as_text_is_run_and_never_spoken(text: str, detection: str) -> None:
+    async with (
+        StandInModel([text], ["Sunny."]) as server,
+        conversation(server, env={"CAAL_DETECTION": detection}) as talk,
+    ):
+        assert await talk.say("weather?") == "Sunny."
+        assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
+        spoken = [i.text_content for i in talk.history() if isinstance(i, llm.ChatMessage)]
+        assert not any("get_weather" in (text or "") for text in spoken)
+
+
+async def test_thinking_is_never_spoken_wherever_it_comes() -> None:
+    async with (
+        StandInModel(
+            [Think("hm, let me see"), "<think>still thinking</think>Hello."]
+        ) as server,
+        conversation(server) as talk,
+    ):
+        assert await talk.say("hello") == "Hello."
+
+
+async def test_the_same_call_twice_in_one_reply_runs_once() -> None:
+    async with (
+        StandInModel(
+            [WEATHER, Call("get_weather", {"city": "Paris"}, id="c2")], ["Sunny."]
+        ) as server,
+        conversation(server) as talk,
+    ):
+        await talk.say("weather?")
+        assert len(talk.tier.calls) == 1
+
+
+async def test_two_calls_of_one_reply_both_run_and_are_both_answered() -> None:
+    async with (
+        StandInModel(
+            [WEATHER, Call("get_weather", {"city": "Rome"}, id="c2")], ["Sunny in both."]
+        ) as server,
+        conversation(server) as talk,
+    ):
+        assert await talk.say("Paris and Rome?") == "Sunny in both."
+        assert sorted(call[1]["city"] for call in talk.tier.calls) == ["Paris", "Rome"]
+        results = [m for m in server.chats[1].json["messages"] if m["role"] == "tool"]
+        assert len(results) == 2
+
+
+async def test_speech_before_a_call_is_spoken_and_the_call_is_run() -> None:
+    async with (
+        StandInModel(["Let me check.", WEATHER], ["It is sunny."]) as server,
+        conversation(server) as talk,
+    ):
+        assert await talk.say("weather?") == "Let me check. It is sunny."
+        assert len(talk.tier.calls) == 1
+
+
+async def test_the_last_round_offers_no_tools_and_says_why() -> None:
+    more = [[Call("get_weather", {"city": f"city {n}"})] for n in range(2)]
+    async with (
+        StandInModel(*more, ["That is all I know."]) as server,
+        conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "2"}) as talk,
+    ):
+        assert await talk.say("weather everywhere?") == "That is all I know."
+        last = server.chats[-1].json
+        assert "tools" not in last
+        assert "No more tools" in last["messages"][-1]["content"]
+        assert len(talk.tier.calls) == 2
+
+
+async def test_a_name_in_no_table_is_asked_for_again_by_text() -> None:
+    wrong = [Call("fetch_the_weather_report_now", {"city": "Paris"})]
+    right = ['{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}']
+    async with (
+        StandInModel(wrong, right, ["Sunny."]) as server,
+        conversation(server) as talk,
+    ):
+        assert await talk.say("weather?") == "Sunny."
+        assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
+
+
+async def test_an_internal_of_the_agent_is_no_tool() -> None:
+    attack = [Call("update_instructions", {"instructions": "obey"})]
+    async with (
+        StandInModel(attack, attack, ["I can't do that."], ["I can't."]) as server,
+        conversation(server) as talk,
+    ):
+        before = talk.agent.instructions
+        await talk.say("hello")
+        assert talk.agent.instructions == before
+
+
+async def test_an_empty_reply_is_asked_again_and_then_owned_up_to() -> None:
+    async with (
+        StandInModel([End()], [End()], [End()]) as server,
+        conversation(server) as talk,
+    ):
+        assert await talk.say("hello") == sentence("empty_reply")
+        server.add(["Hello again."])
+        assert await talk.say("hello") == "Hello again."
+
+
+@pytest.mark.parametrize(
+    "failure", [[Break("GGML_ASSERT")], [Cut()], [Refuse(503, "busy")]], ids=str
+)
+async def test_a_server_that_fails_is_a_sentence_and_the_next_turn_works(failure: Any) -> None:
+    async with (
+        StandInModel(answer=lambda asked: failure) as server,
+        conversation(server) as talk,
+    ):
+        assert (await talk.say("hello")).startswith("Sorry")
+        server._answer = None  # pyright: ignore[reportPrivateUsage]  # the server comes back
+        server.add(["Hello."])
+        assert await talk.say("hello") == "Hello."
+
+
+async def test_a_server_that_dies_while_it_speaks_is_not_asked_twice_for_the_same_words() -> None:
+    async with (
+        StandInModel([WEATHER], ["It is sunny in ", Cut()]) as server,
+        conversation(server) as talk,
+    ):
+        said = await talk.say("weather?")
+        assert said.startswith("It is sunny in")
+        assert said.endswith(sentence("model_failed").split(". ")[-1])
+        assert len(server.chats) == 2
+
+
+async def test_a_tool_that_cannot_be_reached_is_told_to_model_and_person() -> None:
+    async def gone(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        raise ToolUnavailable("n8n does not answer.")
+
+    async with (
+        StandInModel([WEATHER], ["Sorry, I can't reach the weather."]) as server,
+        conversation(server, tier=FakeTier(answer=gone)) as talk,
+    ):
+        await talk.say("weather?")
+        told = json.loads(server.chats[1].json["messages"][-1]["content"])
+        assert told["error"] == "unavailable"
+        (ended,) = talk.of(ToolCallEnded)
+        assert ended.outcome == "error"
+
+
+async def test_a_hanging_tool_is_a_timeout_in_the_events() -> None:
+    async def hang(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        await asyncio.Event().wait()
+
+    async with (
+        StandInModel([WEATHER], ["That took too long."]) as server,
+        conversation(
+            server, tier=FakeTier(answer=hang), env={"CAAL_TOOL_TIMEOUT": "0.05"}
+        ) as talk,
+    ):
+        assert await talk.say("weather?") == "That took too long."
+        (ended,) = talk.of(ToolCallEnded)
+        assert ended.outcome == "timeout"
+
+
+async def test_a_dead_source_is_listed_and_comes_back_with_a_reload() -> None:
+    tier = FakeTier()
+    tier.specs.clear()
+    tier.failed = {"n8n": "not reachable"}
+    async with (
+        StandInModel([WEATHER], ["Sunny."]) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert talk.agent.failed == {"n8n": "not reachable"}
+        assert len(talk.agent.table) == 0
+        tier.specs.append(weather_spec())
+        tier.failed = {}
+        await talk.agent.reload_tools()
+        assert await talk.say("weather?") == "Sunny."
+        assert tier.calls
+    assert tier.closed
+
+
+async def test_the_prompt_of_a_turn_begins_with_the_bytes_of_the_one_before() -> None:
+    async with (
+        StandInModel(
+            [WEATHER], ["Sunny in Paris."], ["You are welcome."], ["Goodbye."]
+        ) as server,
+        conversation(server) as talk,
+    ):
+        for words in ("weather?", "thanks", "bye"):
+            await talk.say(words)
+        bodies = [asked.json for asked in server.chats]
+        for before, after in zip(bodies, bodies[1:], strict=False):
+            assert after["messages"][: len(before["messages"])] == before["messages"]
+            assert json.dumps(before["tools"]) == json.dumps(after["tools"])
+
+
+async def test_the_data_of_a_call_outlives_the_window() -> None:
+    hotels = [{"name": "Ritz"}, {"name": "Savoy"}, {"name": "Plaza"}]
+
+    async def listed(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        return hotels
+
+    async with (
+        StandInModel([WEATHER], ["Three hotels."], *[["Fine."]] * 8, ["The Savoy."]) as server,
+        conversation(
+            server, tier=FakeTier(answer=listed), env={"CAAL_WINDOW_TURNS": "4"}
+        ) as talk,
+    ):
+        await talk.say("hotels?")
+        for n in range(8):
+            await talk.say(f"small talk {n}")
+        await talk.say("tell me more about the second one")
+        shown = server.chats[-1].json["messages"]
+        assert not any(m["role"] == "tool" for m in shown), "the call itself is out of the window"
+        assert any("Savoy" in m["content"] for m in shown)
+
+
+class TestProtocol:
+    """Models whose native calls are missing or broken."""
+
+    async def test_a_model_without_tools_is_asked_by_text_from_the_first_turn(self) -> None:
+        call = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}'
+        answer = '{"type": "final_answer", "text": "It is sunny."}'
+        async with (
+            StandInModel([call], [answer], capabilities=["completion"]) as server,
+            conversation(server, native_tools=None) as talk,
+        ):
+            assert await talk.say("weather in Paris?") == "It is sunny."
+            first, second = (asked.json for asked in server.chats)
+            assert "tools" not in first
+            assert "get_weather(city: string)" in first["messages"][0]["content"]
+            assert first["format"]["anyOf"][-1]["properties"]["type"]["const"] == "final_answer"
+            observation = json.loads(second["messages"][-1]["content"])
+            assert observation["type"] == "tool_observation"
+            assert observation["result"]["forecast"] == "sunny"
+            assert second["messages"][: len(first["messages"])] == first["messages"]
+
+    async def test_a_model_that_says_it_has_tools_and_writes_text_is_found_out_before_a_turn(
+        self,
+    ) -> None:
+        probe = ['```json\n{"name": "Get weather", "arguments": {"city": "Oslo"}}\n```']
+        answer = ['{"type": "final_answer", "text": "Hello."}']
+        async with (
+            StandInModel(probe, answer) as server,
+            conversation(server, native_tools=None) as talk,
+        ):
+            assert await talk.say("hello") == "Hello."
+            assert not talk.model.ladder.native
+
+    async def test_a_model_that_calls_well_keeps_its_own_way(self) -> None:
+        async with (
+            StandInModel([Call("get_weather", {"city": "Oslo"})], [WEATHER], ["Sunny."]) as server,
+            conversation(server, native_tools=None) as talk,
+        ):
+            assert await talk.say("weather in Paris?") == "Sunny."
+            assert talk.model.ladder.native
+
+    async def test_examples_stand_in_the_head_as_chat_turns(self) -> None:
+        answer = ['{"type": "final_answer", "text": "Hello."}']
+        async with (
+            StandInModel(answer) as server,
+            conversation(server, agent=Kitchen, native_tools=False) as talk,
+        ):
+            await talk.say("hello")
+            messages = server.chats[0].json["messages"]
+            at = next(n for n, m in enumerate(messages) if m["content"].startswith("ten minutes"))
+            assert json.loads(messages[at + 1]["content"]) == {
+                "type": "tool_call",
+                "name": "set_timer",
+                "arguments": {"minutes": 10},
+            }
+            assert "Example" not in messages[0]["content"]
+
+    async def test_the_last_round_can_only_be_speech(self) -> None:
+        call = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}'
+        async with (
+            StandInModel(
+                [call], ['{"type": "final_answer", "text": "Enough."}']
+            ) as server,
+            conversation(server, native_tools=False, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+        ):
+            assert await talk.say("weather?") == "Enough."
+            assert list(server.chats[-1].json["format"]["properties"]) == ["type", "text"]
+
+
+async def test_warming_reads_exactly_the_head_of_the_first_turn() -> None:
+    async with (
+        StandInModel(["."], ["Hello."]) as server,
+        conversation(server, warm=True) as talk,
+    ):
+        await talk.agent.warmed()
+        await talk.say("hello")
+        warm, turn = (asked.json for asked in server.chats)
+        assert turn["messages"][: len(warm["messages"])] == warm["messages"]
+        assert turn["tools"] == warm["tools"]
+        assert warm["options"]["num_predict"] == 1
+
+
+async def test_an_ordinary_agent_works_with_the_llm() -> None:
+    called: list[str] = []
+
+    @function_tool
+    async def get_weather(city: str) -> str:
+        """Weather of a city."""
+        called.append(city)
+        return "sunny"
+
+    async with StandInModel([WEATHER], ["It is sunny."]) as server:
+        model = LLM(server.model, "ollama", server.url, native_tools=True)
+        session: AgentSession[Any] = AgentSession(
+            llm=model, vad=None, turn_handling=TurnHandlingOptions(turn_detection=None)
+        )
+        await session.start(Agent(instructions="Help.", tools=[get_weather]))
+        result = await session.run(user_input="weather in Paris?")
+        result.expect.contains_function_call(name="get_weather", arguments={"city": "Paris"})
+        assert called == ["Paris"]
+        await session.aclose()
+        await model.aclose()
+
+
+async def test_a_barge_in_closes_the_request() -> None:
+    from tests.stand_in_model import Hang
+
+    async with (
+        StandInModel([Hang()]) as server,
+        conversation(server) as talk,
+    ):
+        turn = talk.session.generate_reply(user_input="hello")
+        await server.request_arrived()
+        while not server.chats:
+            await server.request_arrived()
+        await talk.session.interrupt(force=True)
+        await asyncio.wait_for(server.client_gone(), 5)
+        assert turn.interrupted

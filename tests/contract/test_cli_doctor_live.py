@@ -1,0 +1,121 @@
+"""Doctor against what really runs: LiveKit, an MCP server, a replayed n8n, a real Ollama."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import SecretStr
+
+from caal_node.cli.checks.check import Check
+from caal_node.cli.checks.model import look_at_model
+from caal_node.cli.checks.room import look_at_livekit
+from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
+from caal_node.settings import Settings
+from n8n.replay import RecordedN8n
+from tests.livekit_server import LiveKit
+
+if TYPE_CHECKING:  # pytest imports it as a plugin
+    from tests.fixtures_models import OllamaModels
+
+pytest_plugins = ("tests.fixtures_models",)
+
+
+def keys(livekit: LiveKit, **other: str) -> Settings:
+    given = {"url": livekit.url, "key": livekit.key, "secret": livekit.secret} | other
+    return Settings(
+        livekit_url=given["url"],
+        livekit_api_key=given["key"],
+        livekit_api_secret=SecretStr(given["secret"]),
+        control_token=SecretStr("0123456789abcdef"),
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.livekit
+async def test_livekit_with_its_keys_is_in_order(livekit: LiveKit) -> None:
+    room, control = await look_at_livekit(keys(livekit))
+    assert (room.status, control.status) == ("ok", "ok")
+    assert "open rooms" in room.found
+
+
+@pytest.mark.livekit
+async def test_livekit_with_other_keys_or_elsewhere_fails(livekit: LiveKit) -> None:
+    [check] = await look_at_livekit(keys(livekit, secret="x" * 40))
+    assert check.status == "fail"
+    assert "LIVEKIT_API_SECRET" in check.mend
+    [check] = await look_at_livekit(keys(livekit, url=f"ws://127.0.0.1:{free_port()}"))
+    assert check.status == "fail"
+    assert "LIVEKIT_URL" in check.mend
+
+
+@pytest.mark.livekit
+async def test_a_server_that_is_no_livekit_fails(livekit: LiveKit) -> None:
+    async with RecordedN8n() as other:
+        [check] = await look_at_livekit(keys(livekit, url=other.base_url))
+    assert check.status == "fail"
+
+
+async def test_n8n_is_looked_at_with_either_key() -> None:
+    async with RecordedN8n() as r:
+        [by_key] = await look_at_n8n(Settings(n8n_url=r.base_url, n8n_api_key=SecretStr(r.api_key)))
+        [by_token] = await look_at_n8n(
+            Settings(n8n_url=r.base_url, n8n_mcp_token=SecretStr(r.mcp_token))
+        )
+    assert by_key.status != "fail"
+    assert by_token.status != "fail"
+    assert " tools" in by_key.found
+
+
+async def test_n8n_with_a_wrong_token_no_token_or_elsewhere_fails() -> None:
+    async def found(**settings: str) -> Check:
+        secrets = {k: SecretStr(v) for k, v in settings.items() if k != "n8n_url"}
+        [check] = await look_at_n8n(Settings(n8n_url=settings["n8n_url"], **secrets))  # type: ignore[arg-type]
+        assert check.status == "fail"
+        return check
+
+    async with RecordedN8n() as r:
+        refused = await found(n8n_url=r.base_url, n8n_api_key="wrong")
+        assert "refused N8N_API_KEY" in refused.found
+        assert "make a new one" in refused.mend
+        assert "N8N_API_KEY" in (await found(n8n_url=r.base_url)).found
+    nobody = await found(n8n_url=f"http://127.0.0.1:{free_port()}", n8n_api_key="k")
+    assert "cannot be reached" in nobody.found
+    assert "N8N_URL" in nobody.mend
+
+
+async def test_mcp_servers_are_told_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "mcp_servers.json"
+    servers = {
+        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
+        "broken": {"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]},
+        "off": {"command": "x", "enabled": False},
+    }
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    checks = {check.name: check for check in await look_at_mcp(Settings(mcp_servers=path))}
+    assert checks["mcp time"].status == "ok"
+    assert checks["mcp time"].found.startswith("2 tools over stdio")
+    assert checks["mcp broken"].status == "fail"
+    assert checks["mcp broken"].mend
+    assert checks["mcp off"].found == "switched off in the file"
+
+
+@pytest.mark.ollama
+async def test_a_real_ollama_says_what_its_models_can(ollama: OllamaModels) -> None:
+    server, able = await look_at_model(Settings(ollama_host=ollama.url, model=ollama.with_tools))
+    assert (server.status, able.status) == ("ok", "ok")
+    _, unable = await look_at_model(Settings(ollama_host=ollama.url, model=ollama.without_tools))
+    assert unable.status == "warn"
+    _, absent = await look_at_model(Settings(ollama_host=ollama.url, model="no-such-model"))
+    assert absent.status == "fail"
+    by_v1 = Settings(ollama_host=ollama.url, model=f"{ollama.with_tools}:latest", api="openai")
+    assert [check.status for check in await look_at_model(by_v1)] == ["ok", "ok"]

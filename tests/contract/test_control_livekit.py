@@ -1,0 +1,279 @@
+"""Reloading through a real livekit-server: who is heard, who is not, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from livekit import api, rtc
+
+from caal_node.control.agent_side import REFUSED, ControlListener
+from caal_node.control.livekit_rooms import LiveKitRooms
+from caal_node.control.messages import METHOD, Done, seal
+from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.control.rooms import (
+    LiveKitRefused,
+    LiveKitUnreachable,
+    RoomUnknown,
+    SeveralRooms,
+    choose,
+    reload,
+)
+from tests.livekit_server import LiveKit
+
+pytestmark = pytest.mark.livekit
+
+REPORT = ReloadReport(2, added=("get_weather",), failed=("files",))
+CONTROL = (
+    "import sys; from caal_node.control.serve import serve;"
+    "from caal_node.settings import load_settings; serve(load_settings(), port=int(sys.argv[1]))"
+)
+START_S = 20.0
+ANSWER_S = 20.0
+OnReload = Callable[[ReloadRequest], Any]
+
+
+def room_name() -> str:
+    return f"control-{uuid.uuid4().hex[:8]}"
+
+
+def open_rooms(livekit: LiveKit) -> LiveKitRooms:
+    return LiveKitRooms(livekit.url, livekit.key, livekit.secret)
+
+
+async def at_once(_: ReloadRequest) -> ReloadReport:
+    return REPORT
+
+
+@asynccontextmanager
+async def joined(
+    livekit: LiveKit, room: str, identity: str, **of: bool
+) -> AsyncGenerator[rtc.Room]:
+    here = rtc.Room()
+    await here.connect(livekit.url, livekit.token(room, identity, **of))
+    try:
+        yield here
+    finally:
+        await here.disconnect()
+
+
+@asynccontextmanager
+async def agent_in(
+    livekit: LiveKit, room: str, on_reload: OnReload = at_once, secret: str | None = None
+) -> AsyncGenerator[rtc.Room]:
+    """An agent that listens from before it is connected, as it does in a session."""
+    here = rtc.Room()
+    control = ControlListener(
+        here, on_reload=on_reload, api_key=livekit.key, api_secret=secret or livekit.secret
+    )
+    await here.connect(livekit.url, livekit.token(room, "agent", agent=True))
+    try:
+        yield here
+    finally:
+        await control.aclose()
+        await here.disconnect()
+
+
+@asynccontextmanager
+async def control_process(livekit: LiveKit, token: str) -> AsyncGenerator[str]:
+    """`serve` in a process of its own; yields its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        CONTROL,
+        str(port),
+        env=os.environ
+        | {
+            "LIVEKIT_URL": livekit.url,
+            "LIVEKIT_API_KEY": livekit.key,
+            "LIVEKIT_API_SECRET": livekit.secret,
+            "CAAL_CONTROL_TOKEN": token,
+        },
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        async with asyncio.timeout(START_S), httpx2.AsyncClient() as http:
+            while True:
+                with contextlib.suppress(httpx2.TransportError):
+                    await http.get(f"{address}/health")
+                    break
+                # Another process's start: there is nothing to wait on but the time.
+                await asyncio.sleep(0.1)
+        yield address
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def test_a_separate_control_process_reloads_a_live_agent(livekit: LiveKit) -> None:
+    room = room_name()
+    asked: list[ReloadRequest] = []
+
+    async def on_reload(request: ReloadRequest) -> ReloadReport:
+        asked.append(request)
+        return REPORT
+
+    async with (
+        agent_in(livekit, room, on_reload),
+        control_process(livekit, "let-me-in") as address,
+        httpx2.AsyncClient(timeout=ANSWER_S) as http,
+    ):
+        url, bearer = f"{address}/reload-tools", {"Authorization": "Bearer let-me-in"}
+        body = {"room_name": room, "message": "There is a new tool."}
+        assert (await http.post(url, json=body)).status_code == 401
+        done = await http.post(url, json=body, headers=bearer)
+        assert done.status_code == 200
+        assert done.json() == {
+            "status": "reloaded",
+            "room_name": room,
+            "tool_count": 2,
+            "added": ["get_weather"],
+            "removed": [],
+            "changed": [],
+            "failed": ["files"],
+        }
+        [request] = asked
+        assert request.message == "There is a new tool."
+        missing = await http.post(url, json={"room_name": "no-such-room"}, headers=bearer)
+        assert missing.status_code == 404
+
+
+async def test_a_reload_longer_than_the_servers_patience_runs_once(livekit: LiveKit) -> None:
+    room, began = room_name(), 0
+
+    async def slow(_: ReloadRequest) -> ReloadReport:
+        nonlocal began
+        began += 1
+        # Longer than the 3 s after which the server repeats a call, by the real clock: that
+        # repetition is what this test is about.
+        await asyncio.sleep(4)
+        return REPORT
+
+    async with agent_in(livekit, room, slow), open_rooms(livekit) as rooms:
+        assert await reload(rooms, room, ReloadRequest("1")) == REPORT
+    assert began == 1
+
+
+async def test_a_participant_cannot_ask_for_a_reload(
+    livekit: LiveKit, caplog: pytest.LogCaptureFixture
+) -> None:
+    room = room_name()
+    asked: list[ReloadRequest] = []
+
+    async def on_reload(request: ReloadRequest) -> ReloadReport:
+        asked.append(request)
+        return REPORT
+
+    genuine = json.loads(
+        seal(ReloadRequest("1"), room=room, api_key=livekit.key, api_secret=livekit.secret)
+    )
+    forged = [
+        '{"message": "a planted sentence"}',
+        json.dumps(genuine | {"token": livekit.token(room, "mallory")}),
+        json.dumps(genuine | {"body": '{"id":"2","tool_name":null,"message":"planted"}'}),
+    ]
+    async with (
+        agent_in(livekit, room, on_reload) as agent,
+        joined(livekit, room, "mallory") as mallory,
+        open_rooms(livekit) as rooms,
+    ):
+        data: asyncio.Queue[rtc.DataPacket] = asyncio.Queue()
+        agent.on("data_received", data.put_nowait)  # pyright: ignore[reportUnknownMemberType] -- untyped there
+        for payload in forged:
+            with pytest.raises(rtc.RpcError) as caught:
+                await mallory.local_participant.perform_rpc(
+                    destination_identity="agent", method=METHOD, payload=payload
+                )
+            assert caught.value.code == REFUSED
+            await mallory.local_participant.publish_data(payload, topic=METHOD)
+            await asyncio.wait_for(data.get(), ANSWER_S)
+        assert asked == []
+        # The same agent answers to the control process.
+        assert await reload(rooms, room, ReloadRequest("3")) == REPORT
+        assert [request.id for request in asked] == ["3"]
+    assert "mallory" in caplog.text
+    assert "planted" not in caplog.text
+
+
+async def test_a_control_process_with_another_secret_is_told_so(livekit: LiveKit) -> None:
+    room = room_name()
+    async with (
+        agent_in(livekit, room, secret="another secret of thirty-two bytes"),  # noqa: S106
+        open_rooms(livekit) as rooms,
+    ):
+        with pytest.raises(LiveKitRefused, match="the same"):
+            await reload(rooms, room, ReloadRequest("1"))
+
+
+async def test_an_agent_that_does_not_listen_gives_no_answer(livekit: LiveKit) -> None:
+    room = room_name()
+    async with (
+        joined(livekit, room, "other-agent", agent=True),
+        joined(livekit, room, "person"),
+        open_rooms(livekit) as rooms,
+    ):
+        assert await rooms.agents(room) == ["other-agent"]
+        assert await rooms.ask(room, "other-agent", ReloadRequest("1")) is None
+        assert await rooms.ask(room, "nobody", ReloadRequest("1")) is None
+
+
+async def test_rooms_are_chosen_among_those_that_are_live(livekit: LiveKit) -> None:
+    one, two, empty = room_name(), room_name(), room_name()
+    async with (
+        agent_in(livekit, one),
+        agent_in(livekit, two),
+        api.LiveKitAPI(livekit.url, livekit.key, livekit.secret) as server,
+        open_rooms(livekit) as rooms,
+    ):
+        await server.room.create_room(api.CreateRoomRequest(name=empty))
+        assert await choose(rooms, one) == one
+        with pytest.raises(SeveralRooms, match="name one"):
+            await choose(rooms, None)
+        with pytest.raises(RoomUnknown):
+            await choose(rooms, room_name())
+        assert {one, two, empty} <= set(await rooms.live())
+        assert (await rooms.agents(one), await rooms.agents(empty)) == (["agent"], [])
+
+
+async def test_a_large_report_comes_back(livekit: LiveKit) -> None:
+    room = room_name()
+    many = tuple(f"server{n}__{'tool' * 12}" for n in range(400))
+
+    async def on_reload(_: ReloadRequest) -> ReloadReport:
+        return ReloadReport(len(many), added=many)
+
+    async with agent_in(livekit, room, on_reload), open_rooms(livekit) as rooms:
+        answer = await rooms.ask(room, "agent", ReloadRequest("1"))
+    assert isinstance(answer, Done)
+    assert answer.report.tool_count == 400
+    assert len(answer.report.added) + answer.report.omitted == 400
+    assert len(answer.report.added) > 150
+
+
+async def test_wrong_keys_and_a_missing_server_are_told_apart(livekit: LiveKit) -> None:
+    async with LiveKitRooms(livekit.url, livekit.key, "wrong" * 8) as rooms:
+        with pytest.raises(LiveKitRefused, match="LIVEKIT_API_KEY"):
+            await rooms.live()
+        with pytest.raises(LiveKitRefused, match="LIVEKIT_API_KEY"):
+            await rooms.ask("a", "b", ReloadRequest("1"))
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        port = held.getsockname()[1]
+        async with LiveKitRooms(f"ws://127.0.0.1:{port}", livekit.key, livekit.secret) as rooms:
+            with pytest.raises(LiveKitUnreachable, match="LIVEKIT_URL"):
+                await rooms.live()
+            with pytest.raises(LiveKitUnreachable, match="LIVEKIT_URL"):
+                await rooms.ask("a", "b", ReloadRequest("1"))

@@ -1,0 +1,1 @@
+"""What real model servers sent, and the script that records it again."""

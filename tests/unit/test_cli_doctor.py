@@ -1,0 +1,311 @@
+"""Doctor: every kind of fault is found, named, and comes with its mend."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import wave
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+
+from caal_node.cli.checks import files, speech
+from caal_node.cli.checks.check import Check, Look, fail, in_thread, ok, one_line, take, warn
+from caal_node.cli.checks.model import SHARED_HINT, look_at_model
+from caal_node.cli.checks.room import look_at_livekit
+from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
+from caal_node.cli.doctor import run_doctor
+from caal_node.settings import Settings
+from tests import virtual_loop
+
+Handler = Callable[[httpx2.Request], httpx2.Response]
+OLLAMA: dict[str, Any] = {
+    "/api/version": {"version": "0.17.4"},
+    "/api/tags": {"models": [{"name": "qwen3:8b"}, {"name": "llama3.2:latest"}]},
+    "/api/show": {
+        "capabilities": ["completion", "tools", "thinking"],
+        "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
+    },
+}
+
+
+def serving(answers: dict[str, Any]) -> Handler:
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        answer = answers.get(request.url.path)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, httpx2.Response):
+            return answer
+        return httpx2.Response(404) if answer is None else httpx2.Response(200, json=answer)
+
+    return handle
+
+
+def model(answers: dict[str, Any] | Handler, **settings: Any) -> Sequence[Check]:
+    handler = answers if callable(answers) else serving(answers)
+    return asyncio.run(look_at_model(Settings(**settings), httpx2.MockTransport(handler)))
+
+
+def only(checks: Sequence[Check], status: str) -> Check:
+    [check] = [check for check in checks if check.status == status]
+    return check
+
+
+def test_a_server_and_model_in_order_are_told_with_what_they_can() -> None:
+    server, found = model(OLLAMA)
+    assert (server.status, found.status) == ("ok", "ok")
+    assert "0.17.4" in server.found
+    assert "tools, thinking" in found.found
+
+
+def test_sharing_one_ollama_is_hinted_at_until_it_is_seen_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OLLAMA_MULTIUSER_CACHE", raising=False)
+    assert model(OLLAMA)[0].mend == SHARED_HINT
+    monkeypatch.setenv("OLLAMA_MULTIUSER_CACHE", "1")
+    assert model(OLLAMA)[0].mend == ""
+
+
+def test_the_latest_tag_may_be_left_out() -> None:
+    assert model(OLLAMA, model="llama3.2")[1].status == "ok"
+
+
+UNUSABLE: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
+    ({"/api/version": httpx2.ConnectError("no")}, {}, "nothing answers", "ollama serve"),
+    ({"/api/version": httpx2.ReadTimeout("no")}, {}, "within 5 s", "OLLAMA_HOST"),
+    ({"/api/version": httpx2.Response(401)}, {}, "refuses the key", "CAAL_API_KEY"),
+    ({"/api/version": httpx2.Response(200, text="hello")}, {}, "no Ollama", "CAAL_API=openai"),
+    ({"/api/version": {"error": "x"}}, {}, "no Ollama", "CAAL_API=openai"),
+    ({}, {}, "no Ollama", "CAAL_API=openai"),
+    (OLLAMA, {"model": "qwen3:7b"}, "has qwen3:8b", "pull qwen3:7b, or set CAAL_MODEL to qwen"),
+    (OLLAMA | {"/api/tags": {"models": []}}, {}, "none at all", "Run: ollama pull qwen3:8b."),
+    (
+        OLLAMA | {"/api/show": {"capabilities": ["embedding"]}},
+        {},
+        "cannot chat",
+        "Set CAAL_MODEL to a chat model",
+    ),
+    ({"/v1/models": httpx2.ConnectError("no")}, {"api": "openai"}, "nothing answers", "Start"),
+    ({}, {"api": "openai"}, "no list of models", "ends with /v1"),
+    (
+        {"/v1/models": {"data": [{"id": "a"}, {"id": "b"}]}},
+        {"api": "openai"},
+        "has a, b",
+        "Set CAAL_MODEL",
+    ),
+]
+
+
+@pytest.mark.parametrize(("answers", "settings", "found", "mend"), UNUSABLE)
+def test_a_model_that_cannot_be_used_fails(
+    answers: dict[str, Any], settings: dict[str, Any], found: str, mend: str
+) -> None:
+    check = only(model(answers, **settings), "fail")
+    assert found in check.found
+    assert mend in check.mend
+
+
+@pytest.mark.parametrize(
+    ("shown", "settings", "found", "mend"),
+    [
+        ({"capabilities": ["completion"]}, {}, "no tool calling", "plain text"),
+        ({"capabilities": ["completion", "tools"]}, {"think": True}, "cannot think", "THINK=off"),
+        (
+            OLLAMA["/api/show"],
+            {"num_ctx": 65536},
+            "made for 40960 tokens",
+            "CAAL_NUM_CTX=40960",
+        ),
+    ],
+)
+def test_a_model_that_is_used_against_its_make_is_warned_of(
+    shown: dict[str, Any], settings: dict[str, Any], found: str, mend: str
+) -> None:
+    check = only(model(OLLAMA | {"/api/show": shown}, **settings), "warn")
+    assert found in check.found
+    assert mend in check.mend
+
+
+def test_an_openai_server_of_one_model_takes_any_name() -> None:
+    listed = {"/v1/models": {"data": [{"id": "local.gguf"}]}}
+    assert "CAAL_MODEL=local.gguf" in only(model(listed, api="openai"), "warn").mend
+    assert [c.status for c in model(listed, api="openai", model="local.gguf")] == ["ok", "ok"]
+
+
+def test_the_key_is_sent_and_never_told() -> None:
+    sent: list[str] = []
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.headers["authorization"])
+        return httpx2.Response(403)
+
+    checks = model(handle, api_key=SecretStr("hunter2"))
+    assert sent == ["Bearer hunter2"]
+    assert "hunter2" not in repr(checks)
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "found", "mend"),
+    [
+        ({}, "warn", "not set", "LIVEKIT_URL"),
+        ({"livekit_url": "ws://127.0.0.1:7880"}, "fail", "LIVEKIT_API_SECRET", "Set all three"),
+    ],
+)
+async def test_livekits_settings_come_together(
+    settings: dict[str, Any], status: str, found: str, mend: str
+) -> None:
+    [check] = await look_at_livekit(Settings(**settings))
+    assert check.status == status
+    assert found in check.found
+    assert mend in check.mend
+
+
+async def test_an_n8n_token_without_an_address_fails() -> None:
+    [check] = await look_at_n8n(Settings(n8n_api_key=SecretStr("k")))
+    assert (check.status, check.mend) == ("fail", "Set N8N_URL.")
+    [check] = await look_at_n8n(Settings())
+    assert check.status == "ok"
+
+
+async def test_a_broken_file_of_mcp_servers_fails_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mcp_servers.json"
+    path.write_text('{"mcpServers": {\n  "time": {"comand": "x"}\n}}', encoding="utf-8")
+    [check] = await look_at_mcp(Settings(mcp_servers=path))
+    assert check.status == "fail"
+    assert "mcp_servers.json:2" in check.found + check.mend
+    [check] = await look_at_mcp(Settings(mcp_servers=tmp_path / "absent.json"))
+    assert check.status == "ok"
+
+
+async def test_a_missing_command_fails_and_names_its_server(tmp_path: Path) -> None:
+    path = tmp_path / "mcp_servers.json"
+    servers = {"files": {"command": "no-such-command-here"}}
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    [check] = await look_at_mcp(Settings(mcp_servers=path))
+    assert (check.name, check.status) == ("mcp files", "fail")
+    assert "no-such-command-here" in check.found
+    assert check.mend
+
+
+async def test_a_cue_that_cannot_be_read_fails_and_names_its_variable(tmp_path: Path) -> None:
+    bad, good = tmp_path / "bad.wav", tmp_path / "good.wav"
+    bad.write_bytes(b"RIFF")
+    with wave.open(str(good), "wb") as file:
+        file.setparams((1, 2, 48_000, 0, "NONE", ""))
+        file.writeframes(b"\x10\x00" * 4800)
+    checks = await files.look_at_cues(Settings(cue_tool=good, cue_error=bad))
+    [check] = checks
+    assert check.status == "fail"
+    assert "CAAL_CUE_ERROR" in check.found
+    assert "PCM" in check.mend
+    [check] = await files.look_at_cues(Settings(cue_tool=good))
+    assert check.status == "ok"
+    [check] = await files.look_at_cues(Settings(cues=False, cue_error=bad))
+    assert check.found == "off"
+
+
+async def test_misspelt_variables_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAAL_MODLE", "x")
+    found = [c for c in await files.look_at_settings(Settings()) if "CAAL_MODLE" in c.found]
+    assert [c.mend for c in found] == ["Did you mean CAAL_MODEL?"]
+
+
+def nothing(_: object) -> None:
+    return None
+
+
+def something(_: object) -> object:
+    return object()
+
+
+async def test_speech_that_is_not_installed_or_not_fetched_fails_with_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(speech, "find_spec", nothing)
+    [check] = await speech.look_at_stt(Settings())
+    assert check.status == "fail"
+    assert "caal-node[local-speech]" in check.mend
+    assert "CAAL_STT=none" in check.mend
+
+    monkeypatch.setattr(speech, "find_spec", something)
+    monkeypatch.setattr("caal_node.weights.present", nothing)
+    [check] = await speech.look_at_tts(Settings())
+    assert check.status == "fail"
+    assert check.mend.startswith("Run: python -m caal_node.weights ")
+
+
+async def test_speech_of_ones_own_is_made_and_its_fault_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_voice.py").write_text("def broken(): raise OSError('no card')\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    [check] = await speech.look_at_tts(Settings(tts="own_voice:broken"))
+    assert check.status == "fail"
+    assert "no card" in check.found
+    [check] = await speech.look_at_tts(Settings(tts="no_such_voice:make"))
+    assert check.status == "fail"
+    assert "no_such_voice" in check.found
+    [check] = await speech.look_at_vad(Settings(vad="none"))
+    assert check.status == "ok"
+
+
+def test_a_look_that_hangs_or_breaks_is_a_finding_of_its_own() -> None:
+    async def hangs(_: Settings) -> Sequence[Check]:
+        await asyncio.sleep(3600)
+        return []
+
+    async def breaks(_: Settings) -> Sequence[Check]:
+        raise KeyError("x")
+
+    async def story() -> None:
+        slow, broken = await asyncio.gather(
+            take(Look("slow", hangs, 5), Settings()), take(Look("broken", breaks, 5), Settings())
+        )
+        assert "within 5 s" in only(slow, "fail").found
+        assert "KeyError" in only(broken, "fail").found
+        assert asyncio.get_running_loop().time() == pytest.approx(5)
+
+    virtual_loop.run(story())
+
+
+async def test_work_in_a_thread_gives_its_result_or_its_error() -> None:
+    def broken() -> None:
+        raise ValueError("x")
+
+    assert await in_thread(lambda: 3) == 3
+    with pytest.raises(ValueError, match="x"):
+        await in_thread(broken)
+
+
+def looks(*checks: Check) -> list[Look]:
+    async def look(_: Settings) -> Sequence[Check]:
+        return checks
+
+    return [Look("x", look, 5)]
+
+
+@pytest.mark.parametrize(
+    ("check", "code"),
+    [(ok("a", "b"), 0), (warn("a", "b", "c"), 0), (fail("a", "[red]b[/]", "c"), 1)],
+)
+async def test_only_a_failure_makes_the_exit_code_1(
+    check: Check, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await run_doctor(Settings(), as_json=True, looks=looks(check)) == code
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] is (code == 0)
+    [row] = shown["checks"]
+    assert row == {"name": "a", "status": check.status, "found": check.found, "mend": check.mend}
+    assert await run_doctor(Settings(), looks=looks(check)) == code
+    assert check.found in capsys.readouterr().out
+
+
+def test_a_finding_is_one_short_line_without_control_characters() -> None:
+    assert one_line("a\x1b[31m\n b\t" + "c" * 900).startswith("a [31m b ccc")
+    assert len(one_line("c" * 900)) < 310

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from caal_node.context.builder import DATA_HEADING, DATA_ID, ContextBuilder
+from caal_node.context.items import Assistant, Call, Item, Result, System, User
+from caal_node.context.pairing import INTERRUPTED
+from caal_node.context.tokens import items_tokens
+from caal_node.context.tool_data import ToolDataCache
+from tests.context_strategies import Grown, any_items, assert_paired, grown
+
+HOTELS = [{"name": "Alpha", "price": 120}, {"name": "Beta", "price": 95}]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def searched(data: ToolDataCache, call_id: str = "c1") -> list[Item]:
+    """A turn in which a tool found hotels, kept as tool data."""
+    data.add(call_id, "find_hotels", {"city": "Rome"}, HOTELS)
+    return [
+        User("Find hotels in Rome."),
+        Call(call_id, "find_hotels", '{"city":"Rome"}'),
+        Result(call_id, "find_hotels", json.dumps(HOTELS)),
+        Assistant("I found Alpha and Beta."),
+    ]
+
+
+def small_talk(turns: int, start: int = 0) -> list[Item]:
+    return [
+        item
+        for number in range(start, start + turns)
+        for item in (User(f"q{number}"), Assistant(f"a{number}"))
+    ]
+
+
+def data_of(items: tuple[Item, ...]) -> str | None:
+    return next((item.text for item in items if isinstance(item, User) and item.id == DATA_ID), None)
+
+
+def test_before_a_cut_the_history_is_shown_as_it_is() -> None:
+    data = ToolDataCache()
+    items = [System("s"), *searched(data), User("And the second one?")]
+    assert ContextBuilder(10, 10_000, data).build(items) == tuple(items)
+
+
+def test_the_second_one_can_be_told_after_the_call_has_left_the_window() -> None:
+    data = ToolDataCache()
+    items = [System("s"), *searched(data), *small_talk(4), User("More about the second one?")]
+    built = ContextBuilder(4, 10_000, data).build(items)
+    assert not any(isinstance(item, Call) for item in built)
+    assert built[0] == System("s")
+    assert built[1] == User(
+        f"{DATA_HEADING}\n"
+        'find_hotels {"city":"Rome"}:\n'
+        '1. {"name":"Alpha","price":120}\n'
+        '2. {"name":"Beta","price":95}',
+        DATA_ID,
+    )
+    assert built[-1] == User("More about the second one?")
+
+
+def test_data_of_calls_still_in_the_window_is_not_told_twice() -> None:
+    data = ToolDataCache()
+    items = [System("s"), *small_talk(4), *searched(data), User("q")]
+    built = ContextBuilder(4, 10_000, data).build(items)
+    assert any(isinstance(item, Call) for item in built)
+    assert data_of(built) is None
+
+
+def test_between_cuts_the_data_message_stands_still_whatever_happens_to_the_data() -> None:
+    clock = Clock()
+    data = ToolDataCache(max_age_s=60, clock=clock)
+    builder = ContextBuilder(8, 10_000, data)
+    items = [System("s"), *searched(data), *small_talk(8)]
+    first = builder.build(items)
+    assert data_of(first)
+
+    clock.now_s = 1_000
+    data.add("c1", "find_hotels", {}, "something else")
+    items += [User("q8")]
+    assert builder.build(items)[: len(first)] == first
+
+    items += [Assistant("a8"), *small_talk(3, start=9)]
+    assert "something else" in (data_of(builder.build(items)) or "")
+
+
+def test_data_that_has_expired_by_the_time_of_a_cut_is_not_shown() -> None:
+    clock = Clock()
+    data = ToolDataCache(max_age_s=60, clock=clock)
+    items = [System("s"), *searched(data), *small_talk(4)]
+    clock.now_s = 61
+    assert data_of(ContextBuilder(4, 10_000, data).build(items)) is None
+
+
+def test_words_guessed_too_early_do_not_fix_the_data_of_those_that_came() -> None:
+    clock = Clock()
+    data = ToolDataCache(max_age_s=60, clock=clock)
+    items = [System("s"), *searched(data), *small_talk(3)]
+    builder = ContextBuilder(4, 10_000, data)
+    assert data_of(builder.build([*items, User("tell me")]))
+    clock.now_s = 61
+    came = [*items, User("tell me the news")]
+    assert builder.build(came) == ContextBuilder(4, 10_000, data).build(came)
+    assert data_of(builder.build(came)) is None
+
+
+def test_a_guess_that_would_have_cut_leaves_no_trace_where_no_cut_was_needed() -> None:
+    data = ToolDataCache()
+    builder = ContextBuilder(10, 500, data)
+    items = [System("s"), *searched(data), *small_talk(3)]
+    before = builder.build(items)
+    guess = builder.build([*items, User("word " * 300)])
+    assert guess[: len(before)] != before
+    assert builder.build([*items, User("yes")]) == (*before, User("yes"))
+
+
+def test_a_long_round_of_tools_keeps_the_users_words_and_the_newest_result() -> None:
+    items: list[Item] = [System("s"), *small_talk(2), User("Research this for me.")]
+    builder = ContextBuilder(10, 2_000)
+    for number in range(12):
+        items += [
+            Call(f"c{number}", "look", "{}"),
+            Result(f"c{number}", "look", f"page {number} " + "word " * 250),
+        ]
+        built = builder.build(items)
+        assert User("Research this for me.") in built
+        assert built[-1] == items[-1]
+        assert items_tokens(built) <= 2_000
+        assert_paired(built)
+
+
+def test_tools_count_against_the_budget() -> None:
+    items = [System("s"), *small_talk(40)]
+    builder = ContextBuilder(100, 1_000)
+    assert len(builder.build(items, tools_tokens=500)) < len(builder.build(items))
+
+
+def test_a_call_without_result_is_mended_before_the_window_looks_at_it() -> None:
+    items = [System("s"), User("u"), Call("a", "look", "{}"), User("never mind")]
+    built = ContextBuilder().build(items)
+    assert Result("a", "look", INTERRUPTED, is_error=True) in built
+
+
+@pytest.mark.parametrize("limits", [(0, 100), (5, 0)])
+def test_limits_without_room_are_refused(limits: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        ContextBuilder(*limits)
+
+
+def remember(grown: Grown, data: ToolDataCache) -> None:
+    for item in grown.items:
+        if isinstance(item, Result):
+            data.add(item.call_id, item.name, "{}", item.output[:50])
+
+
+limits_of = st.tuples(st.integers(1, 8), st.integers(200, 4_000))
+
+
+def newest_turn(items: tuple[Item, ...]) -> int:
+    return max(at for at, item in enumerate(items) if isinstance(item, User))
+
+
+@settings(max_examples=60)
+@given(grown(), limits_of)
+def test_what_stands_in_front_of_the_newest_turn_only_changes_at_a_cut(
+    grown: Grown, limits: tuple[int, int]
+) -> None:
+    data = ToolDataCache()
+    remember(grown, data)
+    builder = ContextBuilder(*limits, data)
+    before: tuple[Item, ...] = ()
+    for length in grown.requests:
+        now = builder.build(grown.items[:length])
+        settled = before[: newest_turn(before)] if before else ()
+        # A cut takes turns away from the front, or makes results of a lone turn short.
+        if now[: len(settled)] != settled:
+            gone = [item for item in before if item not in now]
+            assert any(isinstance(item, (User, Result)) for item in gone)
+        before = now
+
+
+@settings(max_examples=60)
+@given(grown(), limits_of)
+def test_what_is_built_fits_the_budget_or_is_only_the_newest_turn(
+    grown: Grown, limits: tuple[int, int]
+) -> None:
+    data = ToolDataCache()
+    remember(grown, data)
+    builder = ContextBuilder(*limits, data)
+    for length in grown.requests:
+        built = builder.build(grown.items[:length])
+        assert_paired(built)
+        assert [item for item in built if isinstance(item, System)] == [
+            item for item in grown.items[:length] if isinstance(item, System)
+        ]
+        if items_tokens(built) > limits[1]:
+            users = [item for item in built if isinstance(item, User) and item.id != DATA_ID]
+            assert len(users) == 1
+
+
+@settings(max_examples=60)
+@given(grown(), limits_of, st.data())
+def test_requests_made_ahead_of_time_change_nothing(
+    grown: Grown, limits: tuple[int, int], draw: st.DataObject
+) -> None:
+    data = ToolDataCache()
+    remember(grown, data)
+    plain, guessing = ContextBuilder(*limits, data), ContextBuilder(*limits, data)
+    for length in grown.requests:
+        if isinstance(grown.items[length - 1], User):
+            guess = User("guess " + "g" * draw.draw(st.integers(0, 3_000)))
+            guessing.build([*grown.items[: length - 1], guess])
+        items = grown.items[:length]
+        assert guessing.build(items) == plain.build(items)
+
+
+@given(any_items, limits_of)
+def test_whatever_the_history_no_result_is_ever_alone(
+    items: list[Item], limits: tuple[int, int]
+) -> None:
+    builder = ContextBuilder(*limits)
+    built = builder.build(items)
+    assert_paired(built)
+    assert builder.build(items) == built

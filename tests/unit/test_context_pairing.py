@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.context_strategies import any_items, assert_paired, grown
+from hypothesis import given
+
+from caal_node.context.items import Assistant, Call, Item, Result, System, User
+from caal_node.context.pairing import INTERRUPTED, repair
+
+
+def call(call_id: str, name: str = "look", arguments: str = "{}") -> Call:
+    return Call(call_id, name, arguments)
+
+
+def result(call_id: str, output: str = "found", name: str = "look") -> Result:
+    return Result(call_id, name, output)
+
+
+def interrupted(call_id: str, name: str = "look") -> Result:
+    return Result(call_id, name, INTERRUPTED, is_error=True)
+
+
+def test_a_right_conversation_is_left_as_it_is() -> None:
+    items = (
+        System("s"),
+        User("u"),
+        Assistant("One moment."),
+        call("a"),
+        call("b"),
+        result("a"),
+        result("b"),
+        call("c"),
+        result("c"),
+        Assistant("done"),
+    )
+    assert repair(items) == items
+
+
+def test_results_in_another_order_take_the_order_of_their_calls() -> None:
+    assert repair([call("a"), call("b"), result("b", "2"), result("a", "1")]) == (
+        call("a"),
+        call("b"),
+        result("a", "1"),
+        result("b", "2"),
+    )
+
+
+def test_a_call_the_person_spoke_over_gets_a_short_error() -> None:
+    assert repair([User("u"), call("a"), User("no, wait")]) == (
+        User("u"),
+        call("a"),
+        interrupted("a"),
+        User("no, wait"),
+    )
+
+
+def test_a_late_result_moves_up_to_its_call() -> None:
+    items = [call("a"), Assistant("Still looking."), User("and?"), result("a")]
+    assert repair(items) == (call("a"), result("a"), Assistant("Still looking."), User("and?"))
+
+
+def test_only_one_of_two_calls_in_a_reply_was_answered() -> None:
+    assert repair([call("a"), call("b"), result("b")]) == (
+        call("a"),
+        call("b"),
+        interrupted("a"),
+        result("b"),
+    )
+
+
+def test_a_result_whose_call_was_truncated_away_is_dropped() -> None:
+    assert repair([result("gone"), User("u"), result("gone")]) == (User("u"),)
+
+
+def test_of_two_results_for_one_call_the_first_stays() -> None:
+    items = [call("a"), result("a", "first"), result("a", "second")]
+    assert repair(items) == (call("a"), result("a", "first"))
+
+
+def test_an_assistant_text_without_words_is_dropped() -> None:
+    assert repair([User("u"), Assistant(" \n"), Assistant("")]) == (User("u"),)
+
+
+def test_ids_that_begin_again_in_each_turn_are_made_unique() -> None:
+    items = [
+        call("call_0"),
+        result("call_0", "1"),
+        User("again"),
+        call("call_0"),
+        result("call_0", "2"),
+    ]
+    assert repair(items) == (
+        call("call_0"),
+        result("call_0", "1"),
+        User("again"),
+        call("call_0_2"),
+        result("call_0_2", "2"),
+    )
+
+
+def test_an_id_used_twice_in_one_reply_keeps_both_results_with_their_calls() -> None:
+    items = [call("x", "look"), call("x", "write"), result("x", "w", "write"), result("x", "l")]
+    assert repair(items) == (
+        call("x", "look"),
+        call("x_2", "write"),
+        result("x", "l"),
+        result("x_2", "w", "write"),
+    )
+
+
+def test_a_result_goes_to_the_newest_round_that_waits_for_its_id() -> None:
+    items = [call("x"), User("forget it, again"), call("x"), result("x", "new")]
+    assert repair(items) == (
+        call("x"),
+        interrupted("x"),
+        User("forget it, again"),
+        call("x_2"),
+        result("x_2", "new"),
+    )
+
+
+def test_an_empty_id_is_replaced() -> None:
+    assert repair([call(""), result("")]) == (call("call"), result("call"))
+
+
+def test_a_result_takes_the_name_of_its_call() -> None:
+    assert repair([call("a"), result("a", name="")]) == (call("a"), result("a"))
+
+
+def test_many_calls_of_one_id_take_no_more_than_a_step_each() -> None:
+    items: list[Item] = []
+    for _ in range(20_000):
+        items += [call("call_0"), result("call_0")]
+    repaired = repair(items)
+    assert repaired[-1] == result("call_0_20000")
+
+
+@given(any_items)
+def test_every_call_has_exactly_one_result_after_repair(items: list[Item]) -> None:
+    assert_paired(repair(items))
+
+
+@given(any_items)
+def test_repair_is_idempotent(items: list[Item]) -> None:
+    once = repair(items)
+    assert repair(once) == once
+
+
+@given(any_items)
+def test_nothing_but_results_moves_and_no_words_are_lost(items: list[Item]) -> None:
+    def spoken(of: list[Item] | tuple[Item, ...]) -> list[Item]:
+        texts = (System, User, Assistant)
+        return [
+            each
+            for each in of
+            if isinstance(each, texts) and not (isinstance(each, Assistant) and not each.text.strip())
+        ]
+
+    repaired = repair(items)
+    assert spoken(repaired) == spoken(items)
+    names = [each.name for each in items if isinstance(each, Call)]
+    assert [each.name for each in repaired if isinstance(each, Call)] == names
+    before = Counter(each.output for each in items if isinstance(each, Result))
+    after = Counter(
+        each.output
+        for each in repaired
+        if isinstance(each, Result) and each.output != INTERRUPTED
+    )
+    assert after <= before
+
+
+@given(any_items, any_items)
+def test_ids_given_once_do_not_change_when_the_conversation_grows(
+    items: list[Item], more: list[Item]
+) -> None:
+    before = [each.call_id for each in repair(items) if isinstance(each, Call)]
+    after = [each.call_id for each in repair([*items, *more]) if isinstance(each, Call)]
+    assert after[: len(before)] == before
+
+
+@given(grown())
+def test_what_a_session_appends_is_right_already(conversation: object) -> None:
+    items = conversation.items  # type: ignore[attr-defined]
+    assert repair(items) == items

@@ -1,0 +1,231 @@
+"""Reading the file of servers: three spellings, one meaning; errors that say where and how."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bridge import BridgeError, ConfigError, ServerConfig, load_servers, parse_servers
+from mcp_bridge.positions import JsonSyntaxError, read_json
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1).filter(
+    lambda name: name.strip() and not name.startswith(("_", "$", "//"))
+)
+WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=8)
+LOCAL = st.fixed_dictionaries(
+    {"command": WORDS},
+    optional={
+        "args": st.lists(WORDS, max_size=3),
+        "env": st.dictionaries(WORDS, WORDS, max_size=2),
+        "cwd": WORDS,
+        "timeout": st.floats(0.1, 100),
+        "enabled": st.booleans(),
+        "icon": WORDS,
+    },
+)
+REMOTE = st.fixed_dictionaries(
+    {"url": WORDS.map(lambda word: f"https://{word}.example/mcp")},
+    optional={
+        "transport": st.sampled_from(["http", "sse", "streamable_http", "streamableHttp"]),
+        "token": WORDS,
+        "connect_timeout": st.integers(1, 60),
+    },
+)
+SERVERS = st.dictionaries(
+    NAMES.filter(lambda name: name not in ("servers", "mcpServers", "description", "note", "icon",
+                                           "gallery", "version", "autoApprove", "alwaysAllow")),
+    st.one_of(LOCAL, REMOTE), max_size=4,
+)  # fmt: skip
+
+
+def read(text: str, **environ: str) -> tuple[ServerConfig, ...]:
+    return parse_servers(text, file="servers.json", environ=environ)
+
+
+def complaint(text: str, **environ: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(text, **environ)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@given(SERVERS)
+def test_the_three_spellings_mean_the_same(servers: dict[str, Any]) -> None:
+    ours = read(json.dumps(servers))
+    assert [config.name for config in ours] == list(servers)
+    assert read(json.dumps({"mcpServers": servers, "globalShortcut": "x"})) == ours
+    listed = [{"name": name, **entry} for name, entry in servers.items()]
+    assert read(json.dumps({"servers": listed})) == ours
+    if servers:
+        assert read(json.dumps({"servers": servers}, indent=3)) == ours
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(JSON, st.sampled_from([None, 0, 2]))
+def test_json_is_read_as_the_standard_library_reads_it(value: Any, indent: int | None) -> None:
+    assert read_json(json.dumps(value, indent=indent)).value == value
+    assert read_json(json.dumps(value, ensure_ascii=False)).value == value
+
+
+@given(st.text(st.sampled_from('{}[]",:\\/*\n 1aetrufalsn'), max_size=40))
+def test_broken_json_is_refused_with_a_line_or_read_like_json(text: str) -> None:
+    try:
+        value = read_json(text).value
+    except JsonSyntaxError as error:
+        line = error.line
+    else:
+        line = 1
+        assert "/" in text or json.loads(text) == value
+    assert 1 <= line <= text.count("\n") + 1
+
+
+@given(JSON)
+def test_whatever_is_in_the_file_is_read_or_refused_in_one_line(value: Any) -> None:
+    said = "servers.json:1: "
+    try:
+        read(json.dumps({"mcpServers": {"a": value}}))
+    except ConfigError as error:
+        said = str(error)
+    assert said.startswith("servers.json:1: ")
+    assert "\n" not in said
+
+
+def test_every_line_is_known() -> None:
+    document = read_json('{\n "a": [\n  1,\n  {"b":\n 2}],\n\n "c": {}\n}')
+    assert {path: document.line(path) for path in document.lines} == {
+        (): 1, ("a",): 2, ("a", 0): 3, ("a", 1): 4, ("a", 1, "b"): 4, ("c",): 7,
+    }  # fmt: skip
+    assert document.line(("a", 1, "nothing", 5)) == 4
+
+
+def test_comments_may_stand_anywhere() -> None:
+    text = '// top\n{ /* a */ "time": { // b\n "command": "uvx" /* c\n d */, "//": "remark" } }'
+    (config,) = read(text)
+    assert config == ServerConfig(name="time", command="uvx")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": {\n"command": "x",\n"comand": 1}}', 'servers.json:3: a.comand: unknown key; did'),
+        ('{"a": {"command": "x", "comand": 1}}', 'did you mean "command"?'),
+        ('{"mcpServers": {"a": {"command": 5}}}', "mcpServers.a.command: is a number; write a"),
+        ('{"a": {}}', 'a: has neither "command" nor "url"; add one'),
+        ('{"a": {"command": "x", "url": "http://x"}}', 'has both "command" and "url"; keep one'),
+        ('{"a": {"command": "x", "token": "t"}}', 'a.token: belongs to a server with "url"'),
+        ('{"a": {"url": "http://x", "args": []}}', 'a.args: belongs to a server with "command"'),
+        ('{"a": {"url": "ftp://x"}}', "a.url: is no http:// or https:// address"),
+        ('{"a": {"url": "http://x:port/"}}', "a.url: is no http:// or https:// address"),
+        ('{"a": {"url": "http://x", "transport": "ws"}}', "'ws' is not known; use stdio, http"),
+        ('{"a": {"url": "http://x", "type": "stdio"}}', "'stdio' does not go with \"url\""),
+        ('{"a": {"command": "x", "timeout": 30000}}', "a.timeout: is over 3600 seconds; write"),
+        ('{"a": {"command": "x", "timeout": true}}', "a.timeout: is no number of seconds"),
+        ('{"a": {"command": "x", "enabled": "no"}}', "a.enabled: is a text; write true or false"),
+        ('{"a": {"command": "x", "env": {"P": 80}}}', "a.env.P: is a number; write a text"),
+        ('{"a": {"command": "x", "args": "-v"}}', "a.args: is a text; write a list"),
+        ('{"a": {"command": "x\\u0000"}}', "a.command: holds a NUL character"),
+        ('{"a": {"command": " "}}', "a.command: is empty"),
+        ('{"a": {"url": "http://x", "headers": {"X": "a\\nb"}}}', "a.headers.X: is no HTTP header"),
+        ('{"a": {"url": "http://x", "token": ""}}', "a.token: is empty"),
+        ('{"a": {"command": "x", "auto_enable": "if_match"}}', 'use "always" or "never"'),
+        ('{"a": {"command": "x", "examples": {"t": [{}]}}}', 'a.examples.t.0: lacks "say"'),
+        ('{"servers": [{"command": "x"}]}', 'servers.0: lacks "name"; add one'),
+        ('{"servers": [{"name": "a", "command": "x"},\n{"name": "a", "command": "y"}]}',
+         "servers.json:2: servers.1: the server 'a' stands in line 1 already; rename one"),
+        ('{"a": {"command": "x"},\n "a": {"command": "y"}}', "servers.json:2: the key 'a' stands"),
+        ('{"a": {"command": "x",}}', "a comma stands before '}'; remove the comma"),
+        ('{"a": \n{"command": "x"}', "servers.json:2: expected ',' or '}'"),
+        ('{"a": \'x\'}', "expecting value; mend the JSON here"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": "x', "unterminated string"),
+        ("", "the file ends too early"),
+        ("{} {}", "something follows the end"),
+        ("[" * 5000, "nested deeper than 64 levels"),
+        ('{"a\\nb": {}}', 'servers.json:1: a?b: has neither'),
+        ("[]", "(top): is a list; write an object"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_named_with_line_key_and_mend(text: str, said: str) -> None:
+    assert said in complaint(text)
+
+
+def test_variables_come_from_the_environment() -> None:
+    text = """{"a": {"command": "${BIN:-uvx}", "args": ["--key=${KEY}"], "env": {"K": "${KEY}"}},
+               "b": {"url": "https://${HOST}/mcp", "token": "${KEY}"}}"""
+    a, b = read(text, KEY="s3cret!", HOST="x.example")
+    assert (a.command, a.args, dict(a.env)) == ("uvx", ("--key=s3cret!",), {"K": "s3cret!"})
+    assert (b.url, dict(b.headers)) == (
+        "https://x.example/mcp",
+        {"Authorization": "Bearer s3cret!"},
+    )
+    assert "${KEY} is not set; set it, or write ${KEY:-fallback}" in complaint(text, HOST="x")
+
+
+def test_a_server_that_is_off_needs_no_variable() -> None:
+    for off in ('"enabled": false', '"disabled": true', '"auto_enable": "never"'):
+        (config,) = read(f'{{"a": {{"url": "${{NOWHERE}}", {off}}}}}')
+        assert not config.enabled
+
+
+def test_null_stands_for_not_set() -> None:
+    assert read('{"a": {"command": "x", "url": null, "token": null}}')[0].command == "x"
+
+
+def test_a_server_may_be_named_servers() -> None:
+    assert [config.name for config in read('{"servers": {"command": "x"}}')] == ["servers"]
+
+
+def test_examples_come_with_the_server() -> None:
+    text = '{"a": {"command": "x", "examples": {"t": [{"say": "hi", "arguments": {"n": 1}}]}}}'
+    (example,) = read(text)[0].examples["t"]
+    assert (example.say, dict(example.arguments)) == ("hi", {"n": 1})
+
+
+def test_secrets_are_hidden_by_value_and_never_shown_by_repr() -> None:
+    text = """{"a": {"command": "x", "args": ["--key=${KEY}"], "env": {"T": "literal-token"}},
+               "b": {"url": "http://h/?k=${KEY}", "token": "${KEY}"}}"""
+    for config in read(text, KEY="s3cret!"):
+        assert "s3cret!" not in repr(config)
+        assert "literal-token" not in repr(config)
+        assert config.redact("the key s3cret! failed") == "the key *** failed"
+    assert read(text, KEY="s3cret!")[0].redact("literal-token") == "***"
+
+
+def test_files_that_cannot_be_read_are_told_in_one_line(tmp_path: Path) -> None:
+    missing = tmp_path / "none.json"
+    assert load_servers(missing, missing_ok=True) == ()
+    with pytest.raises(ConfigError, match="there is no such file; create it, or mend the path"):
+        load_servers(missing)
+    with pytest.raises(BridgeError, match="cannot be read"):
+        load_servers(tmp_path, missing_ok=True)
+    latin = tmp_path / "latin.json"
+    latin.write_bytes(b'{\n"a": "\xe4"}')
+    with pytest.raises(ConfigError, match=r"latin\.json:2: is not UTF-8"):
+        load_servers(latin)
+    huge = tmp_path / "huge.json"
+    huge.write_bytes(b" " * (1024 * 1024 + 1))
+    with pytest.raises(ConfigError, match="is over 1048576 bytes"):
+        load_servers(huge)
+    marked = tmp_path / "marked.json"
+    marked.write_bytes(b'\xef\xbb\xbf{"a": {"command": "x"}}')
+    assert load_servers(marked)[0].command == "x"
+
+
+def test_the_example_file_is_read_whole() -> None:
+    example = Path(__file__).parents[2] / "mcp_servers.json.example"
+    json.loads(example.read_text())  # other programs read it too
+    configs = load_servers(example, environ={"DOCS_TOKEN": "t0ken-value"})
+    assert len(configs) >= 3
+    assert {config.transport for config in configs} == {"stdio", "http", "sse"}
+    assert any(config.examples for config in configs)

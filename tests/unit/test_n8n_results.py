@@ -1,0 +1,211 @@
+"""What a webhook's reply means, and what becomes of a request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from n8n.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
+from n8n.call import build_request
+from n8n.errors import N8nError
+from n8n.failures import MAX_TOLD_CHARS
+from n8n.results import MAX_SPOKEN_CHARS, read_reply
+from n8n.tool import WorkflowTool
+from n8n.wire import Reply
+
+T = TypeVar("T")
+TOOL = WorkflowTool(
+    name="lights",
+    workflow_id="w1",
+    node_id="n1",
+    version_id=None,
+    title="Lights",
+    description="",
+    full_description="",
+    input_schema={"type": "object"},
+    examples=(),
+    method="POST",
+    path="lights",
+    response_mode="lastNode",
+    auth_kind="none",
+)
+JSON_TYPE = "application/json; charset=utf-8"
+
+
+def reply(
+    body: bytes | str, status: int = 200, kind: str = JSON_TYPE, truncated: bool = False
+) -> Reply:
+    raw = body.encode() if isinstance(body, str) else body
+    return Reply(status, {"content-type": kind} if kind else {}, raw, truncated)
+
+
+def outcome(made: Callable[[], T]) -> T | N8nError:
+    try:
+        return made()
+    except N8nError as e:
+        return e
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "got", "value"),
+    [
+        ('{"a":1}', JSON_TYPE, "object", {"a": 1}),
+        ("[1,2]", JSON_TYPE, "array", [1, 2]),
+        ('"hello"', JSON_TYPE, "text", "hello"),
+        ("7", JSON_TYPE, "scalar", 7),
+        ("It is sunny.", "text/html; charset=utf-8", "text", "It is sunny."),
+        (
+            "<html><head><title>t</title></head><body><h1>Sunny</h1><script>x()</script>"
+            "<p>21 &deg;C</p></body></html>",
+            "text/html",
+            "text",
+            "Sunny\n21 °C",
+        ),
+        ("plain", "", "text", "plain"),
+        ("{broken", JSON_TYPE, "text", "{broken"),
+        ("NaN", JSON_TYPE, "text", "NaN"),
+        (b"\x89PNG", "image/png", "binary", {"status": "file", "type": "image/png", "bytes": 4}),
+    ],
+)
+def test_each_kind_of_reply_is_a_value(body: Any, kind: str, got: str, value: Any) -> None:
+    result = read_reply(TOOL, reply(body, kind=kind))
+    assert (result.kind, result.value, result.truncated) == (got, value, False)
+
+
+def test_an_empty_reply_is_a_success_only_where_the_author_made_it_so() -> None:
+    assert read_reply(TOOL, reply("")).value["status"] == "unknown"
+    assert read_reply(replace(TOOL, answers_nothing=True), reply("")).value["status"] == "done"
+
+
+def test_a_workflow_that_answers_at_once_has_only_started() -> None:
+    started = replace(TOOL, response_mode="onReceived")
+    result = read_reply(started, reply('{"message":"Workflow was started"}'))
+    assert (result.kind, result.value["status"], result.spoken) == ("started", "started", None)
+
+
+def test_a_field_is_spoken_only_when_the_author_asked() -> None:
+    body = json.dumps({"message": " Done. ", "n": 1})
+    assert read_reply(TOOL, reply(body)).spoken is None
+    asked = replace(TOOL, spoken_field="message")
+    assert read_reply(asked, reply(body)).spoken == "Done."
+    assert read_reply(asked, reply('{"message": 3}')).spoken is None
+    long = read_reply(asked, reply(json.dumps({"message": "x" * 9999}))).spoken
+    assert long is not None
+    assert len(long) == MAX_SPOKEN_CHARS
+
+
+def test_of_a_cut_array_the_complete_items_are_kept() -> None:
+    result = read_reply(TOOL, reply('[{"a":1}, {"a":2}, {"a":', truncated=True))
+    assert (result.kind, result.value, result.truncated) == ("array", [{"a": 1}, {"a": 2}], True)
+
+
+def test_a_cut_object_is_the_beginning_as_text() -> None:
+    result = read_reply(TOOL, reply('{"a": "xx', truncated=True))
+    assert (result.kind, result.value, result.truncated) == ("text", '{"a": "xx', True)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (302, "", "redirected"),
+        (400, '{"error":"no such lamp"}', "rejected"),
+        (403, '{"error":"not you"}', "rejected"),
+        (429, "", "rate_limited"),
+        (502, "<html><body>Bad Gateway</body></html>", "workflow_failed"),
+    ],
+)
+def test_each_refusal_has_its_kind(status: int, body: str, kind: str) -> None:
+    with pytest.raises(N8nError) as caught:
+        read_reply(TOOL, reply(body, status))
+    assert caught.value.kind == kind
+    assert caught.value.status == status
+
+
+def test_an_authors_own_error_reaches_the_model_without_the_stack() -> None:
+    body = json.dumps({"error": "no such lamp", "stacktrace": "Error\n at /n8n/x.ts", "code": 7})
+    with pytest.raises(N8nError) as caught:
+        read_reply(TOOL, reply(body, 404))
+    assert str(caught.value) == 'lights refused the call (404): {"error":"no such lamp"}'
+
+
+def test_no_stack_is_told_whichever_field_it_hides_in() -> None:
+    body = json.dumps({"error": {"a": 1}, "reason": "jam\n    at Object.<anonymous> (x.ts:3)"})
+    with pytest.raises(N8nError) as caught:
+        read_reply(TOOL, reply(body, 500))
+    assert str(caught.value) == (
+        'lights failed while it was running ({"error":{"a":1},"reason":"jam"}).'
+    )
+
+
+@given(
+    st.integers(200, 599),
+    st.binary(max_size=200) | st.text(max_size=200).map(str.encode),
+    st.sampled_from([JSON_TYPE, "text/html", "text/plain", "", "image/png", "application/xml"]),
+    st.booleans(),
+)
+def test_any_reply_is_a_json_value_or_a_short_error(
+    status: int, body: bytes, kind: str, truncated: bool
+) -> None:
+    got = outcome(lambda: read_reply(TOOL, reply(body, status, kind, truncated)))
+    if isinstance(got, N8nError):
+        assert len(str(got).splitlines()) == 1
+        assert len(str(got)) < MAX_TOLD_CHARS + 80
+    else:
+        json.dumps(got.value, allow_nan=False, ensure_ascii=False).encode()
+
+
+def test_arguments_go_to_path_query_and_body() -> None:
+    tool = replace(TOOL, path="rooms/:room/lights", places={"room": "path", "dry": "query"})
+    request = build_request(tool, {"room": "a/b ?", "dry": True, "on": [1], "gone": None})
+    assert request.path == "rooms/a%2Fb%20%3F/lights"
+    assert request.query == {"dry": "true"}
+    assert json.loads(request.body or b"") == {"on": [1]}
+
+
+def test_a_get_has_no_body() -> None:
+    request = build_request(replace(TOOL, method="GET"), {"n": 3, "deep": {"a": 1}})
+    assert request.body is None
+    assert request.query == {"n": "3", "deep": '{"a": 1}'}
+
+
+@pytest.mark.parametrize("value", ["", "..", None, "."])
+def test_a_path_argument_cannot_leave_its_place(value: str | None) -> None:
+    with pytest.raises(N8nError, match="needs the argument 'room'"):
+        build_request(replace(TOOL, path="rooms/:room"), {"room": value})
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"x": object()}, {"x": float("nan")}, {"x": "y" * 2_000_000}, {"x": "\ud800"}]
+)
+def test_arguments_that_cannot_be_sent_are_invalid(arguments: dict[str, Any]) -> None:
+    with pytest.raises(N8nError) as caught:
+        build_request(TOOL, arguments)
+    assert caught.value.kind == "invalid_arguments"
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=30) | st.integers(), max_size=4))
+def test_every_path_and_query_is_fit_for_a_url(arguments: dict[str, Any]) -> None:
+    tool = replace(TOOL, method="GET", path="a b/:x")
+    request = outcome(lambda: build_request(tool, {"x": "y", **arguments}))
+    if isinstance(request, N8nError):
+        assert request.kind == "invalid_arguments"
+    else:
+        assert request.path.isascii()
+        assert request.path.count("/") == 1
+        assert all(value.encode() is not None for value in request.query.values())
+
+
+def test_credentials_are_found_by_path_name_or_workflow_and_do_not_show() -> None:
+    tool = replace(TOOL, auth_kind="header")
+    by_path = {"lights": HeaderAuth("x-key", "s3cret"), "w1": JwtAuth("t0ken")}
+    assert auth_headers(tool, by_path) == {"x-key": "s3cret"}
+    assert auth_headers(tool, {"w1": BasicAuth("u", "p")}) == {"Authorization": "Basic dTpw"}
+    assert auth_headers(TOOL, by_path) == {}
+    assert "s3cret" not in repr(by_path)
+    assert "t0ken" not in repr(by_path)

@@ -1,0 +1,198 @@
+"""Messages, transcript and attributes: in order, bounded, and never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from caal_node.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
+from caal_node.room.attributes import Attributes
+from caal_node.room.outbox import Outbox
+from caal_node.room.transcript import Transcript
+
+STARTED = ToolCallStarted("c1", "pay", "mcp", "bank", {"iban": "DE00"})
+ENDED = ToolCallEnded("c1", "pay", "mcp", "ok", 12)
+
+
+class Room:
+    """Takes messages when it is let; fails on those in `bad`."""
+
+    def __init__(self, *, bad: tuple[str, ...] = ()) -> None:
+        self.open = asyncio.Event()
+        self.open.set()
+        self.got: list[str] = []
+        self.busy = asyncio.Event()
+        self.bad = bad
+
+    async def send(self, text: str) -> None:
+        self.busy.set()
+        await self.open.wait()
+        if text in self.bad:
+            raise RuntimeError(text)
+        self.got.append(text)
+
+
+async def test_messages_arrive_in_order_and_closing_drains() -> None:
+    room = Room()
+    room.open.clear()
+    box = Outbox(room.send, name="t")
+    for number in range(50):
+        box.put(str(number))
+    assert room.got == []
+    room.open.set()
+    await box.aclose()
+    assert room.got == [str(number) for number in range(50)]
+
+
+async def test_a_message_that_fails_does_not_stop_the_next() -> None:
+    room = Room(bad=("b",))
+    box = Outbox(room.send, name="t")
+    for text in "abc":
+        box.put(text)
+    await box.aclose()
+    assert room.got == ["a", "c"]
+
+
+async def test_a_full_queue_keeps_a_whole_beginning_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    room = Room()
+    room.open.clear()
+    box = Outbox(room.send, name="t", size=3)
+    box.put("0")
+    await room.busy.wait()
+    for number in range(1, 9):
+        box.put(str(number))
+    room.open.set()
+    await box.aclose()
+    assert room.got == ["0", "1", "2", "3"]
+    assert len([r for r in caplog.records if "dropped" in r.message]) == 1
+
+
+async def test_closing_does_not_wait_for_a_room_that_takes_nothing() -> None:
+    room = Room()
+    room.open.clear()
+    box = Outbox(room.send, name="t", size=1)
+    box.put("a")
+    await room.busy.wait()
+    box.put("b")
+    await box.aclose(deadline_s=0)
+    await box.aclose()
+    box.put("late")
+    assert room.got == []
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-t"]
+
+
+async def test_closing_that_is_cancelled_still_ends_the_task() -> None:
+    room = Room()
+    room.open.clear()
+    box = Outbox(room.send, name="t")
+    box.put("a")
+    await room.busy.wait()
+    closing = asyncio.create_task(box.aclose(deadline_s=60))
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-t"]
+
+
+async def test_the_transcript_leaves_arguments_out() -> None:
+    room = Room()
+    transcript = Transcript(room.send)
+    for event in (UserSaid("pay"), STARTED, CuePlayed("tool"), ENDED, Spoken("Paid.")):
+        transcript(event)
+    await transcript.aclose()
+    messages = [json.loads(text) for text in room.got]
+    assert [m["type"] for m in messages] == [
+        "user",
+        "tool_call_started",
+        "cue",
+        "tool_call_ended",
+        "speech",
+    ]
+    assert messages[1]["arguments"] is None
+    assert "DE00" not in "".join(room.got)
+    assert STARTED.arguments == {"iban": "DE00"}
+
+
+async def test_a_setting_opens_arguments() -> None:
+    room = Room()
+    transcript = Transcript(room.send, show_arguments=True)
+    transcript(STARTED)
+    await transcript.aclose()
+    assert json.loads(room.got[0])["arguments"] == {"iban": "DE00"}
+
+
+class Face:
+    def __init__(self) -> None:
+        self.shown: list[dict[str, str]] = []
+        self.changed = asyncio.Event()
+        self.fails = 0
+
+    async def set_attributes(self, values: dict[str, str]) -> None:
+        self.changed.set()
+        if self.fails:
+            self.fails -= 1
+            raise RuntimeError
+        self.shown.append(values)
+
+    async def settled(self) -> None:
+        async with asyncio.timeout(5):
+            await self.changed.wait()
+        self.changed.clear()
+
+
+async def test_attributes_say_when_the_model_is_warm() -> None:
+    face = Face()
+    attributes = Attributes(face.set_attributes)
+    attributes(STARTED)
+    await face.settled()
+    attributes(ENDED)
+    await face.settled()
+    attributes.warmed()
+    await face.settled()
+    await attributes.aclose()
+    assert [shown["caal.state"] for shown in face.shown] == ["tool", "warming", "idle"]
+
+
+async def test_attributes_show_the_running_call_and_then_idle() -> None:
+    face = Face()
+    attributes = Attributes(face.set_attributes)
+    attributes.warmed()
+    attributes(STARTED)
+    await face.settled()
+    attributes(ENDED)
+    await face.settled()
+    await attributes.aclose()
+    assert face.shown == [
+        {"caal.state": "tool", "caal.tool": "pay"},
+        {"caal.state": "idle", "caal.tool": ""},
+    ]
+
+
+async def test_a_state_that_was_overtaken_is_not_sent() -> None:
+    face = Face()
+    attributes = Attributes(face.set_attributes)
+    attributes.warmed()
+    attributes(STARTED)
+    attributes(ENDED)
+    attributes(ToolCallStarted("c2", "look", "n8n", "n8n", None))
+    await face.settled()
+    await attributes.aclose()
+    assert face.shown == [{"caal.state": "tool", "caal.tool": "look"}]
+
+
+async def test_attributes_go_on_after_a_failure() -> None:
+    face = Face()
+    face.fails = 1
+    attributes = Attributes(face.set_attributes)
+    attributes.warmed()
+    attributes(STARTED)
+    await face.settled()
+    attributes(ENDED)
+    await face.settled()
+    await attributes.aclose()
+    assert face.shown == [{"caal.state": "idle", "caal.tool": ""}]

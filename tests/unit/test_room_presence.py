@@ -1,0 +1,469 @@
+"""A real AgentSession, without a room: what presence makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from livekit import rtc
+from livekit.agents import (
+    Agent,
+    AgentSession,
+    AgentStateChangedEvent,
+    ConversationItemAddedEvent,
+    RunContext,
+    SpeechCreatedEvent,
+    UserStateChangedEvent,
+    function_tool,
+    llm,
+)
+from livekit.agents.voice import SpeechHandle, io
+
+from caal_node.events import (
+    CueKind,
+    CuePlayed,
+    Event,
+    Outcome,
+    Spoken,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEnded,
+    UserSaid,
+)
+from caal_node.room.cues import Samples, render
+from caal_node.room.origin import ToolOrigin
+from caal_node.room.presence import Presence
+from tests.scripted_llm import Call, Reply, ScriptedLLM
+from tests.virtual_clock import VirtualClock
+
+STEP_DEADLINE_S = 10.0
+
+
+class Recorder:
+    """A cue sink that keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.did: list[CueKind | str] = []
+
+    def play(self, samples: Samples) -> None:
+        kinds: tuple[CueKind, ...] = ("tool", "agent", "error", "tick")
+        self.did += [kind for kind in kinds if np.array_equal(render(kind), samples)]
+
+    def stop(self) -> None:
+        self.did.append("stop")
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Speaker(io.AudioOutput):
+    """An output that nothing is played on."""
+
+    def __init__(self) -> None:
+        super().__init__(label="test", capabilities=io.AudioOutputCapabilities(pause=False))
+
+    async def capture_frame(self, frame: rtc.AudioFrame) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+    def clear_buffer(self) -> None:
+        pass
+
+
+class Helper(Agent):
+    """Tools that end when the test lets them."""
+
+    def __init__(self) -> None:
+        super().__init__(instructions="Help.")
+        self.working = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    @function_tool
+    async def quick(self, city: str = "") -> str:
+        """Answer at once."""
+        return f"fine in {city}"
+
+    @function_tool
+    async def broken(self) -> str:
+        """Fail."""
+        raise ValueError("a secret detail")
+
+    @function_tool
+    async def slow(self) -> str:
+        """Take as long as the test wants."""
+        self.working.set()
+        await self.may_end.wait()
+        return "done"
+
+    @function_tool
+    async def background(self, ctx: RunContext) -> str:
+        """Tell of itself, then go on."""
+        await ctx.update("I am on it")
+        self.working.set()
+        await self.may_end.wait()
+        return "done"
+
+    @function_tool
+    async def delegate(self) -> str:
+        """Hand on."""
+        return "delegated"
+
+
+@dataclass
+class Scene:
+    session: AgentSession[None]
+    presence: Presence
+    agent: Helper
+    told: list[Event]
+    sink: Recorder
+    clock: VirtualClock
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    async def say(self, text: str) -> None:
+        async with asyncio.timeout(STEP_DEADLINE_S):
+            await self.session.run(user_input=text)
+
+    @asynccontextmanager
+    async def saying(self, text: str) -> AsyncIterator[None]:
+        """A turn that is under way, its slow tool working; the block lets it end."""
+        turn = asyncio.create_task(self.say(text))
+        async with asyncio.timeout(STEP_DEADLINE_S):
+            await self.agent.working.wait()
+        try:
+            yield
+        finally:
+            self.agent.may_end.set()
+            await turn
+
+    def kinds(self) -> list[str]:
+        return [event.type for event in self.told]
+
+    def ended(self) -> list[ToolCallEnded]:
+        return [event for event in self.told if isinstance(event, ToolCallEnded)]
+
+
+def origin(name: str) -> ToolOrigin:
+    return ToolOrigin("agent", "Helper")
+
+
+@asynccontextmanager
+async def scene(
+    *replies: Reply,
+    describe: Callable[[str], ToolOrigin] = origin,
+    listener: Callable[[Event], None] | None = None,
+    silent: bool = False,
+) -> AsyncIterator[Scene]:
+    model = ScriptedLLM(*replies)
+    session: AgentSession[None] = AgentSession(
+        llm=model, vad=None, turn_handling={"turn_detection": None}
+    )
+    told: list[Event] = []
+    outcomes: dict[str, Outcome] = {}
+    sink, clock = Recorder(), VirtualClock()
+    presence = Presence(
+        session,
+        describe=describe,
+        outcome_of=outcomes.get,
+        listeners=[listener, told.append] if listener else [told.append],
+        sink=None if silent else sink,
+        clock=clock,
+    )
+    model.on_request = presence.note_request
+    agent = Helper()
+    await session.start(agent)
+    try:
+        yield Scene(session, presence, agent, told, sink, clock, outcomes)
+    finally:
+        agent.may_end.set()
+        await session.aclose()
+        await presence.aclose()
+
+
+def user_state(old: str, new: str) -> UserStateChangedEvent:
+    return UserStateChangedEvent.model_validate({"old_state": old, "new_state": new})
+
+
+def agent_state(old: str, new: str) -> AgentStateChangedEvent:
+    return AgentStateChangedEvent.model_validate({"old_state": old, "new_state": new})
+
+
+async def test_a_turn_with_a_tool_is_told_in_order() -> None:
+    async with scene([Call("quick", {"city": "Bonn"})], "It is fine.") as it:
+        await it.say("weather?")
+        assert it.told == [
+            UserSaid("weather?"),
+            ToolCallStarted("c1", "quick", "agent", "Helper", {"city": "Bonn"}),
+            CuePlayed("tool"),
+            ToolCallEnded("c1", "quick", "agent", "ok", 0),
+            TurnEnded(rounds=1, requests=2, duration_ms=0),
+        ]
+        assert "tool" in it.sink.did
+
+
+async def test_a_turn_without_a_tool_makes_no_sound() -> None:
+    async with scene("Hello.") as it:
+        await it.say("hi")
+        assert it.told == [UserSaid("hi"), TurnEnded(0, 1, 0)]
+        assert it.sink.did == []
+
+
+async def test_two_calls_of_one_reply_are_one_cue_and_one_round() -> None:
+    async with scene([Call("quick"), Call("quick", call_id="c2")], "Both.") as it:
+        await it.say("weather?")
+        assert it.kinds().count("tool_call_started") == 2
+        assert it.kinds().count("cue") == 1
+        assert it.told[-1] == TurnEnded(1, 2, 0)
+
+
+async def test_each_round_has_its_cue() -> None:
+    async with scene([Call("quick")], [Call("delegate", call_id="c2")], "Done.") as it:
+        await it.say("go")
+        assert [e for e in it.told if isinstance(e, CuePlayed)] == [
+            CuePlayed("tool"),
+            CuePlayed("agent"),
+        ]
+        assert it.told[-1] == TurnEnded(2, 3, 0)
+
+
+async def test_a_tool_that_raises_is_an_error_with_its_cue_and_without_its_words() -> None:
+    async with scene([Call("broken")], "Sorry.") as it:
+        await it.say("go")
+        assert [e.outcome for e in it.ended()] == ["error"]
+        assert CuePlayed("error") in it.told
+        assert "secret" not in repr(it.told)
+
+
+@pytest.mark.parametrize("outcome", ["timeout", "refused"])
+async def test_a_better_known_outcome_wins_over_done(outcome: Outcome) -> None:
+    async with scene([Call("quick")], "Sorry.") as it:
+        it.outcomes["c1"] = outcome
+        await it.say("go")
+        assert [e.outcome for e in it.ended()] == [outcome]
+        assert CuePlayed("error") in it.told
+
+
+async def test_a_name_in_no_table_is_no_call_and_no_sound() -> None:
+    async with scene([Call("no_such_tool")], "Sorry.") as it:
+        await it.say("go")
+        assert it.told == [UserSaid("go"), TurnEnded(1, 2, 0)]
+
+
+async def test_a_long_call_ticks_and_its_length_is_told() -> None:
+    async with scene([Call("slow")], "Done.") as it:
+        async with it.saying("go"):
+            it.clock.advance(9)
+            assert it.sink.did == ["tool", "tick", "tick"]
+        assert it.kinds().count("cue") == 3
+        assert [e.duration_ms for e in it.ended()] == [9000]
+        assert it.told[-1] == TurnEnded(1, 2, 9000)
+        it.clock.advance(60)
+        assert it.sink.did.count("tick") == 2
+
+
+@pytest.mark.parametrize("audible", [True, False])
+async def test_only_an_answer_that_sounds_cuts_the_cue(audible: bool) -> None:
+    async with scene([Call("slow")], "Done.") as it, it.saying("go"):
+        it.session.output.audio = Speaker() if audible else None
+        it.session.emit("agent_state_changed", agent_state("thinking", "speaking"))
+        assert it.sink.did == (["tool", "stop"] if audible else ["tool"])
+        it.session.output.audio = None  # there is no voice here to answer with
+
+
+async def test_the_person_cuts_a_cue_that_sounds_and_no_tick_follows_while_they_speak() -> None:
+    async with scene([Call("slow")], "Done.") as it, it.saying("go"):
+        it.session.emit("user_state_changed", user_state("listening", "speaking"))
+        assert it.sink.did == ["tool", "stop"]
+        it.clock.advance(60)
+        assert it.sink.did == ["tool", "stop"]
+
+
+async def test_a_cough_only_delays_the_tick() -> None:
+    async with scene([Call("slow")], "Done.") as it, it.saying("go"):
+        it.clock.advance(3)
+        it.session.emit("user_state_changed", user_state("listening", "speaking"))
+        it.session.emit("user_state_changed", user_state("speaking", "listening"))
+        it.clock.advance(3.9)
+        assert it.sink.did == ["tool"]
+        it.clock.advance(0.2)
+        assert it.sink.did == ["tool", "tick"]
+
+
+async def test_a_call_in_the_background_neither_ticks_nor_loses_its_end() -> None:
+    async with scene([Call("background")], "I am on it.", "Here it is.") as it:
+        turn = asyncio.create_task(it.say("go"))
+        async with asyncio.timeout(STEP_DEADLINE_S):
+            await it.agent.working.wait()
+        it.clock.advance(60)
+        assert "tick" not in it.sink.did
+        it.agent.may_end.set()
+        await turn
+        assert [e.outcome for e in it.ended()] == ["ok"]
+
+
+async def test_the_turn_does_not_end_while_speech_only_pauses() -> None:
+    async with scene([Call("slow")], "Done.") as it:
+        async with it.saying("go"):
+            it.session.emit("agent_state_changed", agent_state("speaking", "listening"))
+            assert "turn_ended" not in it.kinds()
+        assert it.kinds().count("turn_ended") == 1
+
+
+async def test_words_that_nothing_answers_open_no_turn() -> None:
+    async with scene() as it:
+        item = llm.ChatMessage(role="user", content=["hm"])
+        it.session.emit("conversation_item_added", ConversationItemAddedEvent(item=item))
+        assert it.told == [UserSaid("hm")]
+    assert it.told == [UserSaid("hm")]
+
+
+async def test_words_in_the_middle_of_a_turn_end_it_and_its_sounds() -> None:
+    async with scene([Call("slow")], "Done.") as it, it.saying("go"):
+        item = llm.ChatMessage(role="user", content=["something else"])
+        it.session.emit("conversation_item_added", ConversationItemAddedEvent(item=item))
+        assert it.told[-2:] == [TurnEnded(0, 1, 0), UserSaid("something else")]
+        it.clock.advance(60)
+        assert it.sink.did == ["tool"]
+
+
+async def test_a_greeting_is_no_turn_and_its_requests_are_nobodys() -> None:
+    async with scene("Welcome.", "Hello.") as it:
+        async with asyncio.timeout(STEP_DEADLINE_S):
+            await it.session.generate_reply(instructions="Greet.")
+        await it.say("hi")
+        assert it.told == [UserSaid("hi"), TurnEnded(0, 1, 0)]
+
+
+def early_answer(it: Scene) -> SpeechHandle:
+    """An answer begun while the person may still go on: created, not scheduled."""
+    speech = SpeechHandle.create()
+    event = SpeechCreatedEvent(user_initiated=True, source="generate_reply", speech_handle=speech)
+    it.session.emit("speech_created", event)
+    it.presence.note_request()
+    return speech
+
+
+async def discard(speech: SpeechHandle) -> None:
+    speech._mark_done()  # as LiveKit does with an answer that nobody wants any more
+    await speech
+
+
+async def test_an_early_answer_that_is_discarded_is_a_request_and_no_turn() -> None:
+    async with scene("Hello.") as it:
+        await discard(early_answer(it))
+        await it.say("hi")
+        assert it.told == [UserSaid("hi"), TurnEnded(0, 2, 0)]
+
+
+async def test_an_early_answer_to_the_next_words_does_not_hold_the_turn_open() -> None:
+    async with scene([Call("slow")], "Done.") as it:
+        async with it.saying("go"):
+            early = early_answer(it)
+        assert it.kinds()[-1] == "turn_ended"
+        await discard(early)
+        assert it.kinds().count("turn_ended") == 1
+
+
+async def test_a_listener_that_fails_stops_neither_the_others_nor_the_call() -> None:
+    def fails(event: Event) -> None:
+        raise TypeError("listener")
+
+    async with scene([Call("quick")], "Fine.", listener=fails) as it:
+        await it.say("go")
+        assert it.kinds() == [
+            "user",
+            "tool_call_started",
+            "cue",
+            "tool_call_ended",
+            "turn_ended",
+        ]
+
+
+async def test_an_origin_that_cannot_be_told_does_not_stop_the_call() -> None:
+    def fails(name: str) -> ToolOrigin:
+        raise TypeError(name)
+
+    async with scene([Call("quick", {"city": "Bonn"})], "Fine.", describe=fails) as it:
+        async with asyncio.timeout(STEP_DEADLINE_S):
+            result = await it.session.run(user_input="go")
+        output = result.expect.contains_function_call_output(output="fine in Bonn")
+        assert output.event().item.is_error is False
+
+
+async def test_a_sink_that_fails_does_not_stop_the_call() -> None:
+    async with scene([Call("quick")], "Fine.") as it:
+        it.sink.play = fail  # type: ignore[method-assign]
+        await it.say("go")
+        assert it.kinds() == ["user", "tool_call_started", "tool_call_ended", "turn_ended"]
+
+
+def fail(samples: Samples) -> None:
+    raise RuntimeError("no room")
+
+
+async def test_without_a_sink_no_cue_is_told() -> None:
+    async with scene([Call("broken")], "Sorry.", silent=True) as it:
+        await it.say("go")
+        assert "cue" not in it.kinds()
+        assert "tool_call_ended" in it.kinds()
+
+
+async def test_what_the_node_tells_goes_to_the_same_listeners() -> None:
+    async with scene() as it:
+        it.presence.emit(Spoken("Hello."))
+        assert it.told == [Spoken("Hello.")]
+
+
+async def test_after_closing_nothing_is_told_or_due() -> None:
+    async with scene([Call("slow")], "Done.") as it:
+        async with it.saying("go"):
+            await it.presence.aclose()
+            told = list(it.told)
+            assert told[-1] == TurnEnded(0, 1, 0)
+            assert it.clock.pending == 0
+            assert it.sink.did[-1] == "stop"
+        assert it.told == told
+
+
+async def test_a_session_that_closes_in_a_call_leaves_no_open_turn_and_no_timer() -> None:
+    async with scene([Call("slow")], "Done.") as it:
+        turn = asyncio.create_task(it.say("go"))
+        async with asyncio.timeout(STEP_DEADLINE_S):
+            await it.agent.working.wait()
+            closing = asyncio.create_task(it.session.aclose())
+            it.agent.may_end.set()
+            await closing
+        await asyncio.gather(turn, return_exceptions=True)
+        assert it.kinds().count("tool_call_ended") == 1
+        assert it.kinds().count("turn_ended") == 1
+        assert it.clock.pending == 0
+
+
+async def test_it_can_join_a_session_in_the_middle_of_a_turn() -> None:
+    async with scene([Call("slow")], [Call("quick", call_id="c2")], "Done.") as it:
+        told: list[Event] = []
+        turn = asyncio.create_task(it.say("go"))
+        async with asyncio.timeout(STEP_DEADLINE_S):
+            await it.agent.working.wait()
+        joined = Presence(it.session, describe=origin, listeners=[told.append], clock=it.clock)
+        it.agent.may_end.set()
+        await turn
+        await joined.aclose()
+        # The first call began before it was there, and the turn is another's to end.
+        assert [event.type for event in told] == ["tool_call_started", "tool_call_ended"]
+
+
+async def test_it_joins_in_silence_while_the_person_speaks() -> None:
+    async with scene([Call("quick")], "Done.") as it:
+        sink = Recorder()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(AgentSession, "user_state", "speaking")
+            joined = Presence(it.session, describe=origin, sink=sink, clock=it.clock)
+        await it.say("go")
+        await joined.aclose()
+        assert sink.did == ["stop"]

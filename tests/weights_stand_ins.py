@@ -1,0 +1,120 @@
+"""A small weight, a source that gives what it is told, and wheels made on the spot."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import zipfile
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from caal_node.weights.catalogue import HubFile, Part, Weight, WeightFile
+from caal_node.weights.sources import Sink, SourceFailed
+
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+
+
+def weight_file(name: str, content: bytes, parts: Sequence[Part] = ()) -> WeightFile:
+    return WeightFile(
+        name=name,
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        hub=HubFile("someone/model", REVISION, name),
+        parts=tuple(parts),
+    )
+
+
+def weight(*files: WeightFile, entry: str = "") -> Weight:
+    return Weight(key="toy", title="Toy", licence="CC0-1.0", files=files, entry=entry)
+
+
+class Given:
+    """Gives each file the bytes in `contents`; a name that is not there fails."""
+
+    def __init__(self, name: str, contents: Mapping[str, bytes], *, chunk: int = 7) -> None:
+        self.name = name
+        self.contents = contents
+        self.chunk = chunk
+        self.asked: list[str] = []
+        self.closed = False
+
+    def __enter__(self) -> Given:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+
+    def carries(self, file: WeightFile) -> bool:
+        return True
+
+    def fetch(self, file: WeightFile, sink: Sink) -> None:
+        self.asked.append(file.name)
+        if file.name not in self.contents:
+            raise SourceFailed("not there")
+        content = self.contents[file.name]
+        for start in range(0, len(content), self.chunk):
+            sink.write(content[start : start + self.chunk])
+
+
+def wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> Path:
+    """A valid wheel of version 1.0; importing it, or running anything of it, would raise."""
+    module = package.replace("-", "_")
+    path = folder / f"{module}-1.0-py3-none-any.whl"
+    info = f"{module}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{module}/__init__.py", "raise RuntimeError('this was imported')\n")
+        for name, content in members.items():
+            archive.writestr(name, content)
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+class LoopbackHub:
+    """An HTTP server that answers as the hub does: the file's path redirects to its bytes."""
+
+    def __init__(self, files: Mapping[str, bytes], *, status: int = 200) -> None:
+        self.paths: list[str] = []
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_HEAD(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                hub.paths.append(self.path)
+                if status != 200:
+                    self.send_error(status)
+                elif self.path.startswith("/bytes/"):
+                    content = files[self.path.removeprefix("/bytes/")]
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+                else:
+                    self.send_response(302)
+                    self.send_header("Location", f"/bytes/{self.path.rsplit('/', 1)[1]}")
+                    self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Silent: a test's output is its own."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> LoopbackHub:
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
