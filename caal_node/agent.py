@@ -203,11 +203,14 @@ class CaalAgent(Agent):
         return model.question(to_chat_ctx(head), tools, examples=self.examples())
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:
-        """Reload on behalf of `/reload-tools`, and say the caller's message, if any."""
+        """Reload on behalf of `/reload-tools`; then say the message, or that the tool is there."""
         before = self.table.fingerprints()
         await self.reload_tools()
         if request.message:
             self.session.say(request.message)
+        elif request.tool_name and request.tool_name in self.table:
+            name = request.tool_name.replace("_", " ")
+            self.session.say(sentence("tool_ready").replace("{tool}", name))
         return report(before, self.table.fingerprints(), self.failed)
 
     async def tts_node(

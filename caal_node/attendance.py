@@ -80,7 +80,13 @@ class Attendance:
                 sink = late = LateSink()
                 self._open.push_async_callback(late.aclose)
                 self._attend("caal-cues", _publish(room, late))
-            control = ControlListener(room, on_reload=self._agent.on_reload)
+            secret = settings.livekit_api_secret
+            control = ControlListener(
+                room,
+                on_reload=self._agent.on_reload,
+                api_key=settings.livekit_api_key,
+                api_secret=secret.get_secret_value() if secret else None,
+            )
             self._open.push_async_callback(control.aclose)
         self._presence = Presence(
             session,

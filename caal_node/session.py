@@ -8,6 +8,7 @@ from typing import Any
 from livekit.agents import NOT_GIVEN, AgentSession, TurnHandlingOptions
 from livekit.agents.stt import STT
 from livekit.agents.tts import TTS
+from livekit.agents.voice.turn import InterruptionOptions
 from livekit.agents.vad import VAD
 
 from caal_node.models.llm import LLM
@@ -54,14 +55,16 @@ def make_voice(settings: Settings) -> Voice:
 def voice_session(settings: Settings, voice: Voice) -> AgentSession[Any]:
     """A session that listens and speaks.
 
-    A turn ends by voice activity: LiveKit's own end-of-turn model is a cloud service.
+    Turns end, and barge-ins are heard, by voice activity: LiveKit's models for both are in a cloud.
     """
     return AgentSession(
         stt=voice.stt or NOT_GIVEN,
         tts=voice.tts or NOT_GIVEN,
         vad=voice.vad,
         llm=make_llm(settings),
-        turn_handling=TurnHandlingOptions(turn_detection="vad"),
+        turn_handling=TurnHandlingOptions(
+            turn_detection="vad", interruption=InterruptionOptions(mode="vad")
+        ),
         max_tool_steps=tool_steps(settings),
     )
 

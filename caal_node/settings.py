@@ -141,8 +141,8 @@ class Settings(BaseModel):
     window_tokens: int = Field(
         default_factory=lambda data: data.get("num_ctx", 8192) * 3 // 4, ge=128, le=1 << 20
     )
-    """Of a whole prompt, tools included. Three quarters of num_ctx unless it is set: the rest is for
-    the reply, and for what the estimate misses."""
+    """Of a whole prompt, tools included. Three quarters of num_ctx unless it is set: the rest is
+    for the reply, and for what the estimate misses."""
     examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
     """Tool name -> words that people say for it, with the call's arguments."""
 

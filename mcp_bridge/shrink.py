@@ -25,8 +25,8 @@ _MARK_KEY: Final = "mcp_bridge/cut"
 _SMALL_BYTES: Final = 4 * 1024
 _BLOCK_BYTES: Final = 256 * 1024
 """A block up to here is simply parsed."""
-_ESCAPED: Final = 12
-r"""Bytes that one character may take in JSON: a pair like `\ud83d\ude00`."""
+_BYTES_EACH: Final = (1, 4, 12)
+r"""What a character may take in JSON, tried in turn: `a`, UTF-8, a pair like `\ud83d\ude00`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,7 @@ def _shrunk(message: bytes, max_chars: int) -> bytes | None:
             result["content"] = [{"type": "text", "text": text}]
             cut_size = end - start
     else:
-        where = parts["content"][0]
-        result["content"], cut_size = _content(message, where, max_chars)
+        result["content"], cut_size = _content(message, *parts["content"], max_chars)
     if cut_size:
         mark = {_MARK_KEY: {"is_error": is_error, "size": cut_size}}
         result |= {"isError": True, "_meta": mark}
@@ -100,14 +99,14 @@ def _start(message: bytes) -> int:
     return len(message) - len(message.lstrip(b" \t\r\n"))
 
 
-def _content(message: bytes, at: int, max_chars: int) -> tuple[list[dict[str, Any]], int]:
+def _content(message: bytes, at: int, to: int, max_chars: int) -> tuple[list[dict[str, Any]], int]:
     """The blocks that fit, as text, and the size of everything if something did not."""
     texts: list[str] = []
     room, size, cut = max_chars, 0, False
     for start, end in items(message, at):
         if room <= 0:
-            size, cut = size + end - start, True
-            continue
+            size, cut = size + to - start, True
+            break
         text, length = _block_text(message, start, end, room)
         size, cut = size + length, cut or length > len(text)
         texts.append(text)
@@ -161,12 +160,21 @@ def _large_block(message: bytes, at: int, room: int) -> Iterator[tuple[str, Any]
 
 def _string_head(message: bytes, start: int, end: int, room: int) -> str:
     """The first `room` characters of the JSON string whose raw body is `message[start:end]`."""
-    raw = message[start : min(end, start + room * _ESCAPED)]
-    # The end may fall into an escape (up to 12 bytes for a pair) or into a UTF-8 sequence.
+    text = ""
+    for bytes_each in _BYTES_EACH:
+        raw = message[start : min(end, start + room * bytes_each)]
+        text = _whole_characters(raw)
+        if len(text) >= room or start + len(raw) == end:
+            break
+    return text[:room]
+
+
+def _whole_characters(raw: bytes) -> str:
+    """A JSON string's body, cut anywhere, without what was cut apart at its end."""
+    # An escape takes up to 12 bytes (a pair), a character of UTF-8 up to 4.
     for less in range(13):
         try:
-            text = json.loads(b'"' + raw[: len(raw) - less] + b'"', strict=False)
+            return json.loads(b'"' + raw[: len(raw) - less] + b'"', strict=False)
         except ValueError:
             continue
-        return text[:room]
     raise ValueError("no string")

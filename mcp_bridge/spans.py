@@ -12,13 +12,22 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from typing import Final
 
-_WINDOW: Final = 64 * 1024
-"""Bytes of one search: well under a millisecond."""
+_WINDOW: Final = 16 * 1024
+"""Bytes of one step: under a millisecond."""
+_STEPS: Final = 256
+"""Brackets and strings taken one by one; a value that has more is skipped by windows."""
 _SPACE: Final = re.compile(rb"[ \t\r\n]*")
 _MARK: Final = re.compile(rb'["\[\]{}]')
+# The possessive `+` keeps a string without an end from being tried at each of its quotes.
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_WHOLE_STRINGS: Final = re.compile(rb'(?:[^"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+_LEVELS: Final = 64
+"""Of nesting inside one window. Where there are more, the steps are small again."""
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _SCALAR: Final = re.compile(rb"[^,\]}\s]+")
 _QUOTE: Final = 0x22
 _BACKSLASH: Final = 0x5C
@@ -48,8 +57,12 @@ def end_of_value(text: bytes, at: int) -> int:
         if matched is None:
             raise ValueError("no value")
         return matched.end()
-    depth = 0
+    depth, steps = 0, 0
     while at < len(text):
+        if steps > _STEPS:
+            at, depth = _skip_windows(text, at, depth)
+            steps = 0
+        steps += 1
         mark = _MARK.search(text, at, at + _WINDOW)
         if mark is None:
             at += _WINDOW
@@ -61,6 +74,32 @@ def end_of_value(text: bytes, at: int) -> int:
             if depth == 0:
                 return at
     raise ValueError("not closed")
+
+
+def _skip_windows(text: bytes, at: int, depth: int) -> tuple[int, int]:
+    """Goes on while what is open cannot close within the window ahead."""
+    while at < len(text):
+        ahead = _WHOLE_STRINGS.match(text, at, at + _WINDOW)
+        if ahead is None or ahead.end() == at:
+            break  # a string that is longer than the window
+        left = _unpaired(_STRING.sub(b"", ahead[0]).translate(None, _NO_BRACKETS))
+        closing = left.count(b"}") + left.count(b"]")
+        if depth <= closing:
+            break
+        depth += len(left) - 2 * closing
+        at = ahead.end()
+        time.sleep(0)  # lets go of the interpreter: the loop need not wait its 5 ms for a turn
+    return at, depth
+
+
+def _unpaired(brackets: bytes) -> bytes:
+    """Without the pairs that open and close inside: first what closes, then what opens."""
+    for _ in range(_LEVELS):
+        before = len(brackets)
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+        if len(brackets) == before:
+            break
+    return brackets
 
 
 def members(text: bytes, at: int) -> Iterator[tuple[str, int, int]]:

@@ -9,12 +9,14 @@ import httpx2
 
 from n8n.errors import N8nError
 from n8n.shapes import parse_json
-from n8n.wire import Reply, exchange, retry_after_s
+from n8n.wire import Reply, exchange, retry_after_s, without_userinfo
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 """Of one answer. A page of 50 workflows is a few hundred kilobytes as a rule."""
 DEFAULT_RETRY_AFTER_S = 5.0
 """For a 429 that does not say how long to wait."""
+MIN_RETRY_AFTER_S = 0.05
+"""For one that says 0, again and again."""
 
 
 class Api:
@@ -27,7 +29,8 @@ class Api:
         self, client: httpx2.AsyncClient, base_url: str, *, credential: str, deadline: float
     ) -> None:
         self._client = client
-        self.base_url = base_url
+        self._base_url = base_url
+        self._shown = without_userinfo(base_url)
         self._credential = credential
         self._deadline = deadline
         self.requests = 0
@@ -40,7 +43,7 @@ class Api:
             if reply.status != 429:
                 break
             wait = retry_after_s(reply)
-            wait = DEFAULT_RETRY_AFTER_S if wait is None else wait
+            wait = DEFAULT_RETRY_AFTER_S if wait is None else max(wait, MIN_RETRY_AFTER_S)
             if loop.time() + wait >= self._deadline:
                 raise N8nError(
                     "rate_limited",
@@ -59,7 +62,7 @@ class Api:
     def strange(self, what: str) -> N8nError:
         """The error for a 2xx that n8n would not send."""
         return N8nError(
-            "protocol", f"{self.base_url} does not answer like n8n ({what}): check N8N_URL."
+            "protocol", f"{self._shown} does not answer like n8n ({what}): check N8N_URL."
         )
 
     async def _once(self, method: str, path: str, request: dict[str, Any]) -> Reply:
@@ -69,16 +72,16 @@ class Api:
                 return await exchange(
                     self._client,
                     method,
-                    f"{self.base_url}{path}",
+                    f"{self._base_url}{path}",
                     max_bytes=MAX_BODY_BYTES,
                     **request,
                 )
         except TimeoutError:
-            raise N8nError("timeout", f"n8n at {self.base_url} did not answer in time.") from None
+            raise N8nError("timeout", f"n8n at {self._shown} did not answer in time.") from None
         except (httpx2.TransportError, httpx2.InvalidURL):
             raise N8nError(
                 "unreachable",
-                f"n8n cannot be reached at {self.base_url}: check N8N_URL and that n8n is running.",
+                f"n8n cannot be reached at {self._shown}: check N8N_URL and that n8n is running.",
             ) from None
 
     def _refused(self, reply: Reply) -> NoReturn:
@@ -88,7 +91,7 @@ class Api:
             # 404 in 2.41, 403 in later versions: `MCP access is disabled`.
             raise N8nError(
                 "disabled",
-                f"The MCP server of n8n at {self.base_url} is switched off: turn it on in {where}, "
+                f"The MCP server of n8n at {self._shown} is switched off: turn it on in {where}, "
                 "or set N8N_API_KEY.",
                 status=status,
             )
@@ -101,7 +104,7 @@ class Api:
         if status == 404:
             raise N8nError(
                 "disabled",
-                f"{self.base_url} has no public API: check N8N_URL, or set N8N_MCP_TOKEN instead.",
+                f"{self._shown} has no public API: check N8N_URL, or set N8N_MCP_TOKEN instead.",
                 status=status,
             )
         if 300 <= status < 400:
@@ -110,7 +113,7 @@ class Api:
                 "protocol", f"N8N_URL redirects to {target}: set it to that address.", status=status
             )
         raise N8nError(
-            "protocol", f"n8n at {self.base_url} answered with status {status}.", status=status
+            "protocol", f"n8n at {self._shown} answered with status {status}.", status=status
         )
 
 

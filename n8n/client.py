@@ -19,7 +19,7 @@ from n8n.errors import N8nError
 from n8n.instance_mcp import PATH as MCP_PATH
 from n8n.results import CallResult
 from n8n.tool import Discovery, WorkflowTool
-from n8n.wire import open_client
+from n8n.wire import open_client, without_userinfo
 
 CALL_TIMEOUT_S = 20.0
 """As long as a person waits for an answer before asking whether anybody is there."""
@@ -142,8 +142,8 @@ class N8nTools:
         if self._mcp_token is None:
             raise N8nError(
                 "config",
-                f"n8n at {self.base_url} needs N8N_API_KEY (Settings > n8n API) or N8N_MCP_TOKEN "
-                "(Settings > Instance-level MCP).",
+                f"n8n at {without_userinfo(self.base_url)} needs N8N_API_KEY "
+                "(Settings > n8n API) or N8N_MCP_TOKEN (Settings > Instance-level MCP).",
             )
         bearer = {"authorization": f"Bearer {self._mcp_token}"}
         async with await open_client(self.base_url, bearer) as client:
@@ -160,5 +160,5 @@ def _base(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise N8nError("config", f"N8N_URL {url[:100]!r} is no http(s) address.")
+        raise N8nError("config", f"N8N_URL {without_userinfo(url)[:100]!r} is no http(s) address.")
     return url

@@ -68,6 +68,8 @@ async def _details(
             except ToolRefused as e:
                 return Skipped(workflow_id, title_of(preview), "unreadable", str(e))
             except N8nError as e:
+                if e.kind == "protocol":  # this one workflow's details are strange
+                    return Skipped(workflow_id, title_of(preview), "unreadable", str(e))
                 over.append(e)
                 return e
 
@@ -105,13 +107,12 @@ async def _tools(
 ) -> tuple[tuple[WorkflowTool, ...], tuple[Skipped, ...]]:
     drafts: list[Draft] = []
     skipped: list[Skipped] = []
-    for workflow in workflows:
-        got = normalise(workflow)
+    # A large workflow takes milliseconds of regular expressions: not on the event loop.
+    for got in await asyncio.to_thread(lambda: list(map(normalise, workflows))):
         if isinstance(got, Skipped):
             skipped.append(got)
         else:
             drafts += got
-        await asyncio.sleep(0)  # a large workflow takes milliseconds: let others run in between
     known.names = assign((d.candidate for d in drafts), known.names)
     tools = [replace(d.tool, name=known.names[d.candidate.key]) for d in drafts]
     return tuple(sorted(tools, key=lambda t: t.name)), tuple(skipped)

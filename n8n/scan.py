@@ -8,25 +8,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, cast
 
 from n8n.parameters import Parameter
 from n8n.tool import Place
 
-MAX_SCANNED_CHARS = 200_000
-"""Of one workflow. A code node of a hundred pages names its inputs in the first of them."""
+MAX_SCANNED_CHARS = 100_000
+"""Of one workflow. A code node of a fifty pages names its inputs in the first of them."""
 MAX_FOUND = 40
 MAX_DEPTH = 40
+MAX_NAMED = 8
+"""Variables in one text that hold the body, the query or the parameters."""
+MAX_PULLED = 200
+"""Places in one text at which a request may be pulled apart: `const {a, b} = $json.body`."""
+PULLED_CHARS = 540
+"""How far before the `json` such a statement may begin."""
 
 _KEY = (
     r"""(?:\??\.\s*(?P<dot>[A-Za-z_$][\w$]*)"""
     r"""|\??\.?\[\s*(?P<q>["'])(?P<key>[^"'\]]{1,64})(?P=q)\s*\])"""
 )
+_CALL = r"(?P<call>\s*\()?"
 _PART = r"""(?:\??\.|\[\s*["'])(?P<part>body|query|params)\b(?:["']\s*\])?"""
 # `json.body.X`, `json["body"]["X"]`, then what stands in for X when it is missing.
 _READ = re.compile(
-    r"json\b" + _PART + _KEY + r"(?P<call>\s*\()?"
-    r"""(?:\s*(?:\?\?|\|\|)\s*(?P<fallback>"[^"\n]{0,80}"|'[^'\n]{0,80}'"""
+    r"json\b"
+    + _PART
+    + _KEY
+    + _CALL
+    + r"""(?:\s*(?:\?\?|\|\|)\s*(?P<fallback>"[^"\n]{0,80}"|'[^'\n]{0,80}'"""
     r"""|-?\d{1,15}(?:\.\d{1,9})?\b|true\b|false\b))?"""
 )
 _PULLED_APART = re.compile(r"\{(?P<names>[^{}]{1,400})\}\s*=\s*[^;\n]{0,120}?json\b" + _PART)
@@ -61,15 +72,21 @@ def _reads(text: str) -> Iterator[tuple[Place, str, str | None]]:
         # `json.body.map(...)` is a method of the body, not an input named map.
         if read["call"] is None:
             yield _place(read["part"]), read["dot"] or read["key"], read["fallback"]
-    for pulled in _PULLED_APART.finditer(text):
-        for item in pulled["names"].split(","):
-            if (name := _PULLED_NAME.match(item)) is not None:
-                yield _place(pulled["part"]), name[1], name[2]
-    for named in _NAMED.finditer(text):
-        reads = re.compile(r"(?<![\w$.\]])" + re.escape(named["name"]) + _KEY + r"(?P<call>\s*\()?")
-        for read in reads.finditer(text):
+    for here in islice(re.finditer("json", text), MAX_PULLED):
+        # One search of the whole text could hold the interpreter for a quarter of a second.
+        window = text[max(0, here.start() - PULLED_CHARS) : here.end() + 20]
+        for pulled in _PULLED_APART.finditer(window):
+            for item in pulled["names"].split(","):
+                if (name := _PULLED_NAME.match(item)) is not None:
+                    yield _place(pulled["part"]), name[1], name[2]
+    named: dict[str, Place] = {
+        m["name"]: _place(m["part"]) for m in islice(_NAMED.finditer(text), MAX_NAMED)
+    }
+    if named:
+        words = "|".join(map(re.escape, named))
+        for read in re.finditer(rf"(?<![\w$.\]])(?P<name>{words})" + _KEY + _CALL, text):
             if read["call"] is None:
-                yield _place(named["part"]), read["dot"] or read["key"], None
+                yield named[read["name"]], read["dot"] or read["key"], None
 
 
 def _place(part: str) -> Place:

@@ -9,6 +9,8 @@ from typing import Any
 from n8n.parameters import MAX_NAME_CHARS, Parameter, choices, type_schema, typed
 
 _NEED: Mapping[str, bool] = {"required": True, "mandatory": True, "optional": False}
+MAX_LISTED = 40
+"""Parameters of one sentence."""
 _RANGE = re.compile(r"^(-?\d{1,15}(?:\.\d{1,9})?)\s*(?:-|–|\.\.|to)\s*(-?\d{1,15}(?:\.\d{1,9})?)$")
 _BOUND = re.compile(r"^(min|max)(?:imum)?\s*[:=]?\s*(-?\d{1,15}(?:\.\d{1,9})?)$")
 _DEFAULT = re.compile(r"^defaults?(?:\s+to|\s+is)?\s*[:=]?\s*(.+)$", re.IGNORECASE)
@@ -55,7 +57,9 @@ def from_prose(text: str) -> tuple[dict[str, Parameter], str]:
     """
     found: dict[str, Parameter] = {}
     at = 0
-    while (named := _PROSE_NAME.match(text, at)) is not None:
+    for _ in range(MAX_LISTED):
+        if (named := _PROSE_NAME.match(text, at)) is None:
+            break
         at = named.end()
         attributes = ""
         if text[at : at + 1] == "(":

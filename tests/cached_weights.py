@@ -11,7 +11,5 @@ from caal_node.weights import Weight, present
 
 def cached(weight: Weight) -> Path:
     if (found := present(weight)) is None:
-        pytest.skip(
-            f"{weight.title} is not in the cache; python -m caal_node.weights {weight.key}"
-        )
+        pytest.skip(f"{weight.title} is not in the cache; python -m caal_node.weights {weight.key}")
     return found

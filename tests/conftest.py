@@ -8,6 +8,8 @@ import pytest
 
 from tests.livekit_server import LiveKit, find_server, running
 
+pytest_plugins = ["tests.fixtures_models"]
+
 
 @pytest.fixture(scope="session")
 def livekit() -> Iterator[LiveKit]:

@@ -18,7 +18,8 @@ _SERVE: Final = """
 import sys, xllamacpp
 params = xllamacpp.CommonParams()
 params.model.path, params.n_ctx, params.n_parallel = sys.argv[1], int(sys.argv[2]), 1
-params.endpoint_slots = True
+# Two threads that wait for each other on a busy machine take a hundred times as long as one.
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
 if sys.argv[3]:
     params.chat_template = sys.argv[3]
 server = xllamacpp.Server(params)

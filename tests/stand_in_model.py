@@ -520,7 +520,7 @@ class _OpenAIForm(_Form):
         yield b"data: [DONE]\n\n"
 
     def whole(self, reply: Reply, reason: str) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": _texts(reply) or None}
+        message: dict[str, Any] = {"role": "assistant", "content": _texts(reply)}
         if thoughts := _thoughts(reply):
             message["reasoning_content"] = thoughts
         if calls := _calls(reply):
@@ -593,6 +593,12 @@ class _CompletionForm(_OpenAIForm):
     def _choices(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {**super()._choices(choices), "object": self.kind}
 
+    def end(self, reply: Reply, reason: str) -> Iterable[bytes]:
+        choice = {**self._delta_body({}), "finish_reason": reason}
+        # Here the figures come with the last choice, not in an event of their own.
+        yield _event({**self._choices([choice]), **_openai_figures(reply)})
+        yield b"data: [DONE]\n\n"
+
     def whole(self, reply: Reply, reason: str) -> dict[str, Any]:
         choice = {"text": _texts(reply), "index": 0, "logprobs": None, "finish_reason": reason}
         return {**self._choices([choice]), **_openai_figures(reply)}
@@ -600,6 +606,17 @@ class _CompletionForm(_OpenAIForm):
 
 def _event(value: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+_TIMINGS: Final = (
+    "prompt_ms",
+    "prompt_per_token_ms",
+    "prompt_per_second",
+    "predicted_n",
+    "predicted_ms",
+    "predicted_per_token_ms",
+    "predicted_per_second",
+)
 
 
 def _openai_figures(reply: Reply) -> dict[str, Any]:
@@ -611,7 +628,11 @@ def _openai_figures(reply: Reply) -> dict[str, Any]:
             "total_tokens": PROMPT_TOKENS + spoken,
             "prompt_tokens_details": {"cached_tokens": CACHED_TOKENS},
         },
-        "timings": {"cache_n": CACHED_TOKENS, "prompt_n": PROMPT_TOKENS - CACHED_TOKENS},
+        "timings": {
+            "cache_n": CACHED_TOKENS,
+            "prompt_n": PROMPT_TOKENS - CACHED_TOKENS,
+            **dict.fromkeys(_TIMINGS, 1.0),
+        },
     }
 
 

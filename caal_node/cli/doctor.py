@@ -20,41 +20,49 @@ from caal_node.cli.checks.speech import look_at_stt, look_at_tts, look_at_vad
 from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
 from caal_node.settings import Settings
 
-# Deadlines in seconds: a few requests; an import and a digest; a process that is started, may
-# fetch itself first, and is asked for its tools.
+# Deadlines in seconds: a few requests; a process that is started, may fetch itself first, and is
+# asked for its tools; one's own code and the digest of 70 MB.
 LOOKS: Final = (
     Look("settings", look_at_settings, 5),
     Look("model server", look_at_model, 15),
     Look("livekit", look_at_livekit, 10),
     Look("n8n", look_at_n8n, 20),
     Look("mcp", look_at_mcp, 30),
+    Look("cues", look_at_cues, 10),
+)
+AFTERWARDS: Final = (
     Look("stt", look_at_stt, 30),
     Look("tts", look_at_tts, 30),
     Look("vad", look_at_vad, 30),
-    Look("cues", look_at_cues, 10),
     Look("agent", look_at_agent, 30),
 )
+"""These import people's own code in the main thread, as LiveKit's plugins need it. That may hold
+the event loop for seconds, and would make the others' deadlines pass for nothing."""
 _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-async def examine(settings: Settings, looks: Sequence[Look] = LOOKS) -> list[Check]:
-    """Every finding, in the order of `looks`, which are taken side by side."""
-    found = await asyncio.gather(*(take(look, settings) for look in looks))
+async def examine(
+    settings: Settings, looks: Sequence[Look] = LOOKS, afterwards: Sequence[Look] = AFTERWARDS
+) -> list[Check]:
+    """Every finding: of `looks`, taken side by side, then of `afterwards`, one by one."""
+    found = list(await asyncio.gather(*(take(look, settings) for look in looks)))
+    found += [await take(look, settings) for look in afterwards]
     return [check for checks in found for check in checks]
 
 
-async def run_doctor(
-    settings: Settings, *, as_json: bool = False, looks: Sequence[Look] = LOOKS
-) -> int:
+async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
     """Print the findings; the exit code is 1 when anything fails, else 0."""
-    checks = await examine(settings, looks)
-    healthy = all(check.status != "fail" for check in checks)
+    checks = await examine(settings)
     if as_json:
         rows = [dataclasses.asdict(check) for check in checks]
-        print(json.dumps({"ok": healthy, "checks": rows}, ensure_ascii=False))
+        print(json.dumps({"ok": _healthy(checks), "checks": rows}, ensure_ascii=False))
     else:
         Console().print(_table(checks))
-    return 0 if healthy else 1
+    return 0 if _healthy(checks) else 1
+
+
+def _healthy(checks: Sequence[Check]) -> bool:
+    return all(check.status != "fail" for check in checks)
 
 
 def _table(checks: Sequence[Check]) -> Table:

@@ -5,6 +5,7 @@ LiveKit runs one process a room, so what a session needs is made in `entrypoint`
 
 from __future__ import annotations
 
+import gc
 import sys
 import warnings
 
@@ -23,7 +24,7 @@ def run_worker(command: str, arguments: list[str]) -> None:
         ConfigError: a setting is wrong.
     """
     settings = load_settings()
-    server = make_server(settings)
+    server = make_server(settings, always_free=command != "start")
     sys.argv = ["caal-node", command, *arguments]
     with warnings.catch_warnings():
         # Its successor is a separate Go program; this one is there wherever livekit-agents is.
@@ -31,13 +32,19 @@ def run_worker(command: str, arguments: list[str]) -> None:
         cli.run_app(server)
 
 
-def make_server(settings: Settings) -> AgentServer:
+def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
+    """`always_free`: take a room however busy the machine is.
+
+    livekit-server gives no room to a worker at full load, and a developer's own model fills every
+    core just when the room opens.
+    """
     secret = settings.livekit_api_secret
     server = AgentServer(
         ws_url=settings.livekit_url,
         api_key=settings.livekit_api_key,
         api_secret=secret.get_secret_value() if secret else None,
         setup_fnc=load_models,
+        load_fnc=(lambda: 0.0) if always_free else None,
     )
     server.rtc_session(entrypoint)
     return server
@@ -47,6 +54,10 @@ def load_models(process: JobProcess) -> None:
     """Read settings and speech models in a room's own process, before the room needs them."""
     process.userdata["settings"] = settings = load_settings()
     process.userdata["voice"] = make_voice(settings)
+    # A full collection over everything that was imported stalls the loop for 180 ms, in the middle
+    # of a turn; what is loaded now stays for the room's life anyway.
+    gc.collect()
+    gc.freeze()
 
 
 async def entrypoint(context: JobContext) -> None:

@@ -28,8 +28,8 @@ DATA_HEADING: Final = "(Earlier tool results, for reference. Not said by the use
 _REMEMBERED: Final = 32
 """Cuts whose message is remembered. One is in use; the others are of requests that were made
 ahead of time for words that then turned out different."""
-_CHARS_PER_TOKEN: Final = 3
-"""First guess at how much text fits; the estimate then decides."""
+_CHARS_PER_TOKEN: Final = 2
+"""First guess at how much JSON fits; the estimate then decides."""
 
 # What a cut is known by: the calls that are gone, and where and at what the cut was made. Words
 # that were guessed too early and given up therefore never stand for those that came.

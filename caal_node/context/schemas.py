@@ -6,12 +6,11 @@ the same to whoever fills it in; arguments are validated against the full schema
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
-from urllib.parse import unquote
+from typing import Any, Final, cast
 
-Schema: TypeAlias = Mapping[str, Any]
+from caal_node.context.descriptions import first_sentences
+from caal_node.context.references import References, Schema
 
 TOOL_DESCRIPTION_CHARS: Final = 300
 """Two or three sentences: what a tool does and when to use it."""
@@ -31,9 +30,6 @@ _MANY: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 _NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas"}) | _DEFINITIONS
 _ANNOTATIONS: Final = frozenset({"description", "default", "examples", "deprecated"})
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])")
-_ABBREVIATION: Final = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no)|\.\.)\.\Z", re.I)
-_ABBREVIATION_CHARS: Final = 8
 
 
 def compact_schema(schema: Schema) -> dict[str, Any]:
@@ -57,26 +53,6 @@ def compact_schema(schema: Schema) -> dict[str, Any]:
         return _Compactor(schema, inline=False).root()
 
 
-def first_sentences(text: object, max_chars: int) -> str:
-    """As many whole sentences as fit, on one line; of a first one that is too long, its words."""
-    if not isinstance(text, str):
-        return ""
-    line = " ".join(text.split())
-    if len(line) <= max_chars:
-        return line
-    end = 0
-    for match in _SENTENCE_END.finditer(line):
-        if match.start() > max_chars:
-            break
-        before = line[max(0, match.start() - _ABBREVIATION_CHARS) : match.start()]
-        if not _ABBREVIATION.search(before):
-            end = match.start()
-    if end:
-        return line[:end]
-    cut = line[: max_chars - 1]
-    return f"{cut.rsplit(' ', 1)[0].rstrip(' ,;:')}…"
-
-
 class _TooMany(Exception):
     """Putting the references in place makes the schema too large."""
 
@@ -86,21 +62,19 @@ class _Compactor:
         self._root = root
         self._inline = inline
         self._nodes = 0
-        self._loops: dict[str, bool] = {}
+        self._references = References(root)
         self._kept_refs: list[str] = []
 
     def root(self) -> dict[str, Any]:
         result = self.schema(self._root, 0)
         # A kept definition may keep others: the list grows while it is walked.
         for ref in self._kept_refs:
-            match ref.split("/"):
-                case ["#", ("$defs" | "definitions") as home, name, *_]:
-                    definition = _target(self._root, f"#/{home}/{name}")
-                    kept = result.setdefault(home, {})
-                    if _unescape(name) not in kept:
-                        kept[_unescape(name)] = self.schema(definition, 1)
-                case _:
-                    pass  # it points into what stays in its place
+            # Other references point into what stays in its place.
+            if (found := self._references.definition(ref)) is not None:
+                home, name, definition = found
+                kept = result.setdefault(home, {})
+                if name not in kept:
+                    kept[name] = self.schema(definition, 1)
         return result
 
     def schema(self, schema: Any, depth: int) -> Any:
@@ -144,30 +118,16 @@ class _Compactor:
         """The schema with its reference, if any, put in place; its own members win."""
         for _ in range(DEPTH):
             ref = schema.get("$ref")
-            if not isinstance(ref, str) or not ref.startswith("#"):
+            target = self._references.target(ref) if isinstance(ref, str) else None
+            if not isinstance(ref, str) or not isinstance(target, Mapping):
                 return schema
-            target = _target(self._root, ref)
-            if not isinstance(target, Mapping):
-                return schema
-            if not self._inline or self._leads_back(ref):
+            if not self._inline or self._references.leads_back(ref):
                 if ref not in self._kept_refs:
                     self._kept_refs.append(ref)
                 return schema
             own = {key: value for key, value in schema.items() if key != "$ref"}
             schema = {**cast(Schema, target), **own}
         return schema
-
-    def _leads_back(self, ref: str) -> bool:
-        if ref not in self._loops:
-            seen: set[str] = set()
-            ahead = _refs(_target(self._root, ref))
-            while ahead:
-                if (following := ahead.pop()) not in seen:
-                    seen.add(following)
-                    ahead.extend(_refs(_target(self._root, following)))
-            # A reference to a part that contains this one leads back as well.
-            self._loops[ref] = any(_covers(other, ref) for other in seen)
-        return self._loops[ref]
 
 
 def _says_nothing(key: str, value: Any) -> bool:
@@ -212,45 +172,6 @@ def _unwrap(schema: dict[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(inner, dict) or set(cast(Schema, inner)) & set(outer) - _ANNOTATIONS:
         return schema
     return {**cast(dict[str, Any], inner), **outer}
-
-
-def _refs(value: Any) -> list[str]:
-    found: list[str] = []
-    ahead: list[Any] = [value]
-    while ahead:
-        each = ahead.pop()
-        if isinstance(each, Mapping):
-            for key, member in cast(Schema, each).items():
-                if key == "$ref" and isinstance(member, str):
-                    found.append(member)
-                else:
-                    ahead.append(member)
-        elif isinstance(each, list):
-            ahead.extend(cast(list[Any], each))
-    return found
-
-
-def _covers(ref: str, other: str) -> bool:
-    return other == ref or other.startswith(ref if ref.endswith("/") else f"{ref}/")
-
-
-def _target(root: Schema, ref: str) -> Any:
-    """What a local JSON pointer (RFC 6901, as a URI fragment) points at; None where nothing is."""
-    value: Any = root
-    for part in ref[1:].split("/")[1:]:
-        name = _unescape(part)
-        if isinstance(value, Mapping):
-            value = cast(Schema, value).get(name)
-        elif isinstance(value, list) and name.isdecimal():
-            values = cast(list[Any], value)
-            value = values[int(name)] if int(name) < len(values) else None
-        else:
-            return None
-    return value
-
-
-def _unescape(part: str) -> str:
-    return unquote(part).replace("~1", "/").replace("~0", "~")
 
 
 def _texts(value: Any) -> frozenset[str]:

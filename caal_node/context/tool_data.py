@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from caal_node.context.cuts import noted_items
 from caal_node.context.lines import MIN_CHARS, to_line
-from caal_node.context.values import JsonTexts
+from caal_node.context.numbering import numbered
 
 MAX_ENTRIES: Final = 32
 """Results: more than a conversation refers back to."""
@@ -151,38 +150,13 @@ def _older(count: int) -> str:
 def _block(entry: ToolData, max_chars: int) -> str | None:
     """The entry in at most `max_chars`; None where that is too little to be of use."""
     title = f"{entry.tool} {entry.arguments}:"
-    cap = max_chars - len(title) - 1
-    while cap >= MIN_CHARS:
-        body = _numbered(to_line(entry.line, max_chars=cap))
-        block = f"{title}\n{body}"
-        if len(block) <= max_chars:
-            return block
-        cap -= len(block) - max_chars  # the numbers take room as well
-    return None
-
-
-def _numbered(line: str) -> str:
-    """A line of JSON with the items of its outermost lists on lines of their own, from 1 on."""
-    value = JsonTexts().read(line)
-    if isinstance(value, list):
-        return "\n".join(_items(value))
-    if not isinstance(value, dict):
-        return line
-    members = cast(dict[str, Any], value)
-    lists = {
-        name: cast(list[Any], each)
-        for name, each in members.items()
-        if each and isinstance(each, list)
-    }
-    others = {name: each for name, each in members.items() if name not in lists}
-    lines = [to_line(others)] if others or not lists else []
-    for name, each in lists.items():
-        lines += [f"{name}:", *_items(each)]
-    return "\n".join(lines)
-
-
-def _items(values: list[Any]) -> list[str]:
-    return [
-        each if noted_items([each]) else f"{number}. {to_line(each)}"
-        for number, each in enumerate(values, 1)
-    ]
+    room = max_chars - len(title) - 1
+    cap = room
+    line = entry.line
+    while True:
+        if len(line) <= cap and len(body := numbered(line)) <= room:
+            return f"{title}\n{body}"
+        cap = cap * 9 // 10  # numbers and new lines take a tenth, mostly
+        if cap < MIN_CHARS:
+            return None
+        line = to_line(entry.line, max_chars=cap)

@@ -105,7 +105,7 @@ def _check(request: Request, token: bytes) -> None:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     # As the bytes that were sent, and in a time that does not depend on where they differ.
     sent = given.strip().encode("latin-1", "replace")
-    if not hmac.compare_digest(sent, token):
+    if scheme.lower() != "bearer" or not hmac.compare_digest(sent, token):
         raise _Refused(401, "Send the header: Authorization: Bearer CAAL_CONTROL_TOKEN.")
 
 

@@ -51,7 +51,7 @@ def obtain_server(console: Console | None = None) -> Path | None:
         with console.status("go install"):
             failure = _build(go)
     if failure:
-        console.print(f"livekit-server cannot be built ({failure})", highlight=False)
+        console.print(f"livekit-server cannot be built ({failure})", highlight=False, markup=False)
         return None
     return _built()
 
@@ -65,7 +65,7 @@ def _build(go: str) -> str | None:
     with tempfile.TemporaryDirectory(prefix="build-", dir=cache.binaries()) as folder:
         package = f"github.com/livekit/livekit-server/cmd/server@v{VERSION}"
         try:
-            done = subprocess.run(  # noqa: S603 - Go as found on PATH, fixed arguments
+            done = subprocess.run(
                 [go, "install", package],
                 env={**os.environ, "GOBIN": folder},
                 stdin=subprocess.DEVNULL,

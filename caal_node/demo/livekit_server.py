@@ -16,12 +16,12 @@ from typing import Self
 
 import httpx2
 
+from caal_node import children
 from caal_node.errors import ConfigError
 
 # It is ready in one to two seconds.
 READY_DEADLINE_S = 20.0
 ASK_INTERVAL_S = 0.05
-CLOSE_DEADLINE_S = 5.0
 # Ports are chosen free and may be taken before the server has them.
 ATTEMPTS = 3
 
@@ -136,16 +136,8 @@ class LiveKitServer:
 
     async def _stop(self) -> None:
         process, self._process, self._port = self._process, None, None
-        if process is None:
-            return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(CLOSE_DEADLINE_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if process is not None:
+            await children.end(process)
 
 
 def _free_ports() -> tuple[int, int, int]:

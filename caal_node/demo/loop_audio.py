@@ -102,5 +102,3 @@ class LoopCues:
 
     async def aclose(self) -> None:
         """Nothing to close."""
-
-

@@ -43,8 +43,9 @@ class Model:
 async def choose_model(settings: Settings, console: Console, open_: AsyncExitStack) -> Model:
     """Raises: ConfigError: there is no Ollama, and the weights cannot be fetched."""
     if (name := await _tool_model(settings)) is not None:
-        return Model(f"{name} on the Ollama at {settings.ollama_host}", name, "ollama",
-                     settings.ollama_host)
+        return Model(
+            f"{name} on the Ollama at {settings.ollama_host}", name, "ollama", settings.ollama_host
+        )
     weight = MODEL
     path = await asyncio.to_thread(weights.ensure, weight, console=console)
     engine = await open_.enter_async_context(EmbeddedEngine(path, ctx=CONTEXT))

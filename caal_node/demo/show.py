@@ -79,4 +79,3 @@ class Show:
                         return
         except TimeoutError:
             raise CaalError(f"a turn did not end in {TURN_S:g} seconds") from None
-

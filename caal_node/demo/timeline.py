@@ -45,6 +45,10 @@ class Timeline:
         self._sum[at:end] += samples
         self._end = max(self._end, end)
 
+    def since(self, at: int) -> Samples:
+        """Everything heard from sample `at` on."""
+        return np.clip(self._sum[at : self._end], -32768, 32767).astype(np.int16)
+
     def write(self, path: Path) -> float:
         """Save as 16-bit mono WAV; gives its length in seconds."""
         mixed = np.clip(self._sum[: self._end], -32768, 32767).astype(np.int16)

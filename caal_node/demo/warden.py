@@ -16,7 +16,7 @@ TERMINATE_DEADLINE_S = 3.0
 
 
 def main() -> int:
-    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603 - our caller's
+    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
     threading.Thread(target=_end_with_stdin, args=(child,), daemon=True).start()
     return child.wait()
 

@@ -19,12 +19,11 @@ from typing import Self
 
 import httpx2
 
+from caal_node import children
 from caal_node.errors import CaalError, ConfigError, ModelError
 
 # A 1.1 GB file from a cold, slow disk; a warm one needs 2 to 6 s.
 READY_DEADLINE_S = 120.0
-# Between the end of its standard input and being killed.
-CLOSE_DEADLINE_S = 5.0
 # Enough of the log's end to find the reason in.
 LOG_TAIL_BYTES = 8_000
 
@@ -90,13 +89,13 @@ class EmbeddedEngine:
             async with asyncio.timeout(self._ready_deadline_s):
                 await self._start()
         except TimeoutError:
-            await self._stop()
+            await self._stop(deadline_s=0)  # loading does not look at standard input
             raise ModelError(
                 f"{self.model.name} was not loaded within {self._ready_deadline_s:.0f} s; "
                 f"see {self.log}"
             ) from None
         except BaseException:
-            await self._stop()
+            await self._stop(deadline_s=0)
             raise
         return self
 
@@ -159,22 +158,10 @@ class EmbeddedEngine:
             f"{self.model}: cannot be loaded ({why}); give another GGUF file, or see {self.log}"
         )
 
-    async def _stop(self) -> None:
+    async def _stop(self, *, deadline_s: float = children.CLOSE_DEADLINE_S) -> None:
         process, self._process, self._address = self._process, None, None
-        if process is None:
-            return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(CLOSE_DEADLINE_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-        except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
-            raise
-        await process.wait()
+        if process is not None:
+            await children.end(process, deadline_s=deadline_s)
 
 
 def usable_cores() -> int:

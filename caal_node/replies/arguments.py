@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import json_repair
 
-from caal_node.replies.names import Tool, normalised
+from caal_node.replies.names import Tool, mapping, normalised
 
 _TYPES = {
     "str": "string",
@@ -90,6 +90,8 @@ def from_json(text: str, tool: Tool | None) -> dict[str, Any]:
     try:
         value: Any = load_json(text)
     except ValueError:
+        if not text.rstrip().endswith("}"):
+            raise BadArguments("The arguments were cut off.") from None
         return settle(repair_object(text, tool), tool)
     return from_value(value, tool)
 
@@ -124,7 +126,7 @@ def settle(arguments: dict[str, Any], tool: Tool | None) -> dict[str, Any]:
     for key, value in arguments.items():
         own = _own_key(key, tool, arguments)
         schema = tool.properties.get(own)
-        settled[own] = _own_enum(value, schema) if isinstance(schema, Mapping) else value
+        settled[own] = _own_enum(value, mapping(schema))
     return settled
 
 
@@ -234,7 +236,7 @@ def _kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
     if isinstance(reference, str) and reference.startswith("#/"):
         target: Any = root
         for step in reference[2:].split("/"):
-            target = target.get(step) if isinstance(target, Mapping) else None
+            target = mapping(target).get(step)
         kinds |= _kinds(target, root, depth + 1)
     if not kinds:
         named: list[Any] = list(given.get("enum") or ())

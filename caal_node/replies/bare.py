@@ -32,7 +32,19 @@ _IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
 _KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
 _MAX_KEYWORD_CHARS = 80
 _CALL_LANGUAGES = frozenset(
-    "json jsonc json5 tool_call tool_calls tool_code tool function_call xml text plaintext".split()
+    [
+        "json",
+        "jsonc",
+        "json5",
+        "tool_call",
+        "tool_calls",
+        "tool_code",
+        "tool",
+        "function_call",
+        "xml",
+        "text",
+        "plaintext",
+    ]
 ) | {""}
 _INFO = re.compile(r"[\w+.-]*")
 _MAX_INFO_CHARS = 24
@@ -48,7 +60,9 @@ _BLOCK = Dialect(name="action", openers=(_ACTION,), read=read_block)
 class Running(Reading, Protocol):
     """The parser, as seen from here."""
 
-    def _open(self, dialect: Dialect, opener: str) -> Steps[None]: ...
+    def open(self, dialect: Dialect, opener: str) -> Steps[None]:
+        """Let `dialect` read what follows `opener`."""
+        ...
 
 
 class BareCalls:
@@ -101,8 +115,8 @@ class BareCalls:
 
     def _say_back(self, text: str) -> None:
         """`text` was read for a call and is none."""
-        self.passed(text)
         self._reading.say_back(text)
+        self.passed(text)
 
     def _example(self) -> bool:
         return _EXAMPLE.search(self._tail) is not None
@@ -122,7 +136,7 @@ class BareCalls:
         name, stop = yield from source.until(("<|message|>", " ", "\n", "<|channel|>"), 128)
         source.unread(head + name)
         if stop.startswith("<|"):
-            yield from self._reading._open(markers().openers["<|start|>"], "")
+            yield from self._reading.open(markers().openers["<|start|>"], "")
         if source.text.startswith(head + name, source.at):
             self._say(source.advance(source.at + len(head)))
 
@@ -297,7 +311,7 @@ class BareCalls:
             name = yield from self._identifier()
             box = self._reading.desk.box
             known = box.named(name) is not None
-            if not made and not (known or self.line_start) or not plausible(name):
+            if (not made and not (known or self.line_start)) or not plausible(name):
                 return made
             if (yield from source.peek()) != "(" or (not made and self._example()):
                 return made
@@ -401,7 +415,11 @@ class BareCalls:
             if head is not None:
                 source.record()
                 source.advance(source.at + len(head))
-                made = yield from self._named(head) if head in self._reading.desk.box.by_name else _no()
+                made = (
+                    yield from self._named(head)
+                    if head in self._reading.desk.box.by_name
+                    else _no()
+                )
                 text = source.recorded()
                 if made:
                     self._closing_fence = True

@@ -67,7 +67,9 @@ class UnknownCall:
 
     name: str
     nearest: tuple[str, ...]
-    """Names that do exist, best first; empty when none is near."""
+    """Names that do exist, best first."""
+    id: str = ""
+    """The id that a server gave the call; "" where the call stood in the text."""
 
 
 Event: TypeAlias = (

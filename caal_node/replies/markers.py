@@ -9,7 +9,7 @@ from functools import cache
 from caal_node.replies.dialects import dialects
 from caal_node.replies.reading import Dialect
 from caal_node.replies.scan import prefix_pattern
-from caal_node.replies.thinking import BLOCKS
+from caal_node.replies.thinking import ANY_CLOSER, CLOSERS
 
 STRAYS = (
     "</s>",
@@ -56,10 +56,10 @@ class Markers:
 def markers() -> Markers:
     """Made once; the dialects do not change."""
     openers = {opener: dialect for dialect in dialects() for opener in dialect.openers}
-    thinking = frozenset(opener for opener, _ in BLOCKS)
-    closing = frozenset(closer for _, closer in BLOCKS)
+    thinking = frozenset(CLOSERS)
+    closing = frozenset(ANY_CLOSER)
     strays = {marker for d in dialects() for marker in (*d.closers, *d.strays)} | {*STRAYS}
-    every = {*openers, *thinking, *closing, *strays}
+    every = {*openers, *thinking, *closing, *CLOSERS.values(), *strays}
     solid = sorted(
         (m for m in every if m not in openers or not openers[m].tentative), key=len, reverse=True
     )
@@ -67,7 +67,9 @@ def markers() -> Markers:
         openers=openers,
         thinking=thinking,
         closing_thinking=closing,
-        scan=re.compile(prefix_pattern(every) + "|" + _SPECIAL + "|" + _NAMESPACED + r"|[{\[\n]|`{1,3}"),
+        scan=re.compile(
+            prefix_pattern(every) + "|" + _SPECIAL + "|" + _NAMESPACED + r"|[{\[\n]|`{1,3}"
+        ),
         strip=re.compile(
             "|".join(map(re.escape, solid))
             + r"|<[|｜][^<>|｜\n]{0,48}[|｜]>"

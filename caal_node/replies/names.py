@@ -14,7 +14,9 @@ _MAX_NAME_CHARS = 128
 """Longer is no name (exposed names have at most 64 characters)."""
 _TAIL = re.compile(r"(?:<[|｜]|\[|\().*$|:\d+$", re.DOTALL)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_FILLER = frozenset("a an the of for to in on and or by with this that is".split())
+_FILLER = frozenset(
+    ("a", "an", "the", "of", "for", "to", "in", "on", "and", "or", "by", "with", "this", "is")
+)
 _WRAPPING = "\"'`“”‘’ \t\r\n"
 
 
@@ -28,6 +30,11 @@ class Tool:
     """JSON schema of its arguments."""
     properties: Mapping[str, Any]
     required: tuple[str, ...]
+
+
+def properties_of(tool: Tool | None) -> Mapping[str, Any]:
+    """A tool's parameters; none when the tool is not known."""
+    return tool.properties if tool is not None else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +125,15 @@ def toolbox(tools: Sequence[Mapping[str, Any]]) -> Toolbox:
         name = described.get("name")
         if not isinstance(name, str) or not name:
             continue
-        schema = _mapping(described.get("parameters"))
+        schema = mapping(described.get("parameters"))
         required = schema.get("required")
         known.append(
             Tool(
                 name=name,
                 description=str(described.get("description") or ""),
                 schema=schema,
-                properties=_mapping(schema.get("properties")),
-                required=tuple(
-                    key for key in cast("list[Any]", required) if isinstance(key, str)
-                )
+                properties=mapping(schema.get("properties")),
+                required=tuple(key for key in cast("list[Any]", required) if isinstance(key, str))
                 if isinstance(required, list)
                 else (),
             )
@@ -169,5 +174,6 @@ def _spellings(name: str) -> list[str]:
     return found
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
+    """`value` if it is a mapping, else an empty one."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +20,14 @@ from caal_node.replies.events import (
     ToolCallStart,
     UnknownCall,
 )
-from caal_node.replies.markers import TRIGGERS, cut_marker, is_marker, markers, spoken_rest, without_markers
+from caal_node.replies.markers import (
+    TRIGGERS,
+    cut_marker,
+    is_marker,
+    markers,
+    spoken_rest,
+    without_markers,
+)
 from caal_node.replies.names import toolbox
 from caal_node.replies.reading import Dialect
 from caal_node.replies.source import Source, Steps, quiet_characters
@@ -119,10 +126,8 @@ class ReplyParser:
             self._bare.passed(out)
             self._tail = (self._tail + out)[-_TAIL_CHARS:]
         self.source.gather()
-        try:
+        with contextlib.suppress(StopIteration):
             next(self._steps)
-        except StopIteration:
-            pass
         wake = self.source.wake
         self._quiet = _NONE if wake is None else quiet_characters(wake)
         events, self._events = self._events, []
@@ -159,9 +164,17 @@ class ReplyParser:
         self._append(TextDelta(text))
 
     def say_back(self, text: str) -> None:
-        self._gap = True
-        self.say(without_markers(text))
-        self._gap = True
+        cut = cut_marker(text)
+        if cut < len(text) and text[cut] != "[":
+            # The reading stopped inside a marker; the scanner shall see it whole.
+            self.source.unread(text[cut:])
+            text = text[:cut]
+        clean = without_markers(text)
+        if clean != text:
+            self._gap = True
+        self.say(clean)
+        if clean != text:
+            self._gap = True
 
     def flow(self) -> None:
         if self._text_open and not self._skip_space and not self._gap:
@@ -237,7 +250,7 @@ class ReplyParser:
         """Deal with what the scanner found. False: wait for more text."""
         source = self.source
         at_end = source.at + len(text) >= len(source.text)
-        if text[0] in "{[\n`" and len(text) == 1 or text[0] == "`":
+        if text[0] == "`" or text in ("{", "[", "\n"):
             return (yield from self._single(text))
         if at_end and not is_marker(text):
             if not source.closed:
@@ -298,7 +311,7 @@ class ReplyParser:
         elif marker in _MARKERS.closing_thinking:
             self._orphan()
         elif marker in _MARKERS.openers and not self._bare.quoting:
-            yield from self._open(_MARKERS.openers[marker], marker)
+            yield from self.open(_MARKERS.openers[marker], marker)
         elif marker in _MARKERS.openers and _MARKERS.openers[marker].tentative:
             self._plain(marker)
 
@@ -306,21 +319,23 @@ class ReplyParser:
         """A stretch ended with a marker that may begin something itself."""
         dialect = _MARKERS.openers.get(marker)
         if dialect is not None:
-            yield from self._open(dialect, marker)
+            yield from self.open(dialect, marker)
 
     def _marker_in_thinking(self, marker: str) -> Steps[None]:
         if marker in (self._thinking or ()):
             if marker in _MARKERS.openers:
-                yield from self._open(_MARKERS.openers[marker], marker)
+                yield from self.open(_MARKERS.openers[marker], marker)
                 return
             self._thinking = None
             self._skip_space = True
             self._bare.line_start = True
         elif marker in _MARKERS.openers and _MARKERS.openers[marker].in_thinking:
-            yield from self._open(_MARKERS.openers[marker], marker)
+            yield from self.open(_MARKERS.openers[marker], marker)
         elif marker in _MARKERS.thinking and self._prompted:
             self._thinking = (CLOSERS[marker], *ANY_CLOSER)
             self._skip_space = True
+        else:
+            self.think(marker)
 
     def _orphan(self) -> None:
         """A closer whose opener never came: what was taken for speech was thinking."""
@@ -331,7 +346,8 @@ class ReplyParser:
             self._text_open = False
             self._events.append(TextWasThinking())
 
-    def _open(self, dialect: Dialect, opener: str) -> Steps[None]:
+    def open(self, dialect: Dialect, opener: str) -> Steps[None]:
+        """Let `dialect` read what follows; what is no call stays running text."""
         source = self.source
         was_thinking, self._thinking = self._thinking, None
         source.record()
@@ -349,31 +365,24 @@ class ReplyParser:
 
 def summarise(events: Iterable[Event]) -> Reply:
     """The sum of a whole reply's events."""
-    text: list[str] = []
-    reasoning: list[str] = []
+    pieces: list[TextDelta | ReasoningDelta] = []
     calls: list[ToolCall] = []
     problems: list[BrokenCall | UnknownCall] = []
     since = 0
     for event in events:
-        if isinstance(event, TextDelta):
-            text.append(event.text)
-        elif isinstance(event, ReasoningDelta):
-            reasoning.append(event.text)
+        if isinstance(event, TextDelta | ReasoningDelta):
+            pieces.append(event)
         elif isinstance(event, TextWasThinking):
-            reasoning.extend(text[since:])
-            del text[since:]
+            pieces[since:] = [ReasoningDelta(piece.text) for piece in pieces[since:]]
         elif isinstance(event, ToolCallEnd):
             calls.append(ToolCall(event.name, event.arguments))
-            since = len(text)
+            since = len(pieces)
         elif isinstance(event, BrokenCall | UnknownCall):
             problems.append(event)
-            since = len(text)
-    return Reply(
-        calls,
-        re.sub(r"\s+\Z", "", "".join(text)) if calls else "".join(text),
-        "".join(reasoning).strip(),
-        problems,
-    )
+            since = len(pieces)
+    text = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
+    reasoning = "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
+    return Reply(calls, text.rstrip() if calls else text, reasoning.strip(), problems)
 
 
 def parse_reply(
@@ -382,4 +391,3 @@ def parse_reply(
     """What a whole reply means."""
     parser = ReplyParser(tools, in_thinking=in_thinking)
     return summarise([*parser.feed(text), *parser.finish()])
-

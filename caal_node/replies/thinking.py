@@ -19,9 +19,9 @@ BLOCKS: tuple[tuple[str, str], ...] = (
 )
 """(opener, closer) of each family. Dialects that say by a header what is thinking do so there."""
 
-CLOSERS = {opener: closer for opener, closer in BLOCKS}
+CLOSERS: dict[str, str] = dict(BLOCKS)
 ANY_CLOSER: tuple[str, ...] = (
-    *dict.fromkeys(closer for _, closer in BLOCKS if closer != "<|end_message|>"),
+    *(closer for _, closer in BLOCKS if closer != "<|end_message|>"),  # Ends speech, too.
     "<channel|>",
 )
 """What may end thinking that began in the prompt, or whose beginning was never written."""

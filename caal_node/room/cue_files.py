@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 
 import av
 import numpy as np
+from av.error import FFmpegError
 
 from caal_node.errors import ConfigError
 from caal_node.events import CueKind
@@ -47,8 +48,7 @@ def load_wav(path: Path) -> Samples:
         if path.stat().st_size > FILE_MAX_BYTES:
             _refuse(path, f"is larger than {FILE_MAX_BYTES // (1024 * 1024)} MB")
         sound = _decode(path)
-    except (OSError, ValueError) as error:
-        # FFmpeg's errors are of both kinds; so are a file system's.
+    except (OSError, ValueError, FFmpegError) as error:
         _refuse(path, "cannot be read as WAV", error)
     if sound.size == 0:
         _refuse(path, "holds no sound")

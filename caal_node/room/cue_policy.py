@@ -130,6 +130,9 @@ class CuePolicy:
             self._owed = kind
             return None
         self._owed = None
+        if kind in ("tool", "agent"):
+            # One that waited may sound a round late; it announces that round too.
+            self._round_cued = True
         self._due = now + TICK_EVERY_S if self._waited else None
         self._sounds_until = max(self._sounds_until, now) + self._lengths[kind]
         return kind

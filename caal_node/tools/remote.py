@@ -51,7 +51,11 @@ class RemoteTools(Toolset):
         self._reloading = asyncio.Lock()
 
     async def setup(self) -> RemoteTools:
-        await self.reload()
+        try:
+            await self.reload()
+        except Exception:
+            # LiveKit would go on without a word, and without what attends the agent.
+            logger.exception("the tools could not be listed; a reload tries again")
         await self._on_ready()
         return self
 

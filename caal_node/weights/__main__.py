@@ -26,7 +26,7 @@ def main(keys: list[str]) -> int:
         for key in keys:
             console.print(str(ensure(known[key], console=console)), soft_wrap=True)
     except ConfigError as error:
-        console.print(f"[red]{error}[/red]", soft_wrap=True)
+        console.print(str(error), style="red", markup=False, soft_wrap=True)
         return 1
     return 0
 

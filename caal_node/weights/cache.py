@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -53,6 +55,26 @@ def unwritable(folder: Path, error: OSError) -> ConfigError:
     return ConfigError(
         f"{folder}: cannot be written ({error.strerror or error}); "
         "set CAAL_CACHE to a folder that can"
+    )
+
+
+def check_room(folder: Path, needed: int) -> None:
+    """Raises: ConfigError: the disk of `folder` has less than `needed` bytes free."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise _no_room(folder, f"{needed / 1e6:,.0f} MB needed, {free / 1e6:,.0f} MB free")
+
+
+def disk_error(folder: Path, error: OSError) -> ConfigError:
+    """What to tell of a write that failed."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _no_room(folder, "the disk is full")
+    return unwritable(folder, error)
+
+
+def _no_room(folder: Path, what: str) -> ConfigError:
+    return ConfigError(
+        f"{folder}: {what}; make room, or set CAAL_CACHE to a folder on another disk"
     )
 
 

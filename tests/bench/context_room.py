@@ -47,7 +47,9 @@ def conversation(turns: int) -> list[Item]:
         items += [
             User(f"Please look up thing number {turn} for me."),
             Call(f"c{turn}", "look_up", json.dumps({"number": turn})),
-            Result(f"c{turn}", "look_up", json.dumps({"name": f"Thing {turn}", "text": "x" * 1_000})),
+            Result(
+                f"c{turn}", "look_up", json.dumps({"name": f"Thing {turn}", "text": "x" * 1_000})
+            ),
             Assistant(f"Thing number {turn} is in stock and costs twelve euros."),
         ]
     return items

@@ -22,7 +22,6 @@ from tests.livekit_server import LiveKit
 if TYPE_CHECKING:  # pytest imports it as a plugin
     from tests.fixtures_models import OllamaModels
 
-pytest_plugins = ("tests.fixtures_models",)
 
 
 def keys(livekit: LiveKit, **other: str) -> Settings:

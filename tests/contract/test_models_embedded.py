@@ -66,7 +66,7 @@ def running(pid: int) -> bool:
 
 async def gone(pid: int) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        while running(pid):
+        while running(pid):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)
 
 

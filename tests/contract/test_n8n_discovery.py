@@ -310,6 +310,40 @@ async def test_an_mcp_answer_without_a_result_is_no_n8n() -> None:
             await n.discover()
 
 
+async def test_one_workflow_with_strange_details_does_not_cost_the_others() -> None:
+    preview = {"active": True, "availableInMCP": True}
+    listed = {"data": [{"id": "a", "name": "A", **preview}, {"id": "b", "name": "B", **preview}]}
+    good = {"id": "b", "name": "B", "active": True, "nodes": copies(1)[0]["nodes"]}
+
+    def answer(request: Request) -> Response:
+        call = json.loads(request.body)["params"]
+        if call["name"] == "search_workflows":
+            told: dict[str, Any] = listed
+        else:
+            told = {"workflow": good if call["arguments"]["workflowId"] == "b" else None}
+        # The shape of n8n 1.121: text alone.
+        content = {"content": [{"type": "text", "text": json.dumps(told)}]}
+        message = json.dumps({"jsonrpc": "2.0", "id": 1, "result": content})
+        return Response(200, message.encode(), (("content-type", "application/json"),))
+
+    async with server(answer) as url, N8nTools(url, "token") as n:
+        found = await n.discover()
+    assert [t.name for t in found.tools] == ["B"]
+    assert reasons(found) == {"A": "unreadable"}
+
+
+async def test_a_password_in_the_address_is_used_and_not_shown() -> None:
+    async with RecordedN8n() as recorded:
+        url = recorded.base_url.replace("://", "://user:s3cret@")
+        n = N8nTools(url, api_key=recorded.api_key)
+        await n.discover()
+        assert recorded.seen[0].headers["authorization"].startswith("Basic ")
+    with pytest.raises(N8nError, match=r"cannot be reached at http://127\.0") as caught:
+        await n.discover()
+    assert "s3cret" not in str(caught.value)
+    await n.aclose()
+
+
 @pytest.mark.parametrize("url", ["", "n8n.local", "ftp://x", "http://", "http://x:99999"])
 def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
     with pytest.raises(N8nError, match="no http") as caught:

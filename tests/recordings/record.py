@@ -43,7 +43,7 @@ SCHEMA: Final = {
 # These weights write `<tool_call>` as a control token, which no server shows to its own parser.
 # With other marks in the template the same model's calls are seen.
 LLAMA_TAG: Final = ("tool_call>", "call>")
-OLLAMA_TAG: Final = ("<tool_call>", "")
+FENCED: Final = QWEN_TEMPLATE.replace("<tool_call>", "```json").replace("</tool_call>", "```")
 
 
 def record(server: str, name: str, url: str, path: str, body: dict[str, Any] | None) -> None:
@@ -68,8 +68,9 @@ def record_ollama(gguf: Path, home: Path) -> None:
     with ollama_server.running(binary, home) as server:
         server.create("with-tools", gguf)
         server.create("without-tools", gguf, template=None)
-        server.create("bare-calls", gguf, QWEN_TEMPLATE.replace(*OLLAMA_TAG))
-        options = {"num_ctx": 2048, "temperature": 0, "num_predict": 60}
+        server.create("fenced-calls", gguf, FENCED)
+        # One thread: two that wait for each other on a busy machine take a hundred times as long.
+        options = {"num_ctx": 2048, "temperature": 0, "num_predict": 40, "num_thread": 1}
         common = {"model": "with-tools", "think": False, "options": options}
 
         def chat(name: str, **body: Any) -> None:
@@ -79,9 +80,9 @@ def record_ollama(gguf: Path, home: Path) -> None:
         chat("text_whole", messages=HI, stream=False)
         chat("length_streamed", messages=HI, options={**options, "num_predict": 3}, stream=True)
         chat("leak_whole", messages=CALL, tools=[TOOL], stream=False)
-        bare: dict[str, Any] = {"model": "bare-calls", "messages": CALL, "tools": [TOOL]}
-        chat("call_streamed", **bare, stream=True)
-        chat("call_whole", **bare, stream=False)
+        fenced: dict[str, Any] = {"model": "fenced-calls", "messages": CALL, "tools": [TOOL]}
+        chat("call_streamed", **fenced, stream=True)
+        chat("call_whole", **fenced, stream=False)
         chat("schema_whole", messages=HI, format=SCHEMA, stream=False)
         chat("load", messages=[], stream=False)
         chat("refused_missing", messages=HI, model="nope")
@@ -89,7 +90,8 @@ def record_ollama(gguf: Path, home: Path) -> None:
         chat("refused_think", messages=HI, think=True)
         long = [{"role": "user", "content": "word " * 4000}]
         chat("refused_length", messages=long, truncate=False, stream=True)
-        v1 = {"model": "with-tools", "messages": HI, "stream": True, "max_tokens": 3}
+        v1 = {"model": "with-tools", "messages": HI, "max_tokens": 3, "temperature": 0}
+        v1["stream"] = True
         usage = {"stream_options": {"include_usage": True}}
         record("ollama", "v1_streamed", server.url, "/v1/chat/completions", {**v1, **usage})
         record("ollama", "v1_models", server.url, "/v1/models", None)
@@ -97,7 +99,7 @@ def record_ollama(gguf: Path, home: Path) -> None:
 
 
 def record_llama(gguf: Path) -> None:
-    common = {"model": "any", "temperature": 0, "max_tokens": 60}
+    common = {"model": "any", "temperature": 0, "max_tokens": 40}
     usage = {"stream_options": {"include_usage": True}}
     with llama_server.running(gguf) as url:
 

@@ -14,12 +14,13 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
+from caal_node.cli import doctor
 from caal_node.cli.checks import files, speech
 from caal_node.cli.checks.check import Check, Look, fail, in_thread, ok, one_line, take, warn
 from caal_node.cli.checks.model import SHARED_HINT, look_at_model
 from caal_node.cli.checks.room import look_at_livekit
 from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
-from caal_node.cli.doctor import run_doctor
+from caal_node.cli.doctor import examine
 from caal_node.settings import Settings
 from tests import virtual_loop
 
@@ -283,11 +284,17 @@ async def test_work_in_a_thread_gives_its_result_or_its_error() -> None:
         await in_thread(broken)
 
 
-def looks(*checks: Check) -> list[Look]:
+def finding(*checks: Check) -> list[Look]:
     async def look(_: Settings) -> Sequence[Check]:
         return checks
 
     return [Look("x", look, 5)]
+
+
+async def test_findings_come_in_the_order_of_the_looks() -> None:
+    first, second, own = ok("a", "1"), warn("b", "2", "3"), fail("c", "4", "5")
+    side_by_side = [*finding(first, second), *finding(second)]
+    assert await examine(Settings(), side_by_side, finding(own)) == [first, second, second, own]
 
 
 @pytest.mark.parametrize(
@@ -295,14 +302,18 @@ def looks(*checks: Check) -> list[Look]:
     [(ok("a", "b"), 0), (warn("a", "b", "c"), 0), (fail("a", "[red]b[/]", "c"), 1)],
 )
 async def test_only_a_failure_makes_the_exit_code_1(
-    check: Check, code: int, capsys: pytest.CaptureFixture[str]
+    check: Check, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await run_doctor(Settings(), as_json=True, looks=looks(check)) == code
+    async def examined(_: Settings) -> list[Check]:
+        return [check]
+
+    monkeypatch.setattr(doctor, "examine", examined)
+    assert await doctor.run_doctor(Settings(), as_json=True) == code
     shown = json.loads(capsys.readouterr().out)
     assert shown["ok"] is (code == 0)
     [row] = shown["checks"]
     assert row == {"name": "a", "status": check.status, "found": check.found, "mend": check.mend}
-    assert await run_doctor(Settings(), looks=looks(check)) == code
+    assert await doctor.run_doctor(Settings()) == code
     assert check.found in capsys.readouterr().out
 
 

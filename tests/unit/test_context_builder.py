@@ -44,7 +44,9 @@ def small_talk(turns: int, start: int = 0) -> list[Item]:
 
 
 def data_of(items: tuple[Item, ...]) -> str | None:
-    return next((item.text for item in items if isinstance(item, User) and item.id == DATA_ID), None)
+    return next(
+        (item.text for item in items if isinstance(item, User) and item.id == DATA_ID), None
+    )
 
 
 def test_before_a_cut_the_history_is_shown_as_it_is() -> None:

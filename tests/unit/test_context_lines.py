@@ -166,8 +166,9 @@ json_values = st.recursive(
     | st.integers(-(10**30), 10**30)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=60),
-    lambda inner: st.lists(inner, max_size=12)
-    | st.dictionaries(st.text(max_size=8), inner, max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=8), inner, max_size=12)
+    ),
     max_leaves=60,
 )
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
-from tests.context_strategies import any_items, assert_paired, grown
 from hypothesis import given
 
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.context.pairing import INTERRUPTED, repair
+from tests.context_strategies import Grown, any_items, assert_paired, grown
 
 
 def call(call_id: str, name: str = "look", arguments: str = "{}") -> Call:
@@ -120,6 +121,19 @@ def test_a_result_goes_to_the_newest_round_that_waits_for_its_id() -> None:
     )
 
 
+def test_calls_of_one_id_in_the_newest_round_are_answered_in_order() -> None:
+    items = [call("x"), User("again"), call("x"), call("x"), result("x", "1"), result("x", "2")]
+    assert repair(items) == (
+        call("x"),
+        interrupted("x"),
+        User("again"),
+        call("x_2"),
+        call("x_3"),
+        result("x_2", "1"),
+        result("x_3", "2"),
+    )
+
+
 def test_an_empty_id_is_replaced() -> None:
     assert repair([call(""), result("")]) == (call("call"), result("call"))
 
@@ -149,13 +163,9 @@ def test_repair_is_idempotent(items: list[Item]) -> None:
 
 @given(any_items)
 def test_nothing_but_results_moves_and_no_words_are_lost(items: list[Item]) -> None:
-    def spoken(of: list[Item] | tuple[Item, ...]) -> list[Item]:
-        texts = (System, User, Assistant)
-        return [
-            each
-            for each in of
-            if isinstance(each, texts) and not (isinstance(each, Assistant) and not each.text.strip())
-        ]
+    def spoken(of: Iterable[Item]) -> list[Item]:
+        texts = [each for each in of if isinstance(each, (System, User, Assistant))]
+        return [each for each in texts if each.text.strip() or not isinstance(each, Assistant)]
 
     repaired = repair(items)
     assert spoken(repaired) == spoken(items)
@@ -163,9 +173,7 @@ def test_nothing_but_results_moves_and_no_words_are_lost(items: list[Item]) -> N
     assert [each.name for each in repaired if isinstance(each, Call)] == names
     before = Counter(each.output for each in items if isinstance(each, Result))
     after = Counter(
-        each.output
-        for each in repaired
-        if isinstance(each, Result) and each.output != INTERRUPTED
+        each.output for each in repaired if isinstance(each, Result) and each.output != INTERRUPTED
     )
     assert after <= before
 
@@ -180,6 +188,5 @@ def test_ids_given_once_do_not_change_when_the_conversation_grows(
 
 
 @given(grown())
-def test_what_a_session_appends_is_right_already(conversation: object) -> None:
-    items = conversation.items  # type: ignore[attr-defined]
-    assert repair(items) == items
+def test_what_a_session_appends_is_right_already(conversation: Grown) -> None:
+    assert repair(conversation.items) == conversation.items

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from caal_node.context.compact import compact_schema
-from caal_node.context.schemas import first_sentences
+from caal_node.context.descriptions import first_sentences
 
 
 def properties(**each: Any) -> dict[str, Any]:
@@ -91,7 +91,10 @@ def test_values_that_look_like_schemas_are_left_alone() -> None:
             {"type": "object", "additionalProperties": {"type": "string"}},
         ),
         ({"type": "object", "required": [], "description": "  "}, {"type": "object"}),
-        ({"allOf": [{"type": "string"}], "description": "d"}, {"type": "string", "description": "d"}),
+        (
+            {"allOf": [{"type": "string"}], "description": "d"},
+            {"type": "string", "description": "d"},
+        ),
         (
             {"type": "array", "items": {"title": "I", "type": "integer"}},
             {"type": "array", "items": {"type": "integer"}},
@@ -242,18 +245,23 @@ simple = st.sampled_from(
 )
 schemas = st.recursive(
     simple | st.sampled_from([{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]),
-    lambda inner: st.builds(
-        lambda each: {"type": "object", "properties": each, "additionalProperties": False},
-        st.dictionaries(names, inner, max_size=3),
-    )
-    | st.builds(lambda each: {"type": "array", "items": each}, inner)
-    | st.builds(lambda each: {"anyOf": [each, {"type": "null"}], "default": None}, inner),
+    lambda inner: (
+        st.builds(
+            lambda each: {"type": "object", "properties": each, "additionalProperties": False},
+            st.dictionaries(names, inner, max_size=3),
+        )
+        | st.builds(lambda each: {"type": "array", "items": each}, inner)
+        | st.builds(lambda each: {"anyOf": [each, {"type": "null"}], "default": None}, inner)
+    ),
     max_leaves=8,
 )
 objects = st.dictionaries(names, schemas, max_size=3)
 # Definitions are objects: one that is nothing but a reference to itself has no end.
 roots = st.builds(
-    lambda root, a, b: {**properties(**root), "$defs": {"A": properties(**a), "B": properties(**b)}},
+    lambda root, a, b: {
+        **properties(**root),
+        "$defs": {"A": properties(**a), "B": properties(**b)},
+    },
     objects,
     objects,
     objects,
@@ -274,6 +282,9 @@ def test_arguments_that_fit_the_full_schema_fit_the_compact_one(
     assert schema == untouched
     assert json.dumps(compact_schema(schema)) == json.dumps(compacted)
     assert compact_schema(compacted) == compacted
-    full, compact = jsonschema.Draft202012Validator(schema), jsonschema.Draft202012Validator(compacted)
+    full, compact = (
+        jsonschema.Draft202012Validator(schema),
+        jsonschema.Draft202012Validator(compacted),
+    )
     if full.is_valid(value):
         assert compact.is_valid(value)

@@ -147,8 +147,9 @@ def test_after_clear_nothing_is_left() -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=40),
-    lambda inner: st.lists(inner, max_size=6)
-    | st.dictionaries(st.text(max_size=6), inner, max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=6), inner, max_size=6)
+    ),
     max_leaves=30,
 )
 
@@ -163,9 +164,7 @@ def test_no_limit_is_ever_passed(
     steps: list[tuple[str, Any, float]], max_entries: int, max_bytes: int, max_chars: int
 ) -> None:
     clock = Clock()
-    cache = ToolDataCache(
-        max_entries=max_entries, max_bytes=max_bytes, max_age_s=60, clock=clock
-    )
+    cache = ToolDataCache(max_entries=max_entries, max_bytes=max_bytes, max_age_s=60, clock=clock)
     for call_id, value, wait_s in steps:
         clock.now_s += wait_s
         cache.add(call_id, "tool", {"id": call_id}, value)

@@ -71,6 +71,15 @@ def test_instructions_of_dropped_turns_move_behind_the_first_ones() -> None:
     assert System("Now speak German.") not in window.kept + window.dropped
 
 
+def test_instructions_that_moved_to_the_head_still_count() -> None:
+    items: list[Item] = [System("s"), User("u"), System("word " * 200)]
+    for number in range(20):
+        items += [User(f"q{number}"), Assistant("word " * 20)]
+        window = cut(items, Limits(100, 1_000))
+        assert items_tokens((*window.head, *window.kept)) <= 1_000
+    assert System("word " * 200) in window.head
+
+
 def test_instructions_of_kept_turns_stay_where_they_are() -> None:
     items = [*chat(3), System("Now speak German.")]
     window = cut(items, WIDE)

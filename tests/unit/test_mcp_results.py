@@ -22,6 +22,7 @@ from mcp_types import (
 
 from mcp_bridge.results import normalise
 from mcp_bridge.shrink import shrink
+from mcp_bridge.spans import end_of_value
 from mcp_bridge.tools import ToolCallResult
 
 
@@ -177,3 +178,11 @@ def test_a_giant_picture_is_a_note_and_the_words_beside_it_stay_whole() -> None:
         "here\n[image image/png, 3000.0 kB, not shown]\n[file, 300.0 kB, not shown]"
     )
     assert not result.truncated
+
+
+@given(JSON, st.integers(0, 3), st.booleans())
+def test_a_value_ends_where_the_parser_says(value: Any, deeper: int, escaped: bool) -> None:
+    for _ in range(deeper):
+        value = {"rows": [value, ']}\\"{['] * 200}
+    text = json.dumps(value, ensure_ascii=escaped).encode(errors="surrogatepass")
+    assert end_of_value(text + b' , "more": []}', 0) == len(text)

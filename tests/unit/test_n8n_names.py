@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -67,9 +68,9 @@ def test_names_are_allowed_and_no_two_alike(candidates: list[Candidate]) -> None
 
 
 @given(CANDIDATES, st.randoms(use_true_random=False))
-def test_names_do_not_depend_on_the_order(candidates: list[Candidate], random: object) -> None:
+def test_names_do_not_depend_on_the_order(candidates: list[Candidate], random: Random) -> None:
     shuffled = candidates.copy()
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert assign(candidates) == assign(shuffled)
 
 

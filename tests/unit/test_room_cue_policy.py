@@ -157,6 +157,16 @@ def test_a_cue_that_waited_is_dropped_when_the_agent_speaks_on() -> None:
     assert sounds_until(it, 60.0) == []
 
 
+def test_a_cue_that_waited_into_the_next_round_is_that_rounds_too() -> None:
+    it = policy()
+    it.agent_speech_started(0.0)
+    it.call_started(1.0, "a", "x")
+    it.round_ended()
+    it.agent_speech_ended(2.0)
+    assert sounds_until(it, 3.0) == [(2.0 + SPEECH_GAP_S, "tool")]
+    assert it.call_started(3.0, "b", "x") is None
+
+
 def test_the_agents_answer_cuts_a_cue_that_sounds() -> None:
     it = policy()
     it.call_started(1.0, "a", "x")

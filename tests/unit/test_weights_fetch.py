@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
-from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -112,6 +112,7 @@ def test_only_the_missing_files_are_fetched(tmp_path: Path) -> None:
 def test_what_an_interrupted_run_left_is_cleared(tmp_path: Path) -> None:
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "model.bin.partial").write_bytes(b"half")
+    (tmp_path / "toy" / "wheels-a1b2" / "wheel-x").mkdir(parents=True)
     ensure(TOY, console=quiet(), folder=tmp_path, sources=only(Given("a", {"model.bin": CONTENT})))
     assert files_in(tmp_path) == {"model.bin"}
 
@@ -146,10 +147,13 @@ def test_size_and_licence_are_told_before_the_first_byte(tmp_path: Path) -> None
 def test_a_full_disk_before_the_start_names_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 1_000_000))
+
+    def nearly_full(_: object) -> SimpleNamespace:
+        return SimpleNamespace(free=1_000_000)
+
+    monkeypatch.setattr(shutil, "disk_usage", nearly_full)
     source = Given("a", {"model.bin": CONTENT})
-    with pytest.raises(ConfigError, match="150 MB needed, 1 MB free.*CAAL_CACHE"):
+    with pytest.raises(ConfigError, match=r"150 MB needed, 1 MB free.*CAAL_CACHE"):
         ensure(TOY, console=quiet(), folder=tmp_path, sources=only(source))
     assert source.asked == []
 
@@ -159,14 +163,14 @@ def test_a_disk_that_fills_up_names_the_way_out(tmp_path: Path) -> None:
         def fetch(self, file: WeightFile, sink: Sink) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(ConfigError, match="the disk is full.*CAAL_CACHE"):
+    with pytest.raises(ConfigError, match=r"the disk is full.*CAAL_CACHE"):
         ensure(TOY, console=quiet(), folder=tmp_path, sources=only(Filling("a", {})))
     assert files_in(tmp_path) == set()
 
 
 def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be written.*CAAL_CACHE"):
+    with pytest.raises(ConfigError, match=r"cannot be written.*CAAL_CACHE"):
         ensure(TOY, console=quiet(), folder=tmp_path / "file" / "cache", sources=only())
 
 

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from caal_node.cli.checks.check import Check, in_thread, ok, told, warn
+from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.errors import ConfigError
+from caal_node.instructions import instructions_of
+from caal_node.room.cue_files import load_wav
 from caal_node.settings import FIELDS, Settings
 from caal_node.settings_file import unknown_variables
 
@@ -27,8 +30,6 @@ async def look_at_settings(settings: Settings) -> Sequence[Check]:
 async def look_at_cues(settings: Settings) -> Sequence[Check]:
     if not settings.cues:
         return [ok(CUES, "off")]
-    from caal_node.room.cue_files import load_wav
-
     files = [
         (f"CAAL_CUE_{kind.upper()}", path)
         for kind, path in (
@@ -48,9 +49,6 @@ async def look_at_cues(settings: Settings) -> Sequence[Check]:
 
 
 async def look_at_agent(settings: Settings) -> Sequence[Check]:
-    from caal_node.cli.chosen_agent import chosen_agent
-    from caal_node.instructions import instructions_of
-
     found: list[Check] = []
     try:
         instructions_of(settings)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
+from caal_node import speech, weights
 from caal_node.cli.checks.check import Check, fail, in_thread, ok, told
 from caal_node.errors import ConfigError
 from caal_node.settings import Settings
@@ -15,22 +16,16 @@ EXTRA: Final = 'Run: pip install "caal-node[local-speech]", or set {variable}=no
 
 
 async def look_at_stt(settings: Settings) -> Sequence[Check]:
-    from caal_node import speech, weights
-
     local = ("faster_whisper", weights.WHISPER_TINY_EN)
     return [await _part("CAAL_STT", settings.stt, speech.make_stt, local)]
 
 
 async def look_at_tts(settings: Settings) -> Sequence[Check]:
-    from caal_node import speech, weights
-
     return [await _part("CAAL_TTS", settings.tts, speech.make_tts, ("piper", weights.PIPER_JOE))]
 
 
 async def look_at_vad(settings: Settings) -> Sequence[Check]:
     # livekit-plugins-silero is a dependency, and carries its weights.
-    from caal_node import speech
-
     return [await _part("CAAL_VAD", settings.vad, speech.make_vad, None)]
 
 
@@ -62,8 +57,6 @@ async def _local(variable: str, name: str, local: tuple[str, Any] | None) -> Che
     if find_spec(module) is None:
         mend = EXTRA.format(variable=variable)
         return fail(name, f"{variable}=local, but {module} is not installed", mend)
-    from caal_node import weights
-
     if await in_thread(lambda: weights.present(weight)) is None:
         mend = f"Run: python -m caal_node.weights {weight.key}"
         return fail(name, f"{weight.title} is not in the cache", mend)

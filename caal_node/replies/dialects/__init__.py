@@ -27,7 +27,5 @@ def dialects() -> tuple[Dialect, ...]:
     for dialect in found:
         for opener in dialect.openers:
             if owners.setdefault(opener, dialect.name) != dialect.name:
-                raise ValueError(
-                    f"{opener!r} opens both {owners[opener]!r} and {dialect.name!r}"
-                )
+                raise ValueError(f"{opener!r} opens both {owners[opener]!r} and {dialect.name!r}")
     return tuple(found)

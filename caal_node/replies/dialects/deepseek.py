@@ -6,9 +6,7 @@ from caal_node.replies.syntax.block import read_block
 
 def _written(*words: str) -> tuple[str, ...]:
     """A marker's spellings: full-width or plain bars, block or plain underscores."""
-    return tuple(
-        f"<{bar}{space.join(words)}{bar}>" for bar in ("｜", "|") for space in ("▁", "_")
-    )
+    return tuple(f"<{bar}{space.join(words)}{bar}>" for bar in ("｜", "|") for space in ("▁", "_"))
 
 
 DIALECTS = (

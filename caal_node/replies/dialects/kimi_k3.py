@@ -63,6 +63,4 @@ def _value(call: OpenCall, attributes: dict[str, str], text: str) -> Any:
     return typed(text, {"type": attributes["type"]} if "type" in attributes else declared)
 
 
-DIALECTS = (
-    Dialect(name="kimi-k3", openers=(_OPEN, _CLOSE), strays=(_SEP,), read=_read),
-)
+DIALECTS = (Dialect(name="kimi-k3", openers=(_OPEN, _CLOSE), strays=(_SEP,), read=_read),)

@@ -8,6 +8,7 @@ from typing import Any
 
 from caal_node.replies.arguments import typed, untyped
 from caal_node.replies.calls import OpenCall
+from caal_node.replies.names import mapping
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.tags import parse_tag
@@ -68,28 +69,24 @@ def _step(stack: list[_Element], name: str, text: str) -> bool:
 
 
 def _end(call: OpenCall, stack: list[_Element]) -> None:
-    schema = call.tool.schema if call.tool else {}
+    schema: Mapping[str, Any] = call.tool.schema if call.tool else {}
     if len(stack) != 1:
         call.cut_off()
         return
-    value = _value(stack[0], schema, schema)
-    call.end(value if isinstance(value, dict) else {})
+    call.end(mapping(_value(stack[0], schema, schema)))
 
 
 def _value(element: _Element, schema: Any, root: Mapping[str, Any]) -> Any:
-    known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+    known = mapping(schema)
     if not element.children:
         if element.name == "":
             return {}
         return typed(element.text, known, root=root) if known else untyped(element.text)
     if all(child.name == "item" for child in element.children):
         return [_value(child, known.get("items"), root) for child in element.children]
-    properties = known.get("properties")
+    properties = mapping(known.get("properties"))
     return {
-        child.name: _value(
-            child, properties.get(child.name) if isinstance(properties, Mapping) else None, root
-        )
-        for child in element.children
+        child.name: _value(child, properties.get(child.name), root) for child in element.children
     }
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from caal_node.replies.arguments import load_json, typed
 from caal_node.replies.calls import OpenCall
-from caal_node.replies.names import plausible
+from caal_node.replies.names import plausible, properties_of
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.call_object import read_call_object
@@ -163,16 +163,21 @@ def _pass_tag(block: _Block, tag: Tag) -> bool:
 
 
 _OWN_KINDS = frozenset(
-    "tool_call tool_calls tool_sep function_call function_calls function invoke parameter param "
-    "arg_key arg_value toolcall tools_prefix".split()
+    ("tool_call", "tool_calls", "tool_sep", "toolcall", "function_call", "function_calls")
+    + ("function", "invoke", "parameter", "param", "arg_key", "arg_value")
 )
 
 
 def _at_brace(block: _Block) -> Steps[bool]:
     reading, closers = block.reading, block.dialect.closers
     if block.pending is None:
+        marked = not block.dialect.tentative
+        made = yield from read_call_object(reading, marked=marked, closers=closers)
+        if not made and not marked:
+            return False
         block.made += 1
-        yield from read_call_object(reading, marked=True, closers=closers)
+        if not made:
+            reading.desk.broken("", "The call has no name.")
         return True
     text, whole = yield from json_value(reading.source)
     call, pending = block.call, block.pending
@@ -229,6 +234,11 @@ def _at_word(block: _Block) -> Steps[bool]:
         (*_NAME_ENDS, *(c for c in block.dialect.closers if c[0] not in "<[]")), _MAX_NAME_CHARS
     )
     name = text.strip()
+    if not text and stop:
+        if block.pending is None:
+            return False
+        source.advance(source.at + 1)  # A stray bracket behind a name.
+        return True
     if name.startswith("call:"):
         return (yield from _gemma(block, name[5:], stop))
     box = reading.desk.box
@@ -239,7 +249,11 @@ def _at_word(block: _Block) -> Steps[bool]:
         _end_pairs(block.take_call(), pairs[2])
         return True
     named = box.named(name) is not None
-    fits = named or (plausible(name) and (box.open or stop in ("\n", "<", "[", "(", "\\n")))
+    fits = named or (
+        not block.dialect.tentative
+        and plausible(name)
+        and (box.open or stop in ("\n", "<", "[", "(", "\\n"))
+    )
     if stop == "" and not (yield from source.peek()):
         # The reply ends inside a name, or in prose.
         if fits and block.made == 0:
@@ -256,7 +270,9 @@ def _at_word(block: _Block) -> Steps[bool]:
         fits = False  # Speech behind a call that was never closed.
     if block.pending is not None and block.call is not None and not named:
         return True  # `json` behind a header's name, and the like.
-    if not fits and not (stop == "<" and box.find(name) is not None):
+    if not fits and not (
+        stop == "<" and not block.dialect.tentative and box.find(name) is not None
+    ):
         return (yield from _no_name(block, text, stop))
     if block.pending is not None and block.pending.strip() != "function":
         block.end_bare()
@@ -292,7 +308,7 @@ def _no_name(block: _Block, text: str, stop: str) -> Steps[bool]:
 
 def _end_pairs(call: OpenCall, text: str) -> None:
     """`minutes=5 label=tea`"""
-    properties = call.tool.properties if call.tool else {}
+    properties = properties_of(call.tool)
     call.end(
         {
             m[1]: typed(next(g for g in m.groups()[1:] if g is not None), properties.get(m[1]))

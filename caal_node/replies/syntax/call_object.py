@@ -231,9 +231,7 @@ def _arguments(reading: Reading, state: _Object, char: str, strict: bool) -> Ste
     return False
 
 
-def _inner(
-    reading: Reading, state: _Object, strict: bool, closers: tuple[str, ...]
-) -> Steps[bool]:
+def _inner(reading: Reading, state: _Object, strict: bool, closers: tuple[str, ...]) -> Steps[bool]:
     made = yield from read_call_object(
         reading, marked=state.committed, strict=strict, closers=closers
     )

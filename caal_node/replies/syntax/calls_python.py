@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from caal_node.replies.calls import OpenCall
+from caal_node.replies.names import properties_of
 from caal_node.replies.source import Source, Steps
 from caal_node.replies.syntax.loose import Unreadable, keywords
 
@@ -55,7 +56,7 @@ def bracketed(source: Source) -> Steps[tuple[str, bool]]:
 
 def end_keywords(call: OpenCall, text: str) -> None:
     """End `call` with the arguments between the brackets."""
-    names = tuple(call.tool.properties) if call.tool else ()
+    names = tuple(properties_of(call.tool))
     try:
         call.end(keywords(text, names))
     except Unreadable:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from caal_node.replies.arguments import typed
 from caal_node.replies.calls import OpenCall
+from caal_node.replies.names import properties_of
 from caal_node.replies.source import Source, Steps
 from caal_node.replies.syntax.loose import Bare, Loose, Unreadable
 
@@ -42,7 +43,7 @@ def end_braces(call: OpenCall, text: str) -> None:
     except Unreadable:
         call.fail("The arguments cannot be read.")
         return
-    properties = call.tool.properties if call.tool else {}
+    properties = properties_of(call.tool)
     call.end({key: _settled(value, properties.get(key)) for key, value in found.items()})
 
 
@@ -52,7 +53,7 @@ def _settled(value: Any, schema: Any) -> Any:
         text = str(value)
         return typed(text, schema) if schema else text
     if isinstance(value, dict):
-        return {k: _settled(v, None) for k, v in value.items()}
+        return {k: _settled(v, None) for k, v in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_settled(entry, None) for entry in value]
+        return [_settled(entry, None) for entry in cast("list[Any]", value)]
     return value

@@ -16,7 +16,10 @@ _MAX_NESTING = 200
 
 
 def json_value(source: Source) -> Steps[tuple[str, bool]]:
-    """Take one JSON value: (its text, whether it is whole). Only brackets and quotes are checked."""
+    """Take one JSON value: (its text, whether it is whole).
+
+    Only brackets and quotes are checked.
+    """
     first = yield from source.peek()
     if first in ("{", "["):
         return (yield from _bracketed(source))

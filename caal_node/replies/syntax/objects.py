@@ -72,9 +72,7 @@ def end_from_value(desk: CallDesk, value: Any) -> bool:
 
 def finish(call: OpenCall, arguments: Any) -> None:
     """End a call with what its object gave; without arguments only a tool that takes none runs."""
-    if arguments is None and call.tool is not None and call.tool.properties:
-        call.fail("The call has no arguments.")
-    elif arguments is None and call.tool is None:
+    if arguments is None and (call.tool is None or call.tool.properties):
         call.fail("The call has no arguments.")
     else:
         call.end_value(arguments)

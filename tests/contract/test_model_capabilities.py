@@ -1,0 +1,145 @@
+"""What the servers tell of a model, what follows for requests, and warming."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from caal_node.context.items import Assistant, System, User
+from caal_node.errors import ModelLacksTools, ModelMissing, ModelReplyError
+from caal_node.models.completions import CompletionsBackend
+from caal_node.models.ollama import OllamaBackend, Think
+from caal_node.models.openai import OpenAIBackend
+from caal_node.models.port import Capabilities, Done, Request, Text, Usage
+from caal_node.models.warm import warm
+from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Refuse, StandInModel
+
+HELLO = Request(items=(User("Hello"),), stream=False)
+ALL = ("completion", "tools", "thinking")
+TOOL: dict[str, Any] = {"type": "function", "function": {"name": "f", "parameters": {}}}
+
+
+@pytest.mark.parametrize(
+    ("has", "tools", "thinking"),
+    [(ALL, True, True), (("completion",), False, False), (("completion", "tools"), True, False)],
+)
+async def test_ollama_tells_what_a_model_can_do(
+    has: tuple[str, ...], tools: bool, thinking: bool
+) -> None:
+    async with StandInModel(capabilities=has, context_tokens=2048) as server:
+        backend = OllamaBackend(server.model, host=server.url, num_ctx=8192)
+        assert await backend.capabilities() == Capabilities(tools, thinking, True, 2048)
+        await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("asked", "has", "family", "sent"),
+    [
+        (False, ALL, "qwen3", [False]),
+        (True, ALL, "qwen3", [True]),
+        (True, ("completion",), "qwen2", [False]),
+        ("low", ("completion",), "qwen2", [False]),
+        (False, ALL, "gptoss", ["low"]),
+        ("high", ALL, "gptoss", ["high"]),
+        # 0.17 knows levels for gpt-oss only; the refusal is remembered.
+        ("low", ALL, "qwen3", ["low", True]),
+    ],
+)
+async def test_thinking_is_asked_for_as_the_model_takes_it(
+    asked: Think, has: tuple[str, ...], family: str, sent: list[Think]
+) -> None:
+    async with StandInModel(["a"], ["b"], capabilities=has, family=family) as server:
+        backend = OllamaBackend(server.model, host=server.url, think=asked)
+        for text in ("a", "b"):
+            assert await anext(backend.ask(HELLO)) == Text(text)
+        await backend.aclose()
+        assert [chat.json["think"] for chat in server.chats] == [*sent, sent[-1]]
+        # The model is looked at once.
+        assert [r.path for r in server.requests].count("/api/show") == 1
+
+
+async def test_a_level_is_not_a_reason_to_ask_twice_for_another_refusal() -> None:
+    refusal = Refuse(400, "the input length exceeds the context length")
+    async with StandInModel([refusal], capabilities=ALL, family="gptoss") as server:
+        backend = OllamaBackend(server.model, host=server.url, think="low")
+        with pytest.raises(ModelReplyError, match="context length") as raised:
+            await anext(backend.ask(HELLO))
+        await backend.aclose()
+    assert raised.value.status == 400
+    assert len(server.chats) == 1
+
+
+async def test_loading_asks_for_no_reply_and_the_same_context() -> None:
+    async with StandInModel() as server:
+        backend = OllamaBackend(server.model, host=server.url, num_ctx=1024, keep_alive=-1)
+        await backend.load()
+        await backend.aclose()
+    body = server.chats[0].json
+    assert body["messages"] == []
+    assert body["options"]["num_ctx"] == 1024
+    assert body["keep_alive"] == -1
+
+
+async def test_llama_tells_context_and_tools_and_takes_any_name() -> None:
+    async with StandInModel(llama=True, context_tokens=4096, capabilities=ALL) as server:
+        backend = OpenAIBackend("whatever", base_url=server.url)
+        assert await backend.capabilities() == Capabilities(True, True, True, 4096)
+        await backend.aclose()
+
+
+async def test_other_openai_servers_tell_only_whether_the_model_is_there() -> None:
+    async with StandInModel() as server:
+        backend = OpenAIBackend(server.model, base_url=server.url)
+        assert await backend.capabilities() == Capabilities()
+        await backend.aclose()
+        backend = OpenAIBackend("other", base_url=server.url)
+        with pytest.raises(ModelMissing, match="it has: stand-in:latest"):
+            await backend.capabilities()
+        await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"), [("", "/v1/"), ("/", "/v1/"), ("/v1", "/v1/"), ("/v1/", "/v1/")]
+)
+async def test_an_openai_address_may_leave_out_v1(written: str, asked: str) -> None:
+    async with StandInModel(["ok"]) as server:
+        backend = OpenAIBackend(server.model, base_url=f"{server.url}{written}")
+        assert await anext(backend.ask(HELLO)) == Text("ok")
+        await backend.aclose()
+    assert server.requests[0].path == f"{asked}chat/completions"
+
+
+async def test_warming_sends_the_head_and_asks_for_one_token() -> None:
+    head = Request(
+        items=(System("Be short."), User("2+2?"), Assistant("4")),
+        tools=(TOOL,),
+        schema={"type": "object"},
+    )
+    async with StandInModel(["x", End("length")]) as server:
+        backend = OpenAIBackend(server.model, base_url=server.url)
+        assert await warm(backend, head) == Usage(PROMPT_TOKENS, 1, CACHED_TOKENS)
+        await backend.aclose()
+    body = server.chats[0].json
+    assert [m["role"] for m in body["messages"]] == ["system", "user", "assistant", "user"]
+    assert body["tools"] == [TOOL]
+    assert body["max_tokens"] == 1
+    assert "response_format" not in body
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_text_completion_sends_a_prompt_and_reads_text(stream: bool) -> None:
+    async with StandInModel([" It is noon."]) as server:
+        backend = CompletionsBackend(server.model, base_url=server.url)
+        items = (System("Be short."), User("Time?"))
+        chunks = [c async for c in backend.ask(Request(items=items, stream=stream, max_tokens=9))]
+        with pytest.raises(ModelLacksTools):
+            await anext(backend.ask(Request(items=items, tools=(TOOL,))))
+        assert (await backend.capabilities()).tools is False
+        await backend.aclose()
+    body = server.chats[0].json
+    assert body["prompt"] == "System: Be short.\nUser: Time?\nAssistant:"
+    assert body["max_tokens"] == 9
+    assert "\nUser:" in body["stop"]
+    assert "".join(c.text for c in chunks if isinstance(c, Text)) == "It is noon."
+    assert chunks[-1] == Done("stop", Usage(PROMPT_TOKENS, 3, CACHED_TOKENS))

@@ -1,0 +1,168 @@
+"""The main job in a real room: a recorded voice asks, a real small model decides, tools run, pings
+and the answer are heard; and a workflow is added in the middle of it from another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import numpy as np
+import pytest
+
+from caal_node.demo.app import AGENT
+from caal_node.demo.model_choice import CONTEXT
+from caal_node.demo.room_scene import ROOM, RoomScene
+from caal_node.demo.spoken_requests import SpokenRequest, load_requests
+from caal_node.demo.timeline import SAMPLE_RATE_HZ, Samples
+from caal_node.demo.tools import WORKFLOW, write_settings
+from caal_node.demo.worker_process import WorkerProcess
+from caal_node.events import CuePlayed, Event, Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
+from caal_node.models.embedded import EmbeddedEngine
+from caal_node.room.cues import render
+from caal_node.speech import fetch_local
+from n8n.replay import RecordedN8n
+from tests.livekit_server import LiveKit
+
+pytestmark = [pytest.mark.livekit, pytest.mark.model, pytest.mark.speech]
+
+TURN_S = 120.0
+"""Seconds; a turn takes 10 on an idle machine, and this one may be building something else."""
+
+
+@dataclass
+class Stage:
+    scene: RoomScene
+    recorded: RecordedN8n
+    env: dict[str, str]
+
+    async def turn(self, request: SpokenRequest) -> list[Event]:
+        await self.scene.speak(request)
+        events: list[Event] = []
+        async with asyncio.timeout(TURN_S):
+            while not (events and isinstance(events[-1], TurnEnded)):
+                events.append(await self.scene.events.get())
+        return events
+
+
+@asynccontextmanager
+async def stage(livekit: LiveKit, gguf: Path, folder: Path) -> AsyncIterator[Stage]:
+    async with AsyncExitStack() as open_:
+        engine = await open_.enter_async_context(EmbeddedEngine(gguf, ctx=CONTEXT))
+        recorded = await open_.enter_async_context(RecordedN8n(active=[WORKFLOW]))
+        env = {
+            "LIVEKIT_URL": livekit.url,
+            "LIVEKIT_API_KEY": livekit.key,
+            "LIVEKIT_API_SECRET": livekit.secret,
+            "CAAL_API": "openai",
+            "CAAL_BASE_URL": engine.base_url,
+            "CAAL_MODEL": engine.name,
+            "CAAL_TEMPERATURE": "0",
+            "N8N_URL": recorded.base_url,
+            "N8N_API_KEY": recorded.api_key,
+            "CAAL_AGENT": AGENT,
+            "CAAL_CONTROL_TOKEN": secrets.token_hex(16),
+            **write_settings(folder),
+        }
+        worker = WorkerProcess(folder, env)
+        scene = RoomScene(livekit.url, livekit.key, livekit.secret, worker)
+        await open_.enter_async_context(scene)
+        yield Stage(scene, recorded, env)
+
+
+def loudness_of_cue(heard: Samples, cue: Samples) -> float:
+    """The best normalised correlation of `cue` anywhere in `heard`: 1.0 is the cue itself.
+
+    Opus and the jitter buffer bend a wave's phase, so the two notes are looked for one by one as
+    energy at their own frequencies, against the energy of everything else in that time.
+    """
+    half = cue.size // 2
+    best = 0.0
+    for at in range(0, max(heard.size - cue.size, 0), 480):
+        first, second = heard[at : at + half], heard[at + half : at + cue.size]
+        best = max(best, min(_share(first, 660.0), _share(second, 880.0)))
+    return best
+
+
+def _share(piece: Samples, hz: float) -> float:
+    wave = piece.astype(np.float64)
+    total = float((wave**2).sum())
+    if total < piece.size * 100.0**2:  # 100 of 32768: silence
+        return 0.0
+    turns = np.exp(-2j * np.pi * hz * np.arange(wave.size) / SAMPLE_RATE_HZ)
+    return float(2 * abs((wave * turns).sum()) ** 2 / (wave.size * total))
+
+
+async def test_a_spoken_request_is_answered_and_a_workflow_is_added_in_mid_room(
+    livekit: LiveKit, gguf: Path, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(fetch_local, stt="local", tts="local")
+    weather = next(r for r in load_requests() if "weather" in r.words)
+    async with stage(livekit, gguf, tmp_path) as on:
+        began = on.scene.timeline.position()
+        events = await on.turn(weather)
+
+        (started,) = [e for e in events if isinstance(e, ToolCallStarted)]
+        assert (started.tool, started.tier) == ("get_weather", "n8n")
+        assert started.arguments is None, "the room does not see arguments by default"
+        (ended,) = [e for e in events if isinstance(e, ToolCallEnded)]
+        assert ended.outcome == "ok"
+        assert [e.kind for e in events if isinstance(e, CuePlayed)] == ["tool"]
+        said = " ".join(e.text for e in events if isinstance(e, Spoken))
+        assert "{" not in said
+        assert "sunny" in said.lower() or "21" in said
+
+        heard = on.scene.timeline.since(began)
+        asked_until = int(weather.seconds * SAMPLE_RATE_HZ)
+        assert loudness_of_cue(heard[asked_until:], render("tool")) > 0.5, "the ping is heard"
+        answer = heard[-2 * SAMPLE_RATE_HZ :].astype(np.float64)
+        assert float(np.sqrt((answer**2).mean())) > 100, "the answer is heard"
+        # The request as the workflow got it, on the real wire.
+        (hook,) = [r for r in on.recorded.seen if r.path == "/webhook/get_weather"]
+        assert b"Paris" in hook.body
+
+        on.recorded.activate("list_events")
+        report = await reload_by_another_process(on.env, tmp_path)
+        assert report["room_name"] == ROOM
+        assert report["added"] == ["list_events"]
+        assert report["tool_count"] == 5
+        assert report["failed"] == []
+
+
+async def reload_by_another_process(env: dict[str, str], folder: Path) -> dict[str, object]:
+    port = 18_889
+    control = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "caal_node.cli", "control", "--port", str(port)),
+        cwd=folder,
+        env={**os.environ, **env},
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+            async with asyncio.timeout(60):
+                while not await _answers(http):
+                    await asyncio.sleep(0.2)
+            assert (await http.post("/reload-tools")).status_code == 401
+            headers = {"Authorization": f"Bearer {env['CAAL_CONTROL_TOKEN']}"}
+            wrong = await http.post("/reload-tools", json={"room_name": "no"}, headers=headers)
+            assert wrong.status_code == 404
+            answer = await http.post("/reload-tools", headers=headers)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+    finally:
+        control.terminate()
+        await control.wait()
+
+
+async def _answers(http: httpx2.AsyncClient) -> bool:
+    try:
+        return (await http.get("/health")).status_code < 500
+    except httpx2.TransportError:
+        return False
