@@ -6,6 +6,11 @@ turn that preemptive generation throws away has run nothing, and history items, 
 spans and hand-overs are LiveKit's own.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
 from __future__ import annotations
 
 import inspect
@@ -86,9 +91,7 @@ class CaalAgent(Agent):
     ) -> None:
         self.settings = settings or load_settings()
         self.tool_data = ToolDataCache()
-        self._pipeline = Pipeline(
-            self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout
-        )
+        self._pipeline = Pipeline(self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout)
         self._remote = RemoteTools(
             configured_tiers(self.settings) if tiers is None else tiers,
             self._pipeline,
@@ -188,7 +191,7 @@ class CaalAgent(Agent):
         return model
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
-        """Example utterances by exposed name: the settings' own, else those of the tool's author."""
+        """Example utterances by exposed name: the settings' own, else those of the author."""
         return {
             entry.exposed: self.settings.examples.get(entry.exposed) or entry.spec.examples
             for entry in self.table

@@ -1,14 +1,19 @@
 """LiveKit's ChatContext and function tools, to and from this project's own plain types."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
 from typing import Any, Final
 
-from caal_node.context.compact import compact_schema
 from livekit.agents import llm
 
+from caal_node.context.compact import compact_schema
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.models.port import ToolSchema
 from caal_node.tools.examples import without_examples
@@ -43,7 +48,7 @@ def to_chat_ctx(items: Iterable[Item]) -> llm.ChatContext:
 
 
 def _chat_item(item: Item) -> llm.ChatItem:
-    given = {"id": item.id} if item.id else {}
+    given: dict[str, Any] = {"id": item.id} if item.id else {}
     if isinstance(item, Call):
         return llm.FunctionCall(
             call_id=item.call_id, name=item.name, arguments=item.arguments, **given

@@ -8,8 +8,8 @@ from typing import Any
 from livekit.agents import NOT_GIVEN, AgentSession, TurnHandlingOptions
 from livekit.agents.stt import STT
 from livekit.agents.tts import TTS
-from livekit.agents.voice.turn import InterruptionOptions
 from livekit.agents.vad import VAD
+from livekit.agents.voice.turn import InterruptionOptions
 
 from caal_node.models.llm import LLM
 from caal_node.settings import Settings
@@ -17,7 +17,7 @@ from caal_node.speech import make_stt, make_tts, make_vad
 
 
 def make_llm(settings: Settings) -> LLM:
-    """The model of the settings. `num_ctx` and `keep_alive` are Ollama's own; others ignore them."""
+    """The model of the settings. `num_ctx` and `keep_alive` are Ollama's own."""
     options: dict[str, Any] = {"temperature": settings.temperature}
     if settings.api == "ollama":
         options |= {

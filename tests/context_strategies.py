@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
+
+
+def tried(examples: int) -> settings:
+    """So many examples, however slow the machine is at the moment."""
+    return settings(max_examples=examples, deadline=None)
+
 
 _words = st.text(alphabet="ab é好7{}\n", max_size=12)
 _ids = st.sampled_from(["", "a", "b", "a_2", "call", "call_2"])

@@ -1,4 +1,4 @@
-"""A CaalAgent in a session without a room, on a stand-in model, with tools that record their calls."""
+"""A CaalAgent in a session without a room, on a stand-in model, with tools that keep a record."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class TerminalTranscript:
     def ready(self, tools: int, failed: Mapping[str, str]) -> None:
         self._console.print(f"[dim]{tools} tools. Type, and press Enter; Ctrl-D ends.[/dim]")
         for source, reason in failed.items():
-            self._console.print(f"[yellow]no tools from {escape(source)}: {escape(reason)}[/yellow]")
+            self._console.print(f"[yellow]no tools from {escape(f'{source}: {reason}')}[/yellow]")
 
     def __call__(self, event: Event) -> None:
         if (line := self._line(event)) is not None:
@@ -44,7 +44,8 @@ class TerminalTranscript:
             case ToolCallStarted(tool=tool, tier=tier, source=source, arguments=arguments):
                 shown = "" if arguments is None else json.dumps(dict(arguments), ensure_ascii=False)
                 where = tier if source in (tier, "") else f"{tier}: {source}"
-                return f"[magenta]tool[/]     {escape(tool)} [dim]({escape(where)})[/] {escape(shown)}"
+                named = f"{escape(tool)} [dim]({escape(where)})[/]"
+                return f"[magenta]tool[/]     {named} {escape(shown)}"
             case ToolCallEnded(tool=tool, outcome=outcome, duration_ms=took):
                 colour = "green" if outcome == "ok" else "red"
                 return f"[{colour}]{outcome:<8}[/] {escape(tool)} [dim]after {took} ms[/]"
@@ -53,6 +54,7 @@ class TerminalTranscript:
             case Spoken(text):
                 return f"[bold green]says[/]     {escape(text)}"
             case TurnEnded(rounds, requests, took):
-                return f"[dim]turn     {took / 1000:.1f} s, {rounds} tool rounds, {requests} requests[/]"
+                seconds = f"{took / 1000:.1f} s"
+                return f"[dim]turn     {seconds}, {rounds} tool rounds, {requests} requests[/]"
             case _:
                 return None

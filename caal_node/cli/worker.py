@@ -3,6 +3,11 @@
 LiveKit runs one process a room, so what a session needs is made in `entrypoint`, in that process.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
 from __future__ import annotations
 
 import gc

@@ -1,4 +1,4 @@
-"""`caal-node demo`: a spoken conversation from microphone to loudspeaker, with nothing to set up."""
+"""`caal-node demo`: a spoken conversation, from microphone to loudspeaker, set up by itself."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def _sum_up(console: Console, show: Show, out: Path, seconds: float, took: float
     sums = show.sums
     calls = ", ".join(f"{tier} {count}" for tier, count in sorted(sums.tiers.items()))
     console.print(
-        f"\n[bold]{sums.turns} spoken turns[/] in {took:.0f} s: tool calls by tier {calls or 'none'}"
-        f" ({sums.failed} failed), {sums.cues} cues, "
+        f"\n[bold]{sums.turns} spoken turns[/] in {took:.0f} s: "
+        f"tool calls by tier {calls or 'none'} ({sums.failed} failed), {sums.cues} cues, "
         f"median turn {statistics.median(sums.turn_ms) / 1000:.1f} s"
     )
     console.print(f"{out / 'demo.wav'}    {seconds:.0f} s: what the participant heard, and said")

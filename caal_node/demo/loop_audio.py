@@ -1,4 +1,4 @@
-"""A microphone and a loudspeaker inside one process, in real time, as LiveKit's session wants them."""
+"""A microphone and a loudspeaker inside one process, in real time, for LiveKit's session."""
 
 from __future__ import annotations
 

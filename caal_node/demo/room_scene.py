@@ -1,5 +1,10 @@
 """The demo in a real room: a livekit-server, a worker process, and a participant who speaks."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
 from __future__ import annotations
 
 import asyncio

@@ -25,4 +25,6 @@ def make_backend(
         return OpenAIBackend(model, base_url=base_url or f"{OLLAMA}/v1", api_key=api_key, **options)
     from caal_node.models.completions import CompletionsBackend
 
-    return CompletionsBackend(model, base_url=base_url or f"{OLLAMA}/v1", api_key=api_key, **options)
+    return CompletionsBackend(
+        model, base_url=base_url or f"{OLLAMA}/v1", api_key=api_key, **options
+    )

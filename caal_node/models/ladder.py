@@ -130,7 +130,7 @@ class _Attempt:
     async def run(self) -> AsyncGenerator[Event | Done]:
         reader = self._way.reader(self._question)
         done: Done | None = None
-        async with aclosing(self._backend.ask(self._way.request(self._question))) as chunks:  # type: ignore[type-var]
+        async with aclosing(self._backend.ask(self._way.request(self._question))) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, Done):
                     done = chunk

@@ -4,6 +4,11 @@ It works in an ordinary `Agent`, too. Spans, usage, retries, error events and ca
 LiveKit's own, by `llm.LLMStream`.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
 from __future__ import annotations
 
 import asyncio

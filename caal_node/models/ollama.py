@@ -6,12 +6,11 @@ nested in a tool's schema, which `tests/contract/test_ollama_package.py` pins.
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from caal_node.addresses import ollama_url
 from caal_node.context.items import Call, Result
@@ -19,68 +18,9 @@ from caal_node.errors import ConfigError, ModelReplyError
 from caal_node.models.failures import server_words
 from caal_node.models.lines import json_lines
 from caal_node.models.messages import Message, arguments_object, to_messages
-from caal_node.models.port import (
-    Capabilities,
-    Chunk,
-    Done,
-    NativeCall,
-    Reasoning,
-    Request,
-    Text,
-    Usage,
-)
+from caal_node.models.ollama_replies import Reply, Shown, Think, chunks_of, settled_think
+from caal_node.models.port import Capabilities, Chunk, Request
 from caal_node.models.wire import Deadlines, Wire
-
-Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
-
-_UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
-"""Families that think whatever they are told; the least they do is "low"."""
-
-
-class _Function(BaseModel):
-    name: str
-    arguments: dict[str, Any] | None = None
-
-
-class _ToolCall(BaseModel):
-    id: str | None = None
-    function: _Function
-
-
-class _Message(BaseModel):
-    content: str | None = None
-    thinking: str | None = None
-    tool_calls: list[_ToolCall] | None = None
-
-
-class _Reply(BaseModel):
-    """One line of a streamed reply, or an unstreamed one whole."""
-
-    error: Any = None
-    message: _Message = Field(default_factory=_Message)
-    done: bool = False
-    done_reason: str | None = None
-    prompt_eval_count: int = 0
-    eval_count: int = 0
-
-
-class _Details(BaseModel):
-    family: str = ""
-
-
-class _Shown(BaseModel):
-    """What `/api/show` says of a model. Versions before 0.6.4 name no capabilities."""
-
-    capabilities: list[str] | None = None
-    details: _Details = Field(default_factory=_Details)
-    model_info: dict[str, Any] = Field(default_factory=dict)
-
-    @property
-    def context_tokens(self) -> int | None:
-        """The length the model was made for, under a key that begins with its architecture."""
-        key = f"{self.model_info.get('general.architecture')}.context_length"
-        value = self.model_info.get(key)
-        return value if isinstance(value, int) else None
 
 
 class OllamaBackend:
@@ -123,7 +63,7 @@ class OllamaBackend:
             "temperature": temperature,
             **(options or {}),
         }
-        self._shown: _Shown | None = None
+        self._shown: Shown | None = None
         self._wire: Final = Wire(
             url,
             model=model,
@@ -191,7 +131,7 @@ class OllamaBackend:
         async with aclosing(self._wire.pieces("/api/chat", body, json_lines)) as lines:
             async for line in lines:
                 reply = self._parsed(line)
-                for chunk in _chunks(reply):
+                for chunk in chunks_of(reply):
                     yield chunk
                 if reply.done:
                     return
@@ -210,9 +150,9 @@ class OllamaBackend:
         limit = {} if request.max_tokens is None else {"num_predict": request.max_tokens}
         return {**body, "options": {**self._options, **limit}}
 
-    def _parsed(self, line: bytes) -> _Reply:
+    def _parsed(self, line: bytes) -> Reply:
         try:
-            reply = _Reply.model_validate_json(line)
+            reply = Reply.model_validate_json(line)
         except ValidationError as error:
             raise ModelReplyError(f"{self.address} sent a line that is no chat reply") from error
         if reply.error is not None:
@@ -220,38 +160,16 @@ class OllamaBackend:
             raise ModelReplyError(f"{self.address} broke off: {server_words(line)}")
         return reply
 
-    async def _show(self) -> _Shown:
+    async def _show(self) -> Shown:
         try:
             said = await self._wire.fetch("POST", "/api/show", {"model": self._model})
-            return _Shown.model_validate_json(said)
+            return Shown.model_validate_json(said)
         except ModelReplyError as error:
             if error.status != 404:
                 raise
-            return _Shown()  # something that speaks /api/chat only
+            return Shown()  # something that speaks /api/chat only
         except ValidationError as error:
             raise ModelReplyError(f"{self.address} does not answer like Ollama") from error
-
-
-def settled_think(asked: Think, shown: _Shown) -> Think:
-    """What to send for `asked`: what the model refuses or ignores is never sent."""
-    if shown.details.family in _UNSWITCHABLE:
-        return asked or "low"
-    if shown.capabilities is not None and "thinking" not in shown.capabilities:
-        return False
-    return asked
-
-
-def _chunks(reply: _Reply) -> Iterator[Chunk]:
-    if reply.message.thinking:
-        yield Reasoning(reply.message.thinking)
-    if reply.message.content:
-        yield Text(reply.message.content)
-    for call in reply.message.tool_calls or ():
-        arguments = json.dumps(call.function.arguments or {}, ensure_ascii=False)
-        yield NativeCall(call.id or "", call.function.name, arguments)
-    if reply.done:
-        usage = Usage(prompt=reply.prompt_eval_count, completion=reply.eval_count)
-        yield Done("length" if reply.done_reason == "length" else "stop", usage)
 
 
 def _write_call(call: Call, index: int) -> Message:

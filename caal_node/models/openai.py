@@ -67,7 +67,8 @@ class OpenAIBackend:
         """`extra` goes into every request as it is (llama.cpp's `id_slot`, say).
 
         `think` reaches chat templates that have the switch (llama.cpp, vLLM); other local servers
-        ignore it. None sends nothing, for servers that refuse what they do not know.
+        ignore it (Ollama's here wants `extra={"reasoning_effort": "none"}`). None sends nothing,
+        for servers that refuse what they do not know.
 
         Raises:
             ConfigError: the address or the key cannot be used.

@@ -5,7 +5,7 @@ A backend knows one wire format and nothing of LiveKit, of protocols or of what 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -99,7 +99,7 @@ class Backend(Protocol):
         """
         ...
 
-    def ask(self, request: Request) -> AsyncIterator[Chunk]:
+    def ask(self, request: Request) -> AsyncGenerator[Chunk]:
         """Send `request`; the last chunk is always a `Done`.
 
         Closing the iterator closes the connection, which stops the server's work.

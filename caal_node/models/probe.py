@@ -47,7 +47,7 @@ async def calls_natively(backend: Backend) -> bool:
     if (await backend.capabilities()).tools is False:
         return False
     try:
-        async with aclosing(backend.ask(_REQUEST)) as chunks:  # type: ignore[type-var]
+        async with aclosing(backend.ask(_REQUEST)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, NativeCall):
                     return True

@@ -53,11 +53,14 @@ class Wire:
         """`start` says how the server is started, `mend` how the missing model is brought.
 
         Raises:
-            ConfigError: the key cannot stand in a header.
+            ConfigError: the key cannot stand in a header, or the address is none.
         """
         if api_key and not (api_key.isascii() and api_key.isprintable()):
             raise ConfigError("CAAL_API_KEY has characters that no HTTP header can carry")
-        url = httpx2.URL(base_url)
+        try:
+            url = httpx2.URL(base_url)
+        except httpx2.InvalidURL as error:
+            raise ConfigError(f"the model server's address is none: {error}") from error
         self.base_url: Final = base_url
         self.address: Final = f"{url.scheme}://{url.netloc.decode('ascii')}"
         self._secure: Final = url.scheme == "https"
@@ -148,7 +151,7 @@ class Wire:
         # A full context reads the system's certificates for 50 to 130 ms: in a thread, and only
         # where there is something to verify.
         context = (
-            await asyncio.to_thread(ssl.create_default_context)
+            await asyncio.to_thread(httpx2.create_ssl_context)
             if self._secure
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, cast
@@ -11,43 +9,11 @@ from typing import Any, cast
 import json_repair
 
 from caal_node.replies.names import Tool, mapping, normalised
-
-_TYPES = {
-    "str": "string",
-    "text": "string",
-    "int": "integer",
-    "long": "integer",
-    "float": "number",
-    "double": "number",
-    "bool": "boolean",
-    "list": "array",
-    "tuple": "array",
-    "dict": "object",
-    "map": "object",
-}
-"""Type names of other worlds that tool schemas carry."""
-_INTEGER = re.compile(r"[+-]?\d{1,400}")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
-_MAX_REPAIR_CHARS = 20_000
-"""json-repair is not linear in the worst case; longer broken JSON is refused."""
-_MAX_DEPTH = 64
-"""Deeper nesting is no call of a tool."""
+from caal_node.replies.values import MAX_LOOSE_CHARS, deep, load_json
 
 
 class BadArguments(ValueError):
     """`str()` is one sentence for the model."""
-
-
-def load_json(text: str) -> Any:
-    """Strict JSON (NaN allowed, raw control characters in strings too).
-
-    Raises:
-        ValueError: it is not.
-    """
-    try:
-        return json.loads(text, strict=False)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def repair_object(text: str, tool: Tool | None) -> dict[str, Any]:
@@ -57,7 +23,7 @@ def repair_object(text: str, tool: Tool | None) -> dict[str, Any]:
         BadArguments: nothing trustworthy can be read from it.
     """
     problem = "The arguments are not valid JSON."
-    if len(text) > _MAX_REPAIR_CHARS or not re.search(r"[:=]", text) or deep(text):
+    if len(text) > MAX_LOOSE_CHARS or not re.search(r"[:=]", text) or deep(text):
         raise BadArguments(problem)
     try:
         mended: Any = json_repair.loads(text)
@@ -69,16 +35,6 @@ def repair_object(text: str, tool: Tool | None) -> dict[str, Any]:
     if tool is not None and tool.properties and not set(found) <= set(tool.properties):
         raise BadArguments(problem)
     return found
-
-
-def deep(text: str) -> bool:
-    """Whether brackets nest deeper than any call's arguments do."""
-    depth = 0
-    for bracket in re.findall(r"[{}\[\]()]", text):
-        depth += 1 if bracket in "{[(" else -1
-        if depth > _MAX_DEPTH:
-            return True
-    return False
 
 
 def from_json(text: str, tool: Tool | None) -> dict[str, Any]:
@@ -115,7 +71,10 @@ def from_value(value: Any, tool: Tool | None) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise BadArguments("The arguments must be one JSON object.")
-    return settle(cast("dict[str, Any]", value), tool)
+    given = cast("dict[str, Any]", value)
+    if tool is not None and {"type", "properties"} <= set(given) - set(tool.properties):
+        raise BadArguments("These are the tool's parameters, not arguments for them.")
+    return settle(given, tool)
 
 
 def settle(arguments: dict[str, Any], tool: Tool | None) -> dict[str, Any]:
@@ -147,114 +106,3 @@ def _own_enum(value: Any, schema: Mapping[str, Any]) -> Any:
         if isinstance(entry, str) and entry.strip().casefold() == value.strip().casefold()
     ]
     return like[0] if len(like) == 1 else value
-
-
-# -- values without types ---------------------------------------------------------------------
-
-
-def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> Any:
-    """A value that was written as bare text, typed by its schema. What does not fit stays text."""
-    kinds = _kinds(schema, root or {})
-    if not kinds:
-        return text
-    bare = text.strip()
-    low = bare.lower()
-    if "null" in kinds and bare in ("null", "None"):
-        return None
-    if "integer" in kinds and _INTEGER.fullmatch(bare):
-        return int(bare)
-    if "number" in kinds:
-        if _INTEGER.fullmatch(bare):
-            return int(bare)
-        if _NUMBER.fullmatch(bare):
-            return float(bare)
-    if "integer" in kinds and re.fullmatch(r"[+-]?\d{1,15}\.0+", bare):
-        return int(float(bare))
-    if "boolean" in kinds and low in ("true", "false"):
-        return low == "true"
-    if "object" in kinds and bare.startswith("{"):
-        value = literal(bare)
-        if isinstance(value, dict):
-            return cast("dict[str, Any]", value)
-    if "array" in kinds and bare.startswith(("[", "(")):
-        value = literal(bare)
-        if isinstance(value, list):
-            return cast("list[Any]", value)
-    return text
-
-
-def untyped(text: str) -> Any:
-    """A value whose schema is unknown, in a dialect that writes JSON for all but strings."""
-    bare = text.strip()
-    try:
-        return load_json(bare) if bare else text
-    except ValueError:
-        return text
-
-
-def literal(text: str) -> Any:
-    """JSON, else JSON with its quotes escaped, else a Python literal, else the text."""
-    try:
-        return load_json(text)
-    except ValueError:
-        pass
-    if '\\"' in text:
-        try:
-            return load_json(json.loads(f'"{text}"', strict=False))
-        except (ValueError, TypeError):
-            pass
-    try:
-        if not deep(text) and len(text) <= _MAX_REPAIR_CHARS:
-            value: Any = ast.literal_eval(text)
-            if isinstance(value, tuple):
-                return list(cast("tuple[Any, ...]", value))
-            if isinstance(value, dict | list | str | int | float | bool) or value is None:
-                json.dumps(value)
-                return cast("Any", value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        pass
-    return text
-
-
-def _kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
-    """The JSON types that a schema allows; empty when it does not say."""
-    if not isinstance(schema, Mapping) or depth > 8:
-        return set()
-    given = cast("Mapping[str, Any]", schema)
-    kinds: set[str] = set()
-    declared = given.get("type")
-    if isinstance(declared, str):
-        declared = [declared]
-    if isinstance(declared, list):
-        for kind in cast("list[Any]", declared):
-            low = str(kind).lower()
-            kinds.add(_TYPES.get(low, low))
-    for key in ("anyOf", "oneOf", "allOf"):
-        for part in given.get(key) or ():
-            kinds |= _kinds(part, root, depth + 1)
-    reference = given.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        target: Any = root
-        for step in reference[2:].split("/"):
-            target = mapping(target).get(step)
-        kinds |= _kinds(target, root, depth + 1)
-    if not kinds:
-        named: list[Any] = list(given.get("enum") or ())
-        kinds |= {_kind_of(value) for value in named}
-        if "properties" in given:
-            kinds.add("object")
-        if "items" in given:
-            kinds.add("array")
-    if given.get("nullable") is True:
-        kinds.add("null")
-    return kinds
-
-
-def _kind_of(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "string"

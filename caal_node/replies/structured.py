@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from caal_node.replies.arguments import BadArguments, from_json, from_value, load_json
+from caal_node.replies.arguments import BadArguments, from_json, from_value
 from caal_node.replies.events import BrokenCall, ToolCall, ToolCallEnd, UnknownCall
 from caal_node.replies.names import Toolbox
+from caal_node.replies.values import load_json
 
 MAX_CALLS = 64
 """More calls in one reply are a fault of the model; they are not made."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, cast, get_type_hints
 
 from livekit.agents import RunContext, StopResponse, ToolError
 from livekit.agents.llm import FunctionTool, ToolContext, ToolResult
@@ -98,15 +98,15 @@ def _context_parameter(func: Callable[..., Any], signature: inspect.Signature) -
 
 def is_plain(result: Any) -> bool:
     """Whether LiveKit would turn `result` into text, and nothing more."""
-    if isinstance(result, (dict, list)):
-        return not _holds_an_agent(result)
+    if isinstance(result, dict | list):
+        return not _holds_an_agent(cast("dict[Any, Any] | list[Any]", result))
     return isinstance(result, (str, int, float, bool))
 
 
-def _holds_an_agent(result: Any) -> bool:
+def _holds_an_agent(result: dict[Any, Any] | list[Any]) -> bool:
     from livekit.agents import Agent
 
-    members = result.values() if isinstance(result, dict) else result
+    members = cast("Iterable[Any]", result.values() if isinstance(result, dict) else result)
     return any(isinstance(member, (Agent, ToolResult)) for member in members)
 
 

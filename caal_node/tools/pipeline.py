@@ -9,11 +9,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from caal_node.context.compact import to_line
 from caal_node.context.tool_data import ToolDataCache
-
 from caal_node.errors import ToolBroke, ToolFailure, ToolTimeout
 from caal_node.tools.gates import Gates
 from caal_node.tools.outcome import Outcomes, outcome_of
@@ -83,9 +82,9 @@ class Pipeline:
         self._ended(entry, call_id, "ok", began)
         if not plain(value):
             return value
-        if isinstance(value, (dict, list, str)):
-            self._data.add(call_id, entry.exposed, arguments, value)
-        return self._gates.redact(to_line(value, max_chars=self._result_chars))
+        if isinstance(value, dict | list | str):
+            self._data.add(call_id, entry.exposed, arguments, cast("Any", value))
+        return self._gates.redact(to_line(cast("Any", value), max_chars=self._result_chars))
 
     async def _through_the_gates(
         self,
@@ -100,16 +99,14 @@ class Pipeline:
         if validate:
             check_arguments(entry, arguments)
         async with self._gates.plan(entry, arguments, call_id):
+            deadline = asyncio.timeout(timeout_s)
             try:
-                async with asyncio.timeout(timeout_s) as deadline:
+                async with deadline:
                     return await tier()
             except TimeoutError as error:
-                if not deadline.expired():
-                    # The tool's own time-out, not ours: an answer like any other failure.
-                    raise ToolTimeout(f"{entry.exposed} timed out.") from error
-                raise ToolTimeout(
-                    f"{entry.exposed} gave no answer in {timeout_s:g} seconds."
-                ) from error
+                # Without the deadline's having passed it is the tool's own.
+                waited = f" in {timeout_s:g} seconds" if deadline.expired() else " in time"
+                raise ToolTimeout(f"{entry.exposed} gave no answer{waited}.") from error
             except ToolFailure:
                 raise
             except Exception as error:

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from caal_node.context.compact import compact_schema
-
 from caal_node.errors import UnknownTool
 from caal_node.events import TierName
 from caal_node.replies.names import toolbox

@@ -1,5 +1,9 @@
 """Do the arguments fit the tool's schema? In words that a model can mend its call by."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# jsonschema's own types are half unknown.
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,6 +17,9 @@ from caal_node.tools.table import Entry
 
 FAULTS_MAX: Final = 3
 """Faults told at once: a model mends three, and loses its way in ten."""
+
+FAULT_CHARS: Final = 120
+"""Characters of one fault; a fault quotes the value, which may be long."""
 
 
 def check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> None:
@@ -38,5 +45,6 @@ def _words(fault: ValidationError) -> str:
         fault = nearest
     where = ".".join(str(part) for part in fault.path)
     # A required property's message names it already; every other one is about the value.
-    text = fault.message if len(fault.message) <= 120 else fault.message[:119] + "…"
+    message = str(fault.message)
+    text = message if len(message) <= FAULT_CHARS else message[: FAULT_CHARS - 1] + "…"
     return f"{where}: {text}" if where else text

@@ -1,8 +1,9 @@
-"""Whole turns: a CaalAgent in a LiveKit session, asking a server that speaks Ollama's wire format."""
+"""Whole turns: a CaalAgent in a LiveKit session, on a server that speaks Ollama's wire format."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +38,7 @@ class Kitchen(CaalAgent):
         return {"started": True, "minutes": minutes}
 
 
-async def test_a_turn_is_one_complete_request_then_a_streamed_one_with_the_tools_still_there() -> None:
+async def test_a_turn_is_a_complete_request_then_a_streamed_one_with_the_same_tools() -> None:
     async with (
         StandInModel([WEATHER], ["It is sunny in Paris."]) as server,
         conversation(server) as talk,
@@ -120,9 +121,7 @@ async def test_a_call_that_leaks_as_text_is_run_and_never_spoken(text: str, dete
 
 async def test_thinking_is_never_spoken_wherever_it_comes() -> None:
     async with (
-        StandInModel(
-            [Think("hm, let me see"), "<think>still thinking</think>Hello."]
-        ) as server,
+        StandInModel([Think("hm, let me see"), "<think>still thinking</think>Hello."]) as server,
         conversation(server) as talk,
     ):
         assert await talk.say("hello") == "Hello."
@@ -252,9 +251,7 @@ async def test_a_hanging_tool_is_a_timeout_in_the_events() -> None:
 
     async with (
         StandInModel([WEATHER], ["That took too long."]) as server,
-        conversation(
-            server, tier=FakeTier(answer=hang), env={"CAAL_TOOL_TIMEOUT": "0.05"}
-        ) as talk,
+        conversation(server, tier=FakeTier(answer=hang), env={"CAAL_TOOL_TIMEOUT": "0.05"}) as talk,
     ):
         assert await talk.say("weather?") == "That took too long."
         (ended,) = talk.of(ToolCallEnded)
@@ -281,15 +278,13 @@ async def test_a_dead_source_is_listed_and_comes_back_with_a_reload() -> None:
 
 async def test_the_prompt_of_a_turn_begins_with_the_bytes_of_the_one_before() -> None:
     async with (
-        StandInModel(
-            [WEATHER], ["Sunny in Paris."], ["You are welcome."], ["Goodbye."]
-        ) as server,
+        StandInModel([WEATHER], ["Sunny in Paris."], ["You are welcome."], ["Goodbye."]) as server,
         conversation(server) as talk,
     ):
         for words in ("weather?", "thanks", "bye"):
             await talk.say(words)
         bodies = [asked.json for asked in server.chats]
-        for before, after in zip(bodies, bodies[1:], strict=False):
+        for before, after in itertools.pairwise(bodies):
             assert after["messages"][: len(before["messages"])] == before["messages"]
             assert json.dumps(before["tools"]) == json.dumps(after["tools"])
 
@@ -302,9 +297,7 @@ async def test_the_data_of_a_call_outlives_the_window() -> None:
 
     async with (
         StandInModel([WEATHER], ["Three hotels."], *[["Fine."]] * 8, ["The Savoy."]) as server,
-        conversation(
-            server, tier=FakeTier(answer=listed), env={"CAAL_WINDOW_TURNS": "4"}
-        ) as talk,
+        conversation(server, tier=FakeTier(answer=listed), env={"CAAL_WINDOW_TURNS": "4"}) as talk,
     ):
         await talk.say("hotels?")
         for n in range(8):
@@ -374,9 +367,7 @@ class TestProtocol:
     async def test_the_last_round_can_only_be_speech(self) -> None:
         call = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}'
         async with (
-            StandInModel(
-                [call], ['{"type": "final_answer", "text": "Enough."}']
-            ) as server,
+            StandInModel([call], ['{"type": "final_answer", "text": "Enough."}']) as server,
             conversation(server, native_tools=False, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
         ):
             assert await talk.say("weather?") == "Enough."

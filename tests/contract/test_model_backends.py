@@ -446,3 +446,25 @@ async def test_a_url_that_is_none_is_a_config_error() -> None:
         OpenAIBackend("m", base_url="localhost:8080")
     with pytest.raises(ConfigError, match="CAAL_API_KEY"):
         OpenAIBackend("m", api_key="k\r\nX-Evil: 1")
+
+
+async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    async with StandInModel(["Hi."]) as server:
+        assert text_of(await collect(make(server))) == "Hi."
+
+
+async def test_a_plain_server_is_unreachable_by_https(make: Make) -> None:
+    async with StandInModel(["Hi."]) as server:
+        with pytest.raises(ModelUnreachable):
+            await collect(make(server.url.replace("http:", "https:")))
+
+
+async def test_many_requests_at_once_share_one_client(make: Make) -> None:
+    async with StandInModel(*([["Hi."]] * 20)) as server:
+        backend = make(server)
+        replies = await asyncio.gather(*(collect(backend) for _ in range(20)))
+    assert [text_of(reply) for reply in replies] == ["Hi."] * 20

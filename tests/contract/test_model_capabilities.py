@@ -9,7 +9,8 @@ import pytest
 from caal_node.context.items import Assistant, System, User
 from caal_node.errors import ModelLacksTools, ModelMissing, ModelReplyError
 from caal_node.models.completions import CompletionsBackend
-from caal_node.models.ollama import OllamaBackend, Think
+from caal_node.models.ollama import OllamaBackend
+from caal_node.models.ollama_replies import Think
 from caal_node.models.openai import OpenAIBackend
 from caal_node.models.port import Capabilities, Done, Request, Text, Usage
 from caal_node.models.warm import warm

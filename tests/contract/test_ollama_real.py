@@ -149,7 +149,8 @@ async def test_closing_a_reply_stops_the_server(backend: OllamaBackend) -> None:
     await chunks.aclose()
     before = loop.time()
     await spoken(backend, Request(items=count, max_tokens=1))
-    assert loop.time() - before < 20
+    # One token takes a second or two where 2,000 take a hundred.
+    assert loop.time() - before < 40
 
 
 async def test_the_openai_api_of_ollama(ollama: OllamaModels) -> None:

@@ -99,6 +99,18 @@ async def test_its_replies_have_the_shape_of_recorded_ones(name: str, reply: Rep
     assert said == recorded
 
 
+@pytest.mark.parametrize("name", ["ollama/v1_models", "llama/models"])
+async def test_its_list_of_models_is_a_part_of_the_recorded_one(name: str) -> None:
+    real = json.loads(recording(name)["reply"][0])
+    async with (
+        StandInModel(llama=name.startswith("llama")) as server,
+        httpx2.AsyncClient(trust_env=False) as client,
+    ):
+        said = (await client.get(f"{server.url}/v1/models")).json()
+    assert said["data"][0].keys() <= real["data"][0].keys()
+    assert said["data"][0]["owned_by"] == real["data"][0]["owned_by"]
+
+
 async def replay(name: str, backend: type[Any], url_name: str, **more: Any) -> list[Chunk]:
     """What `backend` reads from the recorded bytes of `name`."""
     real = recording(name)

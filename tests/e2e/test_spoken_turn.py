@@ -148,7 +148,7 @@ async def reload_by_another_process(env: dict[str, str], folder: Path) -> dict[s
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
             async with asyncio.timeout(60):
                 while not await _answers(http):
-                    await asyncio.sleep(0.2)
+                    await asyncio.sleep(0.2)  # noqa: ASYNC110 - another process, no event to wait for
             assert (await http.post("/reload-tools")).status_code == 401
             headers = {"Authorization": f"Bearer {env['CAAL_CONTROL_TOKEN']}"}
             wrong = await http.post("/reload-tools", json={"room_name": "no"}, headers=headers)

@@ -56,7 +56,7 @@ def record(server: str, name: str, url: str, path: str, body: dict[str, Any] | N
         "content_type": reply.headers.get("content-type", "").partition(";")[0],
         "reply": reply.text.splitlines(),
     }
-    # Where this machine keeps its weights is nobody's business.
+    # Only the weights' name: folders differ from machine to machine.
     text = re.sub(r"/[^\s\"]*/([^/\s\"]+\.gguf)", r"\1", json.dumps(recorded, indent=1))
     (HERE / server).mkdir(exist_ok=True)
     (HERE / server / f"{name}.json").write_text(text + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.context.builder import DATA_HEADING, DATA_ID, ContextBuilder
@@ -11,7 +11,7 @@ from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.context.pairing import INTERRUPTED
 from caal_node.context.tokens import items_tokens
 from caal_node.context.tool_data import ToolDataCache
-from tests.context_strategies import Grown, any_items, assert_paired, grown
+from tests.context_strategies import Grown, any_items, assert_paired, grown, tried
 
 HOTELS = [{"name": "Alpha", "price": 120}, {"name": "Beta", "price": 95}]
 
@@ -172,7 +172,7 @@ def newest_turn(items: tuple[Item, ...]) -> int:
     return max(at for at, item in enumerate(items) if isinstance(item, User))
 
 
-@settings(max_examples=60)
+@tried(60)
 @given(grown(), limits_of)
 def test_what_stands_in_front_of_the_newest_turn_only_changes_at_a_cut(
     grown: Grown, limits: tuple[int, int]
@@ -191,7 +191,7 @@ def test_what_stands_in_front_of_the_newest_turn_only_changes_at_a_cut(
         before = now
 
 
-@settings(max_examples=60)
+@tried(60)
 @given(grown(), limits_of)
 def test_what_is_built_fits_the_budget_or_is_only_the_newest_turn(
     grown: Grown, limits: tuple[int, int]
@@ -210,7 +210,7 @@ def test_what_is_built_fits_the_budget_or_is_only_the_newest_turn(
             assert len(users) == 1
 
 
-@settings(max_examples=60)
+@tried(60)
 @given(grown(), limits_of, st.data())
 def test_requests_made_ahead_of_time_change_nothing(
     grown: Grown, limits: tuple[int, int], draw: st.DataObject
@@ -226,6 +226,7 @@ def test_requests_made_ahead_of_time_change_nothing(
         assert guessing.build(items) == plain.build(items)
 
 
+@tried(100)
 @given(any_items, limits_of)
 def test_whatever_the_history_no_result_is_ever_alone(
     items: list[Item], limits: tuple[int, int]

@@ -9,12 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from caal_node.context.compact import to_line
 from caal_node.context.lines import MIN_CHARS
+from tests.context_strategies import tried
 
 
 class Colour(Enum):
@@ -191,6 +192,7 @@ def without_nulls(value: Any) -> Any:
 containers = json_values.filter(lambda value: isinstance(value, (list, dict)))
 
 
+@tried(100)
 @given(containers)
 def test_a_line_that_is_not_cut_reads_back_as_the_value(value: Any) -> None:
     line = to_line(value, max_chars=1_000_000)
@@ -198,13 +200,14 @@ def test_a_line_that_is_not_cut_reads_back_as_the_value(value: Any) -> None:
     assert to_line(line, max_chars=1_000_000) == line
 
 
+@tried(100)
 @given(containers)
 def test_json_in_a_text_is_as_good_as_the_value(value: Any) -> None:
     inside = {"value": json.dumps(value)}
     assert json.loads(to_line(inside, max_chars=1_000_000)) == without_nulls({"value": value})
 
 
-@settings(max_examples=100)
+@tried(100)
 @given(containers, st.integers(MIN_CHARS, 600))
 def test_a_line_is_valid_json_within_its_cap_however_it_is_cut(value: Any, max_chars: int) -> None:
     line = to_line(value, max_chars=max_chars)
@@ -214,6 +217,7 @@ def test_a_line_is_valid_json_within_its_cap_however_it_is_cut(value: Any, max_c
     assert to_line(value, max_chars=max_chars) == line
 
 
+@tried(100)
 @given(st.text(), st.integers(MIN_CHARS, 200))
 def test_any_text_is_one_line_within_its_cap_and_can_be_sent(text: str, max_chars: int) -> None:
     line = to_line(text * 5, max_chars=max_chars)

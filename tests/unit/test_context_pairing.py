@@ -7,7 +7,7 @@ from hypothesis import given
 
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.context.pairing import INTERRUPTED, repair
-from tests.context_strategies import Grown, any_items, assert_paired, grown
+from tests.context_strategies import Grown, any_items, assert_paired, grown, tried
 
 
 def call(call_id: str, name: str = "look", arguments: str = "{}") -> Call:
@@ -150,17 +150,20 @@ def test_many_calls_of_one_id_take_no_more_than_a_step_each() -> None:
     assert repaired[-1] == result("call_0_20000")
 
 
+@tried(100)
 @given(any_items)
 def test_every_call_has_exactly_one_result_after_repair(items: list[Item]) -> None:
     assert_paired(repair(items))
 
 
+@tried(100)
 @given(any_items)
 def test_repair_is_idempotent(items: list[Item]) -> None:
     once = repair(items)
     assert repair(once) == once
 
 
+@tried(100)
 @given(any_items)
 def test_nothing_but_results_moves_and_no_words_are_lost(items: list[Item]) -> None:
     def spoken(of: Iterable[Item]) -> list[Item]:
@@ -178,6 +181,7 @@ def test_nothing_but_results_moves_and_no_words_are_lost(items: list[Item]) -> N
     assert after <= before
 
 
+@tried(100)
 @given(any_items, any_items)
 def test_ids_given_once_do_not_change_when_the_conversation_grows(
     items: list[Item], more: list[Item]
@@ -187,6 +191,7 @@ def test_ids_given_once_do_not_change_when_the_conversation_grows(
     assert after[: len(before)] == before
 
 
+@tried(100)
 @given(grown())
 def test_what_a_session_appends_is_right_already(conversation: Grown) -> None:
     assert repair(conversation.items) == conversation.items

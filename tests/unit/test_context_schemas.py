@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from caal_node.context.compact import compact_schema
 from caal_node.context.descriptions import first_sentences
+from tests.context_strategies import tried
 
 
 def properties(**each: Any) -> dict[str, Any]:
@@ -232,6 +233,7 @@ def test_first_sentences(text: object, max_chars: int, expected: str) -> None:
     assert first_sentences(text, max_chars) == expected
 
 
+@tried(100)
 @given(st.text(), st.integers(5, 50))
 def test_a_description_is_one_line_within_its_cap(text: str, max_chars: int) -> None:
     shown = first_sentences(text, max_chars)
@@ -273,6 +275,7 @@ values = st.recursive(
 )
 
 
+@tried(100)
 @given(roots, st.dictionaries(names, values, max_size=3))
 def test_arguments_that_fit_the_full_schema_fit_the_compact_one(
     schema: dict[str, Any], value: dict[str, Any]

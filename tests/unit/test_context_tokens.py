@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from caal_node.context.items import Assistant, Call, Result, System, User
 from caal_node.context.tokens import item_tokens, items_tokens, text_tokens, tools_tokens
+from tests.context_strategies import tried
 
 # Counted with the vocabulary of Qwen2.5: (text, its tokens).
 COUNTED = [
@@ -26,6 +27,7 @@ def test_the_estimate_errs_high_but_not_wildly(text: str, counted: int) -> None:
     assert counted <= text_tokens(text) <= counted * 2.5
 
 
+@tried(100)
 @given(st.text(), st.text())
 def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
     together = text_tokens(one + other)

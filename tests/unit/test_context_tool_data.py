@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
+from tests.context_strategies import tried
 
 
 class Clock:
@@ -154,6 +155,7 @@ json_values = st.recursive(
 )
 
 
+@tried(100)
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), json_values, st.floats(0, 50)), max_size=20),
     st.integers(1, 4),

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.context import window as window_module
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.context.tokens import item_tokens, items_tokens
 from caal_node.context.window import Limits, Window, cut
-from tests.context_strategies import Grown, assert_paired, grown
+from tests.context_strategies import Grown, assert_paired, grown, tried
 
 WIDE = Limits(turns=1_000, tokens=1_000_000)
 
@@ -158,6 +158,7 @@ def output(window: Window) -> tuple[Item, ...]:
     return (*window.head, *window.kept)
 
 
+@tried(100)
 @given(grown(), limits_of)
 def test_between_two_cuts_the_window_only_grows_at_its_end(grown: Grown, limits: Limits) -> None:
     before: Window | None = None
@@ -177,6 +178,7 @@ def test_between_two_cuts_the_window_only_grows_at_its_end(grown: Grown, limits:
         before = now
 
 
+@tried(100)
 @given(grown(), limits_of)
 def test_a_cut_once_made_stands_wherever_the_conversation_goes(
     grown: Grown, limits: Limits
@@ -189,6 +191,7 @@ def test_a_cut_once_made_stands_wherever_the_conversation_goes(
         seen, length_then = now, length
 
 
+@tried(100)
 @given(grown(), limits_of)
 def test_nothing_is_lost_or_doubled(grown: Grown, limits: Limits) -> None:
     for length in grown.requests:
@@ -208,6 +211,7 @@ def test_nothing_is_lost_or_doubled(grown: Grown, limits: Limits) -> None:
             )
 
 
+@tried(100)
 @given(grown(), limits_of)
 def test_calls_and_results_are_never_parted_and_turns_never_split(
     grown: Grown, limits: Limits
@@ -224,7 +228,7 @@ def test_calls_and_results_are_never_parted_and_turns_never_split(
         assert grown.items[last_user] in window.kept
 
 
-@settings(max_examples=100)
+@tried(100)
 @given(grown(), limits_of)
 def test_the_budget_is_kept_unless_the_newest_turn_cannot_be_made_smaller(
     grown: Grown, limits: Limits

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from caal_node.replies import BrokenCall, parse_reply
-from caal_node.replies.arguments import typed
+from caal_node.replies.values import typed
 
 TOOLS = [
     {

@@ -11,9 +11,7 @@ from caal_node.tools.spec import Example
 
 def test_an_example_is_words_and_arguments() -> None:
     text = 'Set a timer.\n\nExample: five minutes for the tea -> {"minutes": 5, "label": "tea"}'
-    assert from_text(text) == (
-        Example("five minutes for the tea", {"minutes": 5, "label": "tea"}),
-    )
+    assert from_text(text) == (Example("five minutes for the tea", {"minutes": 5, "label": "tea"}),)
 
 
 def test_quotes_round_the_words_and_a_dash_before_them_are_no_part_of_it() -> None:

@@ -44,9 +44,7 @@ def test_a_renamed_tool_has_the_same_name_in_every_table() -> None:
 
 
 def test_two_servers_whose_joined_names_are_equal_stay_apart() -> None:
-    table = ToolTable(
-        [spec("mcp", "a__b__c", "a", "b__c"), spec("mcp", "a__b__c", "a__b", "c")]
-    )
+    table = ToolTable([spec("mcp", "a__b__c", "a", "b__c"), spec("mcp", "a__b__c", "a__b", "c")])
     assert sorted((e.spec.source, e.spec.name) for e in table) == [("a", "b__c"), ("a__b", "c")]
     assert len({e.exposed for e in table}) == 2
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from caal_node.replies.calls import CallDesk, OpenCall
-from caal_node.replies.names import toolbox
-
 from caal_node.context.items import Item, System
 from caal_node.models.port import Chunk, NativeCall, Reasoning, Request, Text
 from caal_node.models.question import Question
 from caal_node.models.ways.port import Reader, WayName
 from caal_node.prompting import read
 from caal_node.replies import Event, ReasoningDelta, ReplyParser
+from caal_node.replies.calls import CallDesk, OpenCall
+from caal_node.replies.names import toolbox
 
 
 class Native:

@@ -30,4 +30,3 @@ class _Reader:
 
     def finish(self) -> list[Event]:
         return only_speech(self._parser.finish())
-

@@ -8,10 +8,10 @@ to 37 of 40 requests right. Held to a schema, no reply can be anything but a cal
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
-
 
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.models.port import Chunk, Reasoning, Request, Text, ToolSchema
@@ -44,30 +44,25 @@ class Protocol:
         return _Reader(question)
 
     def _items(self, question: Question) -> Iterator[Item]:
-        head = "\n\n".join(
-            item.text for item in question.items[: _head_length(question.items)] if item.text
-        )
+        systems = [*itertools.takewhile(lambda item: isinstance(item, System), question.items)]
+        head = [item.text for item in systems if isinstance(item, System) and item.text]
         rules = fill("protocol.md", catalogue="\n".join(map(_line, question.tools)))
-        yield System(f"{head}\n\n{rules}" if head else rules)
+        yield System("\n\n".join([*head, rules]))
         yield from _example_turns(question)
-        for item in question.items[_head_length(question.items) :]:
+        for item in question.items[len(systems) :]:
             yield _as_text(item)
         if not question.may_call:
             yield System(read("last_round.md"))
-
-
-def _head_length(items: tuple[Item, ...]) -> int:
-    return next((n for n, item in enumerate(items) if not isinstance(item, System)), len(items))
 
 
 def _line(tool: ToolSchema) -> str:
     """One tool on one line: name, what it is for, and its parameters in a short form."""
     function = tool["function"]
     parameters: Mapping[str, Any] = function.get("parameters") or {}
-    required = parameters.get("required", ())
+    required: Sequence[str] = parameters.get("required", ())
+    properties: Mapping[str, Any] = parameters.get("properties") or {}
     shown = ", ".join(
-        _parameter(name, schema, name in required)
-        for name, schema in (parameters.get("properties") or {}).items()
+        _parameter(name, schema, name in required) for name, schema in properties.items()
     )
     return f"- {function['name']}({shown}): {' '.join((function.get('description') or '').split())}"
 

@@ -8,7 +8,7 @@ arguments are checked against the tool's whole schema before it runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from caal_node.models.port import ToolSchema
 
@@ -48,16 +48,19 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 def _shape(schema: Any, depth: int) -> dict[str, Any]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return {}
-    kept: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
-    if isinstance(properties := schema.get("properties"), Mapping):
+    given = cast("Mapping[str, Any]", schema)
+    kept: dict[str, Any] = {key: given[key] for key in _KEPT if key in given}
+    if isinstance(given.get("properties"), Mapping):
+        properties = cast("Mapping[str, Any]", given["properties"])
         kept["type"] = "object"
         kept["properties"] = {name: _shape(sub, depth + 1) for name, sub in properties.items()}
-        kept["required"] = [name for name in schema.get("required", ()) if name in properties]
-        if properties and not schema.get("additionalProperties"):
+        kept["required"] = [name for name in given.get("required", ()) if name in properties]
+        if properties and not given.get("additionalProperties"):
             kept["additionalProperties"] = False
-    if isinstance(items := schema.get("items"), Mapping):
-        kept["items"] = _shape(items, depth + 1)
+    if isinstance(given.get("items"), Mapping):
+        kept["items"] = _shape(given["items"], depth + 1)
     for key in ("anyOf", "oneOf"):
-        if isinstance(options := schema.get(key), Sequence):
+        if isinstance(given.get(key), list):
+            options = cast("list[Any]", given[key])
             kept["anyOf"] = [_shape(option, depth + 1) for option in options]
     return kept

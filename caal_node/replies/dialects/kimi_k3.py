@@ -6,10 +6,10 @@ import html
 import re
 from typing import Any
 
-from caal_node.replies.arguments import typed
 from caal_node.replies.calls import OpenCall
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
+from caal_node.replies.values import typed
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _MAX_HEAD_CHARS = 256

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from caal_node.replies.arguments import typed, untyped
 from caal_node.replies.calls import OpenCall
 from caal_node.replies.names import mapping
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.tags import parse_tag
+from caal_node.replies.values import typed, untyped
 
 _SEP = "]<]minimax[>["
 _MAX_DEPTH = 32

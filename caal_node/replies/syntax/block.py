@@ -7,73 +7,20 @@ puts one family's syntax between another family's markers is understood, too.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
-from caal_node.replies.arguments import load_json, typed
-from caal_node.replies.calls import OpenCall
-from caal_node.replies.names import plausible, properties_of
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
+from caal_node.replies.syntax.block_state import Block
+from caal_node.replies.syntax.block_words import at_word
 from caal_node.replies.syntax.call_object import read_call_object
-from caal_node.replies.syntax.calls_python import bracketed, end_keywords
-from caal_node.replies.syntax.elements import read_invoke, read_pairs
-from caal_node.replies.syntax.gemma import end_braces, read_braces
+from caal_node.replies.syntax.invoke import read_invoke
 from caal_node.replies.syntax.json_text import json_value
 from caal_node.replies.syntax.objects import call_parts, end_from_value
+from caal_node.replies.syntax.pairs import read_pairs
 from caal_node.replies.syntax.tags import Tag, read_tag
+from caal_node.replies.values import load_json
 
-_MAX_NAME_CHARS = 160
-_NAME_ENDS = ("<", "{", "[", "(", "\n", "`", "\\n", "]<]")
-_PAIRS = re.compile(r"(\S+)((?:\s+[\w.-]+=(?:\"[^\"]*\"|'[^']*'|\S+))+)")
-_PAIR = re.compile(r"([\w.-]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 _SQUARE_NOISE = ("[ARGS]", "[CALL_ID]", "[TOOL_CALLS]", "[/TOOL_CALLS]", "]<]minimax[>[")
 _END_WORDS = ("end", "eot", "eom", "eos", "call|>", "return", "end▁of")
-
-
-@dataclass(slots=True)
-class _Block:
-    reading: Reading
-    dialect: Dialect
-    pending: str | None = None
-    """A name whose arguments have not come yet."""
-    call: OpenCall | None = None
-    """The pending name's call, once it is certain."""
-    made: int = 0
-    over: bool = False
-    """Whether a closer ended it."""
-
-    def name(self, name: str) -> None:
-        if self.call is not None:
-            self.call.cut_off()
-        self.pending = name
-        box = self.reading.desk.box
-        self.call = self.reading.desk.open(name) if box.find(name) is not None else None
-
-    def take_call(self) -> OpenCall:
-        """The pending call, opened now if it was not."""
-        call = self.call or self.reading.desk.open(self.pending or "")
-        self.pending = self.call = None
-        self.made += 1
-        return call
-
-    def end_bare(self) -> None:
-        """A name was all there was: a call without arguments."""
-        if self.pending is None:
-            return
-        if self.pending.strip() in ("function", ""):
-            self.pending = self.call = None
-            return
-        self.take_call().end({})
-
-    def pass_marker(self) -> None:
-        """A marker went by that nobody needs again, whether a call follows or not."""
-        if not self.made and self.pending is None:
-            self.reading.source.record()
-
-    def cut(self) -> None:
-        if self.pending is not None:
-            self.take_call().cut_off()
 
 
 def read_block(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
@@ -84,7 +31,7 @@ def read_block(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
 def read_named_block(reading: Reading, dialect: Dialect, name: str | None) -> Steps[bool]:
     """The same, where a header has already told the name."""
     source = reading.source
-    block = _Block(reading, dialect)
+    block = Block(reading, dialect)
     if name is not None:
         block.name(name)
     while True:
@@ -108,7 +55,7 @@ def read_named_block(reading: Reading, dialect: Dialect, name: str | None) -> St
         elif char == "\\" and (yield from source.take("\\n")):
             more = True
         else:
-            more = yield from _at_word(block)
+            more = yield from at_word(block)
         if not more:
             if block.call is not None:
                 block.cut()
@@ -117,7 +64,7 @@ def read_named_block(reading: Reading, dialect: Dialect, name: str | None) -> St
             return block.made > 0
 
 
-def _at_tag(block: _Block) -> Steps[bool]:
+def _at_tag(block: Block) -> Steps[bool]:
     source, dialect = block.reading.source, block.dialect
     tag = yield from read_tag(source)
     if tag is None:
@@ -150,7 +97,7 @@ def _at_tag(block: _Block) -> Steps[bool]:
     return _pass_tag(block, tag)
 
 
-def _pass_tag(block: _Block, tag: Tag) -> bool:
+def _pass_tag(block: Block, tag: Tag) -> bool:
     """A tag that carries no arguments: one of the dialect's own, or where the block ends."""
     if tag.kind == "" or tag.text in block.dialect.strays or tag.kind in _OWN_KINDS:
         if tag.closing or any(word in tag.text for word in _END_WORDS):
@@ -164,11 +111,10 @@ def _pass_tag(block: _Block, tag: Tag) -> bool:
 
 _OWN_KINDS = frozenset(
     ("tool_call", "tool_calls", "tool_sep", "toolcall", "function_call", "function_calls")
-    + ("function", "invoke", "parameter", "param", "arg_key", "arg_value")
-)
+) | {"function", "invoke", "parameter", "param", "arg_key", "arg_value"}
 
 
-def _at_brace(block: _Block) -> Steps[bool]:
+def _at_brace(block: Block) -> Steps[bool]:
     reading, closers = block.reading, block.dialect.closers
     if block.pending is None:
         marked = not block.dialect.tentative
@@ -205,7 +151,7 @@ def _at_brace(block: _Block) -> Steps[bool]:
     return True
 
 
-def _at_square(block: _Block, char: str) -> Steps[bool]:
+def _at_square(block: Block, char: str) -> Steps[bool]:
     source = block.reading.source
     noise = yield from source.take_any(_SQUARE_NOISE)
     if noise == "[CALL_ID]":
@@ -220,114 +166,9 @@ def _at_square(block: _Block, char: str) -> Steps[bool]:
     return True
 
 
-def _skip_fence(block: _Block) -> Steps[None]:
+def _skip_fence(block: Block) -> Steps[None]:
     """A code fence around arguments: the backticks, and `json` behind them."""
     source = block.reading.source
     while (yield from source.peek()) == "`":
         source.advance(source.at + 1)
     yield from source.take_any(("json", "python", "tool_call", "tool_code"))
-
-
-def _at_word(block: _Block) -> Steps[bool]:
-    reading, source = block.reading, block.reading.source
-    text, stop = yield from source.until(
-        (*_NAME_ENDS, *(c for c in block.dialect.closers if c[0] not in "<[]")), _MAX_NAME_CHARS
-    )
-    name = text.strip()
-    if not text and stop:
-        if block.pending is None:
-            return False
-        source.advance(source.at + 1)  # A stray bracket behind a name.
-        return True
-    if name.startswith("call:"):
-        return (yield from _gemma(block, name[5:], stop))
-    box = reading.desk.box
-    pairs = _PAIRS.fullmatch(name)
-    if pairs is not None and (box.named(pairs[1]) is not None or box.open):
-        block.end_bare()
-        block.name(pairs[1])
-        _end_pairs(block.take_call(), pairs[2])
-        return True
-    named = box.named(name) is not None
-    fits = named or (
-        not block.dialect.tentative
-        and plausible(name)
-        and (box.open or stop in ("\n", "<", "[", "(", "\\n"))
-    )
-    if stop == "" and not (yield from source.peek()):
-        # The reply ends inside a name, or in prose.
-        if fits and block.made == 0:
-            block.name(name)
-            block.cut()
-            return False
-        source.unread(text)
-        return False
-    if stop == "{" and text == name and not named and block.pending is None:
-        fits = False
-    if stop == "<" and not named and (yield from source.look(_own_tags(block.dialect))) is None:
-        fits = False
-    if block.made and not named and stop in ("\n", "", "\\n", "`"):
-        fits = False  # Speech behind a call that was never closed.
-    if block.pending is not None and block.call is not None and not named:
-        return True  # `json` behind a header's name, and the like.
-    if not fits and not (
-        stop == "<" and not block.dialect.tentative and box.find(name) is not None
-    ):
-        return (yield from _no_name(block, text, stop))
-    if block.pending is not None and block.pending.strip() != "function":
-        block.end_bare()
-    if stop == "(":
-        block.name(name)
-        inner, whole = yield from bracketed(source)
-        call = block.take_call()
-        if whole:
-            end_keywords(call, inner)
-        else:
-            call.cut_off()
-        return True
-    block.name(name)
-    return True
-
-
-def _own_tags(dialect: Dialect) -> tuple[str, ...]:
-    """What may stand behind an unknown name for it to be a call's."""
-    return (*dialect.closers, *dialect.openers, *dialect.strays, "<|", "<｜", "<tool_sep>")
-
-
-def _no_name(block: _Block, text: str, stop: str) -> Steps[bool]:
-    """What follows is no name. In front of arguments it is a bad call, else it is speech."""
-    source = block.reading.source
-    if block.made == 0 and stop == "{" and plausible(text.strip()):
-        block.made += 1
-        yield from json_value(source)
-        block.reading.desk.broken("", "The call cannot be read.")
-        return True
-    source.unread(text)
-    return False
-
-
-def _end_pairs(call: OpenCall, text: str) -> None:
-    """`minutes=5 label=tea`"""
-    properties = properties_of(call.tool)
-    call.end(
-        {
-            m[1]: typed(next(g for g in m.groups()[1:] if g is not None), properties.get(m[1]))
-            for m in _PAIR.finditer(text)
-        }
-    )
-
-
-def _gemma(block: _Block, name: str, stop: str) -> Steps[bool]:
-    source = block.reading.source
-    block.end_bare()
-    block.name(name.strip())
-    if stop != "{":
-        block.cut()
-        return stop != ""
-    text, ended = yield from read_braces(source, block.dialect.closers)
-    call = block.take_call()
-    if ended:
-        end_braces(call, text)
-    else:
-        call.cut_off()
-    return True

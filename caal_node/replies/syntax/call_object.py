@@ -7,52 +7,27 @@ emitted, so that JSON which somebody asked to hear can still be spoken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-from caal_node.replies.arguments import BadArguments, load_json, repair_object
-from caal_node.replies.calls import OpenCall
+from caal_node.replies import protocol
 from caal_node.replies.reading import Reading
-from caal_node.replies.scrub import Scrubber
 from caal_node.replies.source import Steps
-from caal_node.replies.syntax.json_text import StringPieces, json_value
-from caal_node.replies.syntax.loose import Loose, Unreadable
+from caal_node.replies.syntax.broken_object import recover
+from caal_node.replies.syntax.json_text import json_value
+from caal_node.replies.syntax.object_state import ObjectState
 from caal_node.replies.syntax.objects import (
     ARGUMENT_KEYS,
     LIST_KEYS,
     NAME_KEYS,
     WRAPPING_KEYS,
-    call_parts,
     end_from_value,
     finish,
-    salvage,
 )
+from caal_node.replies.values import load_json
 
-_CALL_TYPES = frozenset({"tool_call", "tool_calls", "function", "function_call", "tool_use"})
-_FINAL_TYPES = frozenset({"final_answer", "final", "answer", "message", "response", "say"})
-_SPOKEN_KEYS = frozenset({"text", "content", "answer", "message", "output", "response", "say"})
-_SAYING_KEYS = frozenset({"say", "final_answer"})
-"""Keys that mean speech without a `type` beside them."""
 _ASIDE_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
 _MAX_HELD_CHARS = 400
 """An object that has not proved to be a call after so much of other values is none."""
-
-
-@dataclass(slots=True)
-class _Object:
-    """What is known so far of the object that is being read."""
-
-    marked: bool
-    raw: list[str] = field(default_factory=list[str])
-    committed: bool = False
-    name: str | None = None
-    call: OpenCall | None = None
-    arguments: str | None = None
-    final: bool = False
-    held: str | None = None
-    """Text that came before a `type` said whether it is speech."""
-    made: bool = False
-    problem: bool = False
 
 
 def read_call_object(
@@ -65,7 +40,7 @@ def read_call_object(
     closers: markers that end the call if its JSON never does.
     """
     source = reading.source
-    state = _Object(marked=marked, committed=marked)
+    state = ObjectState(marked=marked, committed=marked)
     state.raw.append(source.advance(source.at + 1))
     if marked and (yield from source.skip_space()) == "{":
         source.advance(source.at + 1)  # `{{...}}`, from a template that was taken literally.
@@ -80,21 +55,21 @@ def read_call_object(
         if char != '"':
             if state.arguments is not None and state.name is not None:
                 break  # Only its own bracket is missing.
-            return (yield from _recover(reading, state, closers))
+            return (yield from recover(reading, state, closers))
         text, whole = yield from json_value(source)
         state.raw.append(text)
         if not whole or (yield from source.skip_space()) != ":":
-            return (yield from _recover(reading, state, closers))
+            return (yield from recover(reading, state, closers))
         state.raw.append(source.advance(source.at + 1))
         key = _decoded(text).lower()
         if not (yield from _field(reading, state, key, strict, closers)):
             if state.problem:
-                return (yield from _recover(reading, state, closers))
+                return (yield from recover(reading, state, closers))
             return False
     return _end(reading, state)
 
 
-def _end(reading: Reading, state: _Object) -> bool:
+def _end(reading: Reading, state: ObjectState) -> bool:
     if state.call is not None:
         if state.arguments is None:
             finish(state.call, None)
@@ -124,7 +99,7 @@ def _end(reading: Reading, state: _Object) -> bool:
 
 
 def _field(
-    reading: Reading, state: _Object, key: str, strict: bool, closers: tuple[str, ...]
+    reading: Reading, state: ObjectState, key: str, strict: bool, closers: tuple[str, ...]
 ) -> Steps[bool]:
     """Read one value. False: the object is no call, or (state.problem) it is broken."""
     source = reading.source
@@ -133,8 +108,8 @@ def _field(
         return (yield from _inner(reading, state, strict, closers))
     if key in LIST_KEYS and (char == "[" or state.committed):
         return (yield from _list(reading, state, char, strict, closers))
-    if char == '"' and _speaks(state, key):
-        yield from _say(reading, state)
+    if char == '"' and protocol.speaks(state, key):
+        yield from protocol.say(reading, state)
         return True
     if key in NAME_KEYS and char == '"' and state.name is None:
         text, whole = yield from json_value(source)
@@ -153,11 +128,13 @@ def _field(
     if not whole:
         state.problem = state.committed
         return False
+    if key == "description" and state.call is None and not state.marked:
+        return False  # A tool is being described.
     if key == "type":
         kind = _decoded(text).lower()
-        state.final = kind in _FINAL_TYPES
-        state.committed = state.committed or state.final or kind in _CALL_TYPES
-        return state.committed
+        state.final = kind in protocol.FINAL_TYPES
+        state.committed = state.committed or state.final or kind in protocol.CALL_TYPES
+        return state.committed or kind == "function"
     if key in ("text", "content") and char == '"' and state.held is None:
         state.held = _decoded(text)
     elif key not in _ASIDE_KEYS and not state.committed and state.name is None:
@@ -165,39 +142,14 @@ def _field(
     return state.committed or sum(map(len, state.raw)) <= _MAX_HELD_CHARS
 
 
-def _speaks(state: _Object, key: str) -> bool:
-    if state.marked or state.name is not None:
-        return False
-    return (state.final and key in _SPOKEN_KEYS) or (
-        key in _SAYING_KEYS and (state.committed or len(state.raw) <= 3)
-    )
-
-
-def _say(reading: Reading, state: _Object) -> Steps[None]:
-    """Speak a string of the protocol as it arrives."""
-    source = reading.source
-    source.advance(source.at + 1)
-    state.committed = state.made = True
-    state.raw.clear()
-    pieces, scrubber = StringPieces(source), Scrubber()
-    while True:
-        if source.at >= len(source.text) and not scrubber.holds:
-            reading.flow()
-        piece = yield from pieces.next()
-        if not piece:
-            break
-        reading.say(scrubber.pass_on(piece))
-    reading.say(scrubber.end())
-
-
-def _tool_key(reading: Reading, state: _Object, key: str) -> bool:
+def _tool_key(reading: Reading, state: ObjectState, key: str) -> bool:
     """`{"set_timer": {...}}`: the name is the key."""
     if state.marked:
         return key not in ARGUMENT_KEYS and len(state.raw) <= 3
     return not state.committed and len(state.raw) <= 3 and key in reading.desk.box.by_name
 
 
-def _named(reading: Reading, state: _Object, name: str, strict: bool) -> bool:
+def _named(reading: Reading, state: ObjectState, name: str, strict: bool) -> bool:
     state.name = name
     if state.committed:
         _open(reading, state)
@@ -209,12 +161,12 @@ def _named(reading: Reading, state: _Object, name: str, strict: bool) -> bool:
     return known or not strict
 
 
-def _open(reading: Reading, state: _Object) -> None:
+def _open(reading: Reading, state: ObjectState) -> None:
     if state.call is None and state.name is not None and state.arguments is None:
         state.call = reading.desk.open(state.name)
 
 
-def _arguments(reading: Reading, state: _Object, char: str, strict: bool) -> Steps[bool]:
+def _arguments(reading: Reading, state: ObjectState, char: str, strict: bool) -> Steps[bool]:
     if not state.committed and state.name is not None:
         known = reading.desk.box.named(state.name) is not None
         if not known and (strict or char != "{"):
@@ -231,7 +183,9 @@ def _arguments(reading: Reading, state: _Object, char: str, strict: bool) -> Ste
     return False
 
 
-def _inner(reading: Reading, state: _Object, strict: bool, closers: tuple[str, ...]) -> Steps[bool]:
+def _inner(
+    reading: Reading, state: ObjectState, strict: bool, closers: tuple[str, ...]
+) -> Steps[bool]:
     made = yield from read_call_object(
         reading, marked=state.committed, strict=strict, closers=closers
     )
@@ -241,7 +195,7 @@ def _inner(reading: Reading, state: _Object, strict: bool, closers: tuple[str, .
 
 
 def _list(
-    reading: Reading, state: _Object, char: str, strict: bool, closers: tuple[str, ...]
+    reading: Reading, state: ObjectState, char: str, strict: bool, closers: tuple[str, ...]
 ) -> Steps[bool]:
     source = reading.source
     if char != "[":
@@ -276,88 +230,3 @@ def _decoded(text: str) -> str:
     except ValueError:
         return text.strip('"')
     return value if isinstance(value, str) else ""
-
-
-# -- broken JSON --------------------------------------------------------------------------------
-
-
-def _recover(reading: Reading, state: _Object, closers: tuple[str, ...]) -> Steps[bool]:
-    """The object's JSON is broken. Find where the call ends, and what can be trusted in it."""
-    source = reading.source
-    if state.made:
-        return True
-    if not state.committed:
-        return False
-    raw = "".join(state.raw)
-    cut = _first(raw, closers)
-    if cut is not None:
-        # The marker that ends the call was swallowed by a string that was never closed.
-        source.retry(raw[cut:])
-        raw, ended = raw[:cut], True
-    else:
-        stops = closers or ("\n\n", "```")
-        rest, stop = yield from source.until(stops)
-        raw, ended = raw + rest, bool(stop)
-    if state.call is None and salvage(reading.desk, raw):
-        return True
-    if state.call is not None:
-        _mend(reading, state.call, raw, ended)
-        return True
-    value: Any = None
-    try:
-        value = Loose(raw.strip()).mapping() if ended or raw.rstrip().endswith("}") else None
-    except Unreadable:
-        value = None
-    if call_parts(value) is None and ended:
-        try:
-            value = repair_object(raw, None)
-        except BadArguments:
-            value = None
-    if call_parts(value) is None or not end_from_value(reading.desk, value):
-        reading.desk.broken(state.name or "", "The call is not valid JSON.")
-    return True
-
-
-def _mend(reading: Reading, call: OpenCall, raw: str, ended: bool) -> None:
-    """Give an opened call its arguments from broken JSON."""
-    inner = raw.find("{", 1)
-    for start in _restarts(raw):
-        try:
-            parts = call_parts(load_json(raw[start:].rstrip()))
-        except ValueError:
-            continue
-        if parts is not None and isinstance(parts[1], dict):
-            call.end_value(parts[1])
-            return
-    if not ended or inner < 0:
-        call.cut_off()
-        return
-    try:
-        mended = call_parts(repair_object(raw, None))
-    except BadArguments as problem:
-        call.fail(str(problem))
-        return
-    if mended is None or not isinstance(mended[1], dict):
-        call.fail("The arguments are not valid JSON.")
-        return
-    try:
-        known = set(call.tool.properties) if call.tool and call.tool.properties else None
-        if not mended[1] or (known is not None and not set(mended[1]) <= known):
-            raise BadArguments("The arguments are not valid JSON.")
-        call.end_value(mended[1])
-    except BadArguments as problem:
-        call.fail(str(problem))
-
-
-def _restarts(raw: str) -> list[int]:
-    starts: list[int] = []
-    at = raw.find('{"name"', 1)
-    while at > 0 and len(starts) < 4:
-        starts.append(at)
-        at = raw.find('{"name"', at + 1)
-    return starts
-
-
-def _first(text: str, closers: tuple[str, ...]) -> int | None:
-    found = [at for at in (text.find(closer) for closer in closers) if at >= 0]
-    return min(found) if found else None

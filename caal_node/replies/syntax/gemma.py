@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from caal_node.replies.arguments import typed
 from caal_node.replies.calls import OpenCall
 from caal_node.replies.names import properties_of
 from caal_node.replies.source import Source, Steps
 from caal_node.replies.syntax.loose import Bare, Loose, Unreadable
+from caal_node.replies.values import typed
 
 _DELIMITERS = ('<|"|>', "<escape>")
 

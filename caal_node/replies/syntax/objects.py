@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from caal_node.replies.arguments import load_json
 from caal_node.replies.calls import CallDesk, OpenCall
+from caal_node.replies.values import load_json
 
 NAME_KEYS = ("name", "function", "tool_name", "tool", "function_name", "action", "recipient_name")
 ARGUMENT_KEYS = (

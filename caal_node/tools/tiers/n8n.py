@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import n8n
-from caal_node.errors import ToolBroke, ToolFailure, ToolTimeout, ToolUnavailable
+from caal_node.errors import (
+    InvalidArguments,
+    ToolBroke,
+    ToolFailure,
+    ToolRefused,
+    ToolTimeout,
+    ToolUnavailable,
+)
 from caal_node.tools.spec import Example, ToolSpec
 from caal_node.tools.tiers.port import Listing
 
-SOURCE = "n8n"
+logger = logging.getLogger("caal_node.tools")
+
+SOURCE: Final = "n8n"
+_KINDS: Final[Mapping[str, type[ToolFailure]]] = MappingProxyType(
+    {
+        "timeout": ToolTimeout,
+        "workflow_timeout": ToolTimeout,
+        "unreachable": ToolUnavailable,
+        "not_registered": ToolUnavailable,
+        "rate_limited": ToolUnavailable,
+        "unknown_tool": ToolUnavailable,
+        "invalid_arguments": InvalidArguments,
+        "auth": ToolRefused,
+    }
+)
+"""What n8n's kinds of failure are in this project's tree; every other one is ToolBroke."""
 
 
 class N8nTier:
@@ -25,46 +49,55 @@ class N8nTier:
         api_key: str | None,
         call_timeout_s: float,
     ) -> None:
+        self._base_url = base_url
+        self._mcp_token = mcp_token
+        self._api_key = api_key
+        self._call_timeout_s = call_timeout_s
         self._open = AsyncExitStack()
-        self._n8n = n8n.N8nTools(
-            base_url, mcp_token=mcp_token, api_key=api_key, call_timeout_s=call_timeout_s
-        )
-        self._entered = False
+        self._n8n: n8n.N8nTools | None = None
 
     async def discover(self) -> Listing:
-        if not self._entered:
-            await self._open.enter_async_context(self._n8n)
-            self._entered = True
         try:
-            found = await self._n8n.discover()
+            found = await (await self._opened()).discover()
         except n8n.N8nError as error:
             return Listing(failed={SOURCE: str(error)})
-        return Listing(
-            tuple(
-                ToolSpec(
-                    tier="n8n",
-                    source=SOURCE,
-                    name=tool.name,
-                    wanted=tool.name,
-                    description=tool.description,
-                    parameters=tool.input_schema,
-                    examples=tuple(Example(e.utterance, e.arguments) for e in tool.examples),
-                )
-                for tool in found.tools
-            )
-        )
+        for notice in found.notices:
+            logger.warning("n8n: %s", notice)
+        return Listing(tuple(_spec(tool) for tool in found.tools))
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
         try:
-            result = await self._n8n.call(spec.name, dict(arguments))
+            result = await (await self._opened()).call(spec.name, dict(arguments))
         except n8n.N8nError as error:
-            raise _failure(error) from error
+            if error.mend:
+                logger.warning("%s: %s; %s", spec.name, error.kind, error.mend)
+            raise _KINDS.get(error.kind, ToolBroke)(str(error)) from error
         return result.value
 
     async def aclose(self) -> None:
+        self._n8n = None
         await self._open.aclose()
 
+    async def _opened(self) -> n8n.N8nTools:
+        """Raises: n8n.N8nError: the address or a secret is malformed."""
+        if self._n8n is None:
+            tools = n8n.N8nTools(
+                self._base_url,
+                mcp_token=self._mcp_token,
+                api_key=self._api_key,
+                call_timeout_s=self._call_timeout_s,
+            )
+            self._n8n = await self._open.enter_async_context(tools)
+        return self._n8n
 
-def _failure(error: n8n.N8nError) -> ToolFailure:
-    kinds: dict[str, type[ToolFailure]] = {"timeout": ToolTimeout, "unreachable": ToolUnavailable}
-    return kinds.get(error.kind, ToolBroke)(str(error))
+
+def _spec(tool: n8n.WorkflowTool) -> ToolSpec:
+    return ToolSpec(
+        tier="n8n",
+        source=SOURCE,
+        name=tool.name,
+        wanted=tool.name,
+        description=tool.description,
+        parameters=tool.input_schema,
+        examples=tuple(Example(e.utterance, e.arguments) for e in tool.examples),
+    )

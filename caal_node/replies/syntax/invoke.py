@@ -1,4 +1,4 @@
-"""Arguments in elements: `<parameter=k>v</parameter>`, `<arg_key>k</arg_key><arg_value>v</...>`."""
+"""Arguments in elements: `<function=NAME><parameter=KEY>VALUE</parameter></function>` and kin."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
-from caal_node.replies.arguments import literal, typed, untyped
 from caal_node.replies.calls import OpenCall
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
+from caal_node.replies.syntax.bare_values import type_value
 from caal_node.replies.syntax.json_text import json_value
 from caal_node.replies.syntax.tags import Tag, read_tag
+from caal_node.replies.values import literal
 
 _CALL_KINDS = ("invoke", "function", "tool_call", "function_call", "function_calls", "tool_calls")
 _VALUE_KINDS = ("parameter", "param", "argument", "arg")
@@ -118,94 +119,3 @@ def _value(
 def _without_frame(text: str) -> str:
     """Without the one newline on either side that frames a value."""
     return text.removeprefix("\n").removesuffix("\n")
-
-
-def type_value(text: str, call: OpenCall, key: str, dialect: Dialect) -> Any:
-    """A bare value, typed by its parameter's schema."""
-    tool = call.tool
-    schema = tool.properties.get(key) if tool else None
-    if not isinstance(schema, Mapping):
-        return untyped(text) if dialect.untyped_json else text
-    value = typed(text, schema, root=tool.schema if tool else None)
-    if dialect.unquote and isinstance(value, str):
-        bare = value.strip()
-        if len(bare) > 1 and bare[0] == bare[-1] == '"':
-            decoded = untyped(bare)
-            return decoded if isinstance(decoded, str) and decoded != bare else bare[1:-1]
-    return value
-
-
-def read_pairs(reading: Reading, dialect: Dialect, call: OpenCall, first: Tag) -> Steps[None]:
-    """`<arg_key>k</arg_key><arg_value>v</arg_value>...`, from behind the first `<arg_key>`."""
-    source = reading.source
-    key_end = first.closer
-    value_open = first.text.replace("arg_key", "arg_value")
-    value_end = value_open.replace("<", "</", 1)
-    found: dict[str, Any] = {}
-    while True:
-        key, stop = yield from source.until((key_end, *dialect.closers))
-        if stop != key_end:
-            if stop:
-                call.end(found)
-            else:
-                call.cut_off()
-            return
-        yield from source.take(key_end)
-        value, stop = yield from _pair_value(
-            reading, (value_open, value_end, first.text, *dialect.closers)
-        )
-        if value is not None:
-            if not stop:
-                call.cut_off()
-                return
-            found[key.strip()] = type_value(value, call, key.strip(), dialect)
-        while (yield from source.skip_space()) == "\\" and (yield from source.take("\\n")):
-            pass  # A newline that was escaped once too often.
-        if (yield from source.take(first.text)):
-            continue
-        closing = yield from source.look(dialect.closers)
-        if closing is None and source.closed and source.at >= len(source.text):
-            _end_unclosed(call, found)
-            return
-        if closing is None and (yield from _cut_closer(reading, dialect)):
-            _end_unclosed(call, found)
-            return
-        call.end(found)
-        return
-
-
-def _cut_closer(reading: Reading, dialect: Dialect) -> Steps[bool]:
-    """Whether the reply ends in the middle of the closer."""
-    source = reading.source
-    if not (yield from source.peek()):
-        return True
-    rest = source.text[source.at :]
-    if source.closed and any(closer.startswith(rest) for closer in dialect.closers):
-        source.advance(len(source.text))
-        return True
-    return False
-
-
-def _end_unclosed(call: OpenCall, found: dict[str, Any]) -> None:
-    """The reply ended before the call did: it is made only when nothing can be missing."""
-    if call.tool is None or set(call.tool.properties) <= set(found):
-        call.end(found)
-    else:
-        call.cut_off()
-
-
-def _pair_value(reading: Reading, tags: tuple[str, ...]) -> Steps[tuple[str | None, str]]:
-    """The value behind a key, and what ended it; None when there is no value."""
-    source = reading.source
-    value_open, value_end, key_open, *closers = tags
-    space, _ = "", ""
-    following = yield from source.skip_space()
-    if following == "\\":
-        yield from source.take("\\n")
-        following = yield from source.skip_space()
-    if not (yield from source.take(value_open)):
-        if (yield from source.look((key_open, *closers))) is not None or not following:
-            return None, space
-    text, stop = yield from source.until((value_end, key_open, *closers))
-    yield from source.take(value_end)
-    return text, stop

@@ -1,0 +1,84 @@
+"""What Ollama sends, and what it means (pure): lines of a reply, and what it says of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, Field
+
+from caal_node.models.port import Chunk, Done, NativeCall, Reasoning, Text, Usage
+
+Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
+
+_UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
+"""Families that think whatever they are told; the least they do is "low"."""
+
+
+class Function(BaseModel):
+    name: str
+    arguments: dict[str, Any] | None = None
+
+
+class ToolCall(BaseModel):
+    id: str | None = None
+    function: Function
+
+
+class Message(BaseModel):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[ToolCall] | None = None
+
+
+class Reply(BaseModel):
+    """One line of a streamed reply, or an unstreamed one whole."""
+
+    error: Any = None
+    message: Message = Field(default_factory=Message)
+    done: bool = False
+    done_reason: str | None = None
+    prompt_eval_count: int = 0
+    eval_count: int = 0
+
+
+class Details(BaseModel):
+    family: str = ""
+
+
+class Shown(BaseModel):
+    """What `/api/show` says of a model. Versions before 0.6.4 name no capabilities."""
+
+    capabilities: list[str] | None = None
+    details: Details = Field(default_factory=Details)
+    model_info: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The length the model was made for, under a key that begins with its architecture."""
+        key = f"{self.model_info.get('general.architecture')}.context_length"
+        value = self.model_info.get(key)
+        return value if isinstance(value, int) else None
+
+
+def settled_think(asked: Think, shown: Shown) -> Think:
+    """What to send for `asked`: what the model refuses or ignores is never sent."""
+    if shown.details.family in _UNSWITCHABLE:
+        return asked or "low"
+    if shown.capabilities is not None and "thinking" not in shown.capabilities:
+        return False
+    return asked
+
+
+def chunks_of(reply: Reply) -> Iterator[Chunk]:
+    if reply.message.thinking:
+        yield Reasoning(reply.message.thinking)
+    if reply.message.content:
+        yield Text(reply.message.content)
+    for call in reply.message.tool_calls or ():
+        arguments = json.dumps(call.function.arguments or {}, ensure_ascii=False)
+        yield NativeCall(call.id or "", call.function.name, arguments)
+    if reply.done:
+        usage = Usage(prompt=reply.prompt_eval_count, completion=reply.eval_count)
+        yield Done("length" if reply.done_reason == "length" else "stop", usage)

@@ -1,0 +1,158 @@
+"""JSON and Python lists that stand in the text without any marker."""
+
+from __future__ import annotations
+
+import re
+
+from caal_node.replies.bare.place import Place, Running
+from caal_node.replies.names import plausible
+from caal_node.replies.source import Steps
+from caal_node.replies.syntax.call_object import read_call_object
+from caal_node.replies.syntax.calls_python import bracketed, end_keywords
+
+_IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
+_KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
+_MAX_KEYWORD_CHARS = 80
+_MAX_NAME_CHARS = 128
+
+
+class Brackets:
+    """Reads what begins with `{` or `[`."""
+
+    def __init__(self, reading: Running, place: Place) -> None:
+        self._reading = reading
+        self._place = place
+
+    def at_bracket(self, bracket: str) -> Steps[bool]:
+        """`{` or `[` in running text. Whether it begins a call; takes at least the bracket."""
+        if self._place.quoting:
+            self._place.say(self._reading.source.advance(self._reading.source.at + 1))
+            return False
+        if bracket == "{":
+            made = yield from self._object()
+        else:
+            made = yield from self._list()
+        if made:
+            self._place.after_call()
+        return made
+
+    def _object(self) -> Steps[bool]:
+        source = self._reading.source
+        strict = self._place.strict
+        if (
+            (strict and not self._place.sentence_over)
+            or (strict and self._reading.desk.box.open)
+            or self._place.example
+        ):
+            self._place.say(source.advance(source.at + 1))
+            return False
+        source.record()
+        made = yield from read_call_object(self._reading, marked=False, strict=strict)
+        text = source.recorded()
+        if not made:
+            self._place.say_back(text)
+        return made
+
+    def _list(self) -> Steps[bool]:
+        source = self._reading.source
+        source.record()
+        source.advance(source.at + 1)
+        char = yield from source.skip_space()
+        made = False
+        if char == "{":
+            strict = self._place.strict
+            if not self._place.example and not (strict and not self._place.sentence_over):
+                made = yield from read_call_object(self._reading, marked=False, strict=strict)
+                if made:
+                    yield from self._rest_of_list()
+        elif char.isalpha() or char == "_":
+            made = yield from self._python_list()
+        text = source.recorded()
+        if not made:
+            self._place.say_back(text)
+        return made
+
+    def _rest_of_list(self) -> Steps[None]:
+        source = self._reading.source
+        while True:
+            char = yield from source.skip_space()
+            if char == ",":
+                source.advance(source.at + 1)
+            elif char == "{":
+                yield from read_call_object(self._reading, marked=True)
+            else:
+                yield from source.take("]")
+                return
+
+    def _python_list(self) -> Steps[bool]:
+        """`[set_timer(minutes=5), get_time()]`, from behind the first bracket."""
+        source = self._reading.source
+        made = False
+        while True:
+            name = yield from self._identifier()
+            box = self._reading.desk.box
+            known = box.named(name) is not None
+            if (not made and not (known or self._place.line_start)) or not plausible(name):
+                return made
+            if (yield from source.peek()) != "(" or (not made and self._place.example):
+                return made
+            if not made and not (yield from self._keyword_follows()):
+                return made
+            call = self._reading.desk.open(name)
+            made = True
+            inner, whole = yield from bracketed(source)
+            if whole:
+                end_keywords(call, inner)
+            else:
+                call.cut_off()
+            char = yield from source.skip_space()
+            if char == ",":
+                source.advance(source.at + 1)
+                char = yield from source.skip_space()
+                if char.isalpha() or char == "_":
+                    continue
+            yield from source.take("]")
+            return True
+
+    def _identifier(self) -> Steps[str]:
+        source = self._reading.source
+        while True:
+            found = _IDENTIFIER.match(source.text, source.at)
+            if found is None:
+                return ""
+            if (
+                found.end() < len(source.text)
+                or source.closed
+                or len(found.group()) > _MAX_NAME_CHARS
+            ):
+                return source.advance(found.end())
+            yield
+
+    def _keyword_follows(self) -> Steps[bool]:
+        """Whether the bracket that begins here holds `name=` or nothing."""
+        source = self._reading.source
+        length = 2
+        while (yield from source.has(length)):
+            inside = source.text[source.at + 1 : source.at + length]
+            if _KEYWORD.match(inside + " ") and inside[-1:] not in ("=",):
+                return True
+            if not re.fullmatch(r"\s*\w*\s*=?", inside) or length > _MAX_KEYWORD_CHARS:
+                return False
+            length += 1
+        return False
+
+    def in_fence(self, bracket: str) -> Steps[bool]:
+        """The same as all that a code fence holds. Not a call: what was read is not spoken yet."""
+        if bracket == "{":
+            return (yield from read_call_object(self._reading, marked=False))
+        source = self._reading.source
+        source.advance(source.at + 1)
+        char = yield from source.skip_space()
+        if char == "{":
+            made = yield from read_call_object(self._reading, marked=False)
+            if made:
+                yield from self._rest_of_list()
+            return made
+        if char.isalpha() or char == "_":
+            return (yield from self._python_list())
+        return False

@@ -1,0 +1,93 @@
+"""Code spans and code fences: what they show is no call, but a fence may hold one."""
+
+from __future__ import annotations
+
+import re
+
+from caal_node.replies.bare.brackets import Brackets
+from caal_node.replies.bare.lines import Lines
+from caal_node.replies.bare.place import Place, Running
+from caal_node.replies.markers import markers
+from caal_node.replies.source import Steps
+
+_CALL_LANGUAGES = frozenset(
+    ("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code")
+) | {"function_call", "xml", "text", "plaintext"}
+"""Languages of fences in which models put calls. Program code is not among them."""
+_LANGUAGE = re.compile(r"[\w+.-]*")
+_MAX_LANGUAGE_CHARS = 24
+
+
+class Fences:
+    """Reads runs of backticks."""
+
+    def __init__(self, reading: Running, place: Place, lines: Lines, brackets: Brackets) -> None:
+        self._reading = reading
+        self._place = place
+        self._lines = lines
+        self._brackets = brackets
+        self._closing = False
+        """A fence that held a call is still to be closed."""
+
+    def backticks(self, run: str) -> Steps[None]:
+        """A run of backticks was taken."""
+        place = self._place
+        if len(run) < 3:
+            place.say(run)
+            place.span = not place.span
+        elif self._closing:
+            self._closing = False
+            place.tail = ""
+            place.line_start = True
+        elif place.fence:
+            place.fence = False
+            place.say(run)
+        else:
+            yield from self._opens(run)
+
+    def _opens(self, run: str) -> Steps[None]:
+        source, place = self._reading.source, self._place
+        source.record()
+        language = (yield from self._language()).lower()
+        char = ""
+        if language in _CALL_LANGUAGES and not place.example:
+            char = yield from source.skip_space()
+        opening = run + source.recorded()
+        tail, place.tail = place.tail, ""
+        if char == "<" and (yield from source.look(tuple(markers().openers))) is not None:
+            self._closing = True
+            place.line_start = True
+            return
+        source.record()
+        made = yield from self._call(char)
+        shown = source.recorded()
+        if made:
+            self._closing = True
+            place.after_call()
+            return
+        place.fence = True
+        place.tail = tail
+        place.say_back(opening + shown)
+
+    def _language(self) -> Steps[str]:
+        source = self._reading.source
+        while True:
+            found = _LANGUAGE.match(source.text, source.at)
+            end = found.end() if found else source.at
+            if end < len(source.text) or source.closed or end - source.at > _MAX_LANGUAGE_CHARS:
+                return source.advance(end)
+            yield
+
+    def _call(self, char: str) -> Steps[bool]:
+        """Whether the fence holds a call."""
+        source = self._reading.source
+        if not char:
+            return False
+        if char in "{[":
+            self._place.line_start = True
+            return (yield from self._brackets.in_fence(char))
+        head = yield from self._lines.tool_head(char)
+        if head is None:
+            return False
+        source.advance(source.at + len(head))
+        return (yield from self._lines.named(head))

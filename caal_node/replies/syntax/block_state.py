@@ -1,0 +1,53 @@
+"""Where the reading of a block stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from caal_node.replies.calls import OpenCall
+from caal_node.replies.reading import Dialect, Reading
+
+
+@dataclass(slots=True)
+class Block:
+    reading: Reading
+    dialect: Dialect
+    pending: str | None = None
+    """A name whose arguments have not come yet."""
+    call: OpenCall | None = None
+    """The pending name's call, once it is certain."""
+    made: int = 0
+    over: bool = False
+    """Whether a closer ended it."""
+
+    def name(self, name: str) -> None:
+        if self.call is not None:
+            self.call.cut_off()
+        self.pending = name
+        box = self.reading.desk.box
+        self.call = self.reading.desk.open(name) if box.find(name) is not None else None
+
+    def take_call(self) -> OpenCall:
+        """The pending call, opened now if it was not."""
+        call = self.call or self.reading.desk.open(self.pending or "")
+        self.pending = self.call = None
+        self.made += 1
+        return call
+
+    def end_bare(self) -> None:
+        """A name was all there was: a call without arguments."""
+        if self.pending is None:
+            return
+        if self.pending.strip() in ("function", ""):
+            self.pending = self.call = None
+            return
+        self.take_call().end({})
+
+    def pass_marker(self) -> None:
+        """A marker went by that nobody needs again, whether a call follows or not."""
+        if not self.made and self.pending is None:
+            self.reading.source.record()
+
+    def cut(self) -> None:
+        if self.pending is not None:
+            self.take_call().cut_off()

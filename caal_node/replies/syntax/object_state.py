@@ -1,0 +1,22 @@
+"""What is known so far of a call's object that is being read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from caal_node.replies.calls import OpenCall
+
+
+@dataclass(slots=True)
+class ObjectState:
+    marked: bool
+    raw: list[str] = field(default_factory=list[str])
+    committed: bool = False
+    name: str | None = None
+    call: OpenCall | None = None
+    arguments: str | None = None
+    final: bool = False
+    held: str | None = None
+    """Text that came before a `type` said whether it is speech."""
+    made: bool = False
+    problem: bool = False
