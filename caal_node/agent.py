@@ -26,7 +26,7 @@ from livekit.agents.types import NOT_GIVEN
 
 from caal_node.attendance import Attendance
 from caal_node.context.builder import ContextBuilder
-from caal_node.context.tokens import tools_tokens
+from caal_node.context.tokens import text_tokens, tools_tokens
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.report import ReloadReport, ReloadRequest, report
 from caal_node.convert import to_chat_ctx, to_items, to_schemas
@@ -146,7 +146,7 @@ class CaalAgent(Agent):
         rounds = rounds_done(history)
         may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and self.settings.detection == "complete"
-        shown = to_chat_ctx(self._context.build(history, tools_tokens(to_schemas(tools))))
+        shown = to_chat_ctx(self._context.build(history, self._head_tokens(tools)))
         self._attendance.note_request()
         spoke = called = False
         try:
@@ -202,7 +202,7 @@ class CaalAgent(Agent):
         model = self.model
         assert isinstance(model, LLM)
         tools = llm.ToolContext(self.tools).flatten()
-        head = self._context.build(to_items(self.chat_ctx), tools_tokens(to_schemas(tools)))
+        head = self._context.build(to_items(self.chat_ctx), self._head_tokens(tools))
         return model.question(to_chat_ctx(head), tools, examples=self.examples())
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:
@@ -253,6 +253,11 @@ class CaalAgent(Agent):
             )
         except ToolFailure as failure:
             raise ToolError(error_text(failure)) from failure
+
+    def _head_tokens(self, tools: list[llm.Tool]) -> int:
+        """Estimated tokens of what stands before the conversation: schemas, and examples."""
+        shown = (str(e) for found in self.examples().values() for e in found)
+        return tools_tokens(to_schemas(tools)) + sum(map(text_tokens, shown))
 
     def _method_specs(self) -> list[ToolSpec]:
         source = type(self).__name__

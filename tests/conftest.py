@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.livekit_server import LiveKit, find_server, running
 
-pytest_plugins = ["tests.fixtures_models"]
+pytest_plugins = ["tests.fixtures_models", "tests.blocking_guard"]
+
+# Hypothesis' own deadline of 200 ms an example says how busy the machine is, not what is wrong.
+settings.register_profile("caal", deadline=None)
+settings.load_profile("caal")
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import secrets
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -18,6 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from livekit import api
+
+from caal_node.demo.livekit_binary import find_server as find_server
 
 KEY = "devkey"
 SECRET = secrets.token_hex(16)  # 32 characters: the server warns of shorter ones
@@ -47,22 +47,6 @@ class LiveKit:
         if agent:
             token = token.with_kind("agent")
         return token.with_ttl(timedelta(hours=1)).to_jwt()
-
-
-def find_server() -> Path | None:
-    """`livekit-server` on PATH, else what `go install .../cmd/server` leaves in Go's bin."""
-    if (on_path := shutil.which("livekit-server")) is not None:
-        return Path(on_path)
-    folders = [Path(os.environ["GOBIN"])] if os.environ.get("GOBIN") else []
-    folders += [Path.home() / "go" / "bin"]
-    if (go := shutil.which("go")) is not None:
-        # `go env` also knows what a configuration file says.
-        asked = subprocess.run(
-            [go, "env", "GOPATH"], capture_output=True, text=True, timeout=20, check=False
-        )
-        if asked.returncode == 0 and asked.stdout.strip():
-            folders.insert(0, Path(asked.stdout.strip()) / "bin")
-    return next((found for folder in folders if _is_livekit(found := folder / "server")), None)
 
 
 @contextlib.contextmanager
@@ -104,14 +88,6 @@ def running(binary: Path) -> Iterator[LiveKit]:
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()
-
-
-def _is_livekit(path: Path) -> bool:
-    """`server` is everybody's name for a program."""
-    if not (path.is_file() and os.access(path, os.X_OK)):
-        return False
-    told = subprocess.run([path, "--version"], capture_output=True, timeout=20, check=False)
-    return b"livekit" in told.stdout
 
 
 def _free_ports() -> tuple[int, int, int]:

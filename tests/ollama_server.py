@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from caal_node.weights import cache
+
 READY_DEADLINE_S: Final = 20.0
 STOP_DEADLINE_S: Final = 10.0
 CREATE_DEADLINE_S: Final = 120.0
@@ -111,12 +113,14 @@ class Ollama:
 
 
 def find_ollama() -> Path | None:
-    """`ollama` on PATH, else what `go install` leaves in Go's bin."""
+    """`ollama` on PATH, else what .ci/build-ollama left in the cache, else Go's own bin."""
     if (on_path := shutil.which("ollama")) is not None:
         return Path(on_path)
+    if built := sorted(cache.binaries().glob("ollama-*")):
+        return built[-1]
     folders = [Path(os.environ["GOBIN"])] if os.environ.get("GOBIN") else []
-    built = [folder / "ollama" for folder in (*folders, Path.home() / "go" / "bin")]
-    return next((path for path in built if os.access(path, os.X_OK)), None)
+    ours = [folder / "ollama" for folder in (*folders, Path.home() / "go" / "bin")]
+    return next((path for path in ours if os.access(path, os.X_OK)), None)
 
 
 @contextlib.contextmanager

@@ -48,8 +48,7 @@ class References:
                 if (following := ahead.pop()) not in seen:
                     seen.add(following)
                     ahead.extend(_refs(self.target(following)))
-            # A reference to a part that contains this one leads back as well.
-            self._loops[ref] = any(_covers(other, ref) for other in seen)
+            self._loops[ref] = ref in seen
         return self._loops[ref]
 
 
@@ -67,10 +66,6 @@ def _refs(value: Any) -> list[str]:
         elif isinstance(each, list):
             ahead.extend(cast(list[Any], each))
     return found
-
-
-def _covers(ref: str, other: str) -> bool:
-    return other == ref or other.startswith(f"{ref}/")
 
 
 def _unescape(part: str) -> str:

@@ -12,7 +12,6 @@ LiveKit's own, by `llm.LLMStream`.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import logging
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from caal_node.models.livekit_errors import as_api_error
 from caal_node.models.port import Backend, Done, Usage
 from caal_node.models.probe import calls_natively
 from caal_node.models.question import Question
+from caal_node.models.warm import warm
 from caal_node.replies import Event, TextDelta, ToolCallEnd, UnknownCall
 from caal_node.tools.examples import from_text
 from caal_node.tools.spec import Example
@@ -137,10 +137,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             ModelError: the server cannot be reached, or has no such model.
         """
         await self.find_way()
-        request = self.ladder.best(question).request(question)
-        request = dataclasses.replace(request, stream=False, schema=None, max_tokens=1)
-        async for _ in self._backend.ask(request):
-            pass
+        await warm(self._backend, self.ladder.best(question).request(question))
 
     async def find_way(self) -> None:
         """Settle, once, whether the model's own tool calls can be used.

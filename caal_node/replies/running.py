@@ -65,7 +65,7 @@ class RunningText:
 
     def say_back(self, text: str) -> None:
         cut = cut_marker(text)
-        if cut < len(text) and text[cut] != "[":
+        if cut < len(text) and (cut > 0 or text[0] != "["):
             # The reading stopped inside a marker; the scanner shall see it whole.
             self.source.unread(text[cut:])
             text = text[:cut]

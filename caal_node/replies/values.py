@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping
 from typing import Any, cast
 
 from caal_node.replies.names import mapping
+from caal_node.replies.syntax.loose import Bare, Loose, Unreadable
 
 _TYPES = {
     "str": "string",
@@ -105,17 +105,23 @@ def literal(text: str) -> Any:
             return load_json(json.loads(f'"{text}"', strict=False))
         except (ValueError, TypeError):
             pass
+    if deep(text) or len(text) > MAX_LOOSE_CHARS:
+        return text
+    reader = Loose(text)
     try:
-        if not deep(text) and len(text) <= MAX_LOOSE_CHARS:
-            value: Any = ast.literal_eval(text)
-            if isinstance(value, tuple):
-                return list(cast("tuple[Any, ...]", value))
-            if isinstance(value, dict | list | str | int | float | bool) or value is None:
-                json.dumps(value)
-                return cast("Any", value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        pass
-    return text
+        value: Any = reader.value()
+    except Unreadable:
+        return text
+    return text if reader.space() or _has_bare_words(value) else value
+
+
+def _has_bare_words(value: Any) -> bool:
+    """Whether something in it stood without quotes, so that it was no literal."""
+    if isinstance(value, dict):
+        return any(map(_has_bare_words, cast("dict[str, Any]", value).values()))
+    if isinstance(value, list):
+        return any(map(_has_bare_words, cast("list[Any]", value)))
+    return isinstance(value, Bare)
 
 
 def _kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:

@@ -1,6 +1,6 @@
 """The one way from a call to its result, the same for every tier.
 
-policy -> validation -> plan -> deadline -> tier -> one line for the model -> tool data -> redaction
+policy -> validation -> plan -> deadline -> tier -> one line for the model -> redaction -> tool data
 """
 
 from __future__ import annotations
@@ -82,9 +82,13 @@ class Pipeline:
         self._ended(entry, call_id, "ok", began)
         if not plain(value):
             return value
+        line = to_line(cast("Any", value), max_chars=self._result_chars)
+        shown = self._gates.redact(line)
         if isinstance(value, dict | list | str):
-            self._data.add(call_id, entry.exposed, arguments, cast("Any", value))
-        return self._gates.redact(to_line(cast("Any", value), max_chars=self._result_chars))
+            # Tool data is shown to the model later on, so it holds no more than the model may see.
+            kept = cast("Any", value) if shown == line else shown
+            self._data.add(call_id, entry.exposed, arguments, kept)
+        return shown
 
     async def _through_the_gates(
         self,

@@ -382,7 +382,9 @@ async def test_warming_reads_exactly_the_head_of_the_first_turn() -> None:
         await talk.agent.warmed()
         await talk.say("hello")
         warm, turn = (asked.json for asked in server.chats)
-        assert turn["messages"][: len(warm["messages"])] == warm["messages"]
+        head = warm["messages"][:-1]  # some templates want a person's words behind it
+        assert head
+        assert turn["messages"][: len(head)] == head
         assert turn["tools"] == warm["tools"]
         assert warm["options"]["num_predict"] == 1
 

@@ -110,10 +110,10 @@ def test_a_result_of_megabytes_is_cut_and_says_so() -> None:
 
 def test_one_long_result_does_not_hide_the_others() -> None:
     cache = ToolDataCache()
-    cache.add("a", "hotels", {}, [{"name": "Alpha"}, {"name": "Beta"}])
+    cache.add("a", "hotels", {}, [{"name": f"Hotel number {each}"} for each in range(10)])
     cache.add("b", "page", {}, "word " * 5_000)
     text = cache.render(["a", "b"], max_chars=800)
-    assert '2. {"name":"Beta"}' in text
+    assert '10. {"name":"Hotel number 9"}' in text
     assert len(text) <= 800
 
 

@@ -122,10 +122,12 @@ async def test_the_plan_is_held_while_the_tool_runs() -> None:
     assert order == ["in 7", "runs", "out 7"]
 
 
-async def test_what_may_not_be_seen_is_taken_out_last() -> None:
+async def test_what_may_not_be_seen_is_in_no_result_and_no_tool_data() -> None:
     gates = Gates(redact=lambda text: text.replace("1234", "[hidden]"))
-    line = await pipeline(gates=gates).run(entry(), "1", {"city": "x"}, Tier({"pin": "1234"}))
+    data = ToolDataCache()
+    line = await Pipeline(data, gates=gates).run(entry(), "1", {"city": "x"}, Tier({"pin": "1234"}))
     assert "1234" not in line
+    assert "1234" not in data.render(["1"]), "what is shown again later is not let through either"
 
 
 async def test_a_result_of_five_megabytes_is_cut_and_says_so() -> None:

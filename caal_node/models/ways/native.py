@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from caal_node.context.items import Item, System
+from caal_node.context.items import Item, User
 from caal_node.models.port import Chunk, NativeCall, Reasoning, Request, Text
 from caal_node.models.question import Question
 from caal_node.models.ways.port import Reader, WayName
@@ -18,7 +18,8 @@ class Native:
     def request(self, question: Question) -> Request:
         items: tuple[Item, ...] = question.items
         if not question.may_call:
-            items = (*items, System(read("last_round.md")))
+            # A person's turn, since templates move late instructions to the head of the prompt.
+            items = (*items, User(read("last_round.md")))
         return Request(
             items,
             tools=question.tools if question.may_call else (),

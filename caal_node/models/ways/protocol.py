@@ -52,7 +52,8 @@ class Protocol:
         for item in question.items[len(systems) :]:
             yield _as_text(item)
         if not question.may_call:
-            yield System(read("last_round.md"))
+            # A person's turn, since templates move late instructions to the head of the prompt.
+            yield User(read("last_round.md"))
 
 
 def _line(tool: ToolSchema) -> str:

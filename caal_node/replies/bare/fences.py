@@ -18,6 +18,9 @@ _LANGUAGE = re.compile(r"[\w+.-]*")
 _MAX_LANGUAGE_CHARS = 24
 
 
+_OPENERS = tuple(markers().openers)
+
+
 class Fences:
     """Reads runs of backticks."""
 
@@ -54,7 +57,7 @@ class Fences:
             char = yield from source.skip_space()
         opening = run + source.recorded()
         tail, place.tail = place.tail, ""
-        if char == "<" and (yield from source.look(tuple(markers().openers))) is not None:
+        if char in ("<", "[") and (yield from source.look(_OPENERS)) is not None:
             self._closing = True
             place.line_start = True
             return

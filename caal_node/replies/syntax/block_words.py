@@ -15,7 +15,7 @@ from caal_node.replies.syntax.json_text import json_value
 from caal_node.replies.values import typed
 
 _MAX_NAME_CHARS = 160
-_NAME_ENDS = ("<", "{", "[", "(", "\n", "`", "\\n", "]<]")
+_NAME_ENDS = ("<", "{", "[", "(", "\n", "`", "\\n", "]")
 _PAIRS = re.compile(r"(\S+)((?:\s+[\w.-]+=(?:\"[^\"]*\"|'[^']*'|\S+))+)")
 _PAIR = re.compile(r"([\w.-]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 

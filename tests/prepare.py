@@ -1,0 +1,36 @@
+"""Fetch what the tests use and a fresh machine lacks; say what will be skipped without it.
+
+Run by `make test`. A second run finds everything in the cache.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from caal_node import weights
+from caal_node.demo.livekit_binary import obtain_server
+from caal_node.errors import ConfigError
+from tests.ollama_server import find_ollama
+
+_USED = (
+    (weights.QWEN_CODER_05B, "tests that ask a real small model"),
+    (weights.WHISPER_TINY_EN, "tests that listen"),
+    (weights.PIPER_JOE, "tests that speak"),
+)
+
+
+def main() -> None:
+    console = Console(highlight=False)
+    if obtain_server(console) is None:
+        console.print("skipped: tests in a real room (no livekit-server, and no Go to build one)")
+    if find_ollama() is None:
+        console.print("skipped: tests on a real Ollama (none on PATH; .ci/build-ollama makes one)")
+    for weight, what in _USED:
+        try:
+            weights.ensure(weight, console=console)
+        except ConfigError as error:
+            console.print(f"skipped: {what} ({error})")
+
+
+if __name__ == "__main__":
+    main()
