@@ -26,13 +26,14 @@ from livekit.agents.types import NOT_GIVEN
 
 from caal_node.attendance import Attendance
 from caal_node.context.builder import ContextBuilder
+from caal_node.context.items import System
 from caal_node.context.tokens import text_tokens, tools_tokens
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.report import ReloadReport, ReloadRequest, report
 from caal_node.convert import to_chat_ctx, to_items, to_schemas
 from caal_node.errors import ToolFailure
 from caal_node.events import Event, TierName
-from caal_node.instructions import instructions_of
+from caal_node.instructions import instructions_of, instructions_text
 from caal_node.models.livekit_errors import spoken_key
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
@@ -202,7 +203,11 @@ class CaalAgent(Agent):
         model = self.model
         assert isinstance(model, LLM)
         tools = llm.ToolContext(self.tools).flatten()
-        head = self._context.build(to_items(self.chat_ctx), self._head_tokens(tools))
+        items = to_items(self.chat_ctx)
+        if not any(isinstance(item, System) for item in items):
+            # LiveKit adds the instructions only once every toolset has been set up.
+            items = (System(instructions_text(self.instructions)), *items)
+        head = self._context.build(items, self._head_tokens(tools))
         return model.question(to_chat_ctx(head), tools, examples=self.examples())
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:

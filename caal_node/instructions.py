@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from livekit.agents.llm.chat_context import Instructions
+
 from caal_node.errors import ConfigError
 from caal_node.prompting import read
 from caal_node.settings import Settings
@@ -22,3 +24,10 @@ def instructions_of(settings: Settings) -> str:
             f"CAAL_INSTRUCTIONS: {path} cannot be read ({type(error).__name__}); "
             "name a UTF-8 text file, or unset it"
         ) from error
+
+
+def instructions_text(instructions: str | Instructions) -> str:
+    """What the model is shown first, as LiveKit renders it for a spoken turn."""
+    if isinstance(instructions, str):
+        return instructions
+    return instructions.render_static(modality="audio")

@@ -1,12 +1,12 @@
-"""The texts that a model or a person is given, read from `prompts/`.
+"""The texts that a model or a person is given, from the files of `prompts/`.
 
 They are files so that they can be translated and tuned without touching code. A placeholder is
-`{name}`; other braces stay as they are, since prompts are full of JSON.
+`{name}`; other braces stay as they are, since prompts are full of JSON. All are read when this
+module is imported: later there is an event loop, which no file may hold up.
 """
 
 from __future__ import annotations
 
-import functools
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -17,15 +17,17 @@ _PLACES: Final = (
     Path(str(resources.files("caal_node"))) / "prompts",
     Path(__file__).parent.parent / "prompts",
 )
+_TEXTS: Final = {
+    path.name: path.read_text(encoding="utf-8").strip()
+    for path in next(place for place in _PLACES if place.is_dir()).iterdir()
+    if path.is_file()
+}
+_SENTENCES: Final[dict[str, str]] = tomllib.loads(_TEXTS["sentences.toml"])
 
 
-@functools.cache
 def read(name: str) -> str:
     """The text of `prompts/<name>`, without the white space around it."""
-    for place in _PLACES:
-        if (path := place / name).is_file():
-            return path.read_text(encoding="utf-8").strip()
-    raise FileNotFoundError(f"prompts/{name} is not in this installation")
+    return _TEXTS[name]
 
 
 def fill(name: str, **values: str) -> str:
@@ -36,15 +38,9 @@ def fill(name: str, **values: str) -> str:
     return text
 
 
-@functools.cache
-def _sentences() -> dict[str, str]:
-    return tomllib.loads(read("sentences.toml"))
-
-
 def sentence(key: str) -> str:
     """What a person hears when something did not work: `prompts/sentences.toml`, by key.
 
     An unknown key gives the general apology, so that a new error is never silent.
     """
-    known = _sentences()
-    return known.get(key, known["went_wrong"])
+    return _SENTENCES.get(key, _SENTENCES["went_wrong"])

@@ -19,6 +19,16 @@ from mcp_bridge.http import MAX_MESSAGE_BYTES, HttpWatch, http_client
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.stdio import stdio_transport
 
+
+def _version() -> str:
+    try:
+        return version("caal-node")
+    except PackageNotFoundError:  # run from a source tree
+        return "0"
+
+
+_OURSELVES: Final = Implementation(name="mcp-bridge", version=_version())
+"""Made at import: finding the version reads the disk."""
 _GONE: Final = ("Connection closed", "SSE stream ended")
 """How the SDK words the end of a connection; a server may send the same code for its own ends."""
 _HTTP_ERROR: Final = "Server returned an error response"
@@ -41,8 +51,7 @@ class Wire:
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[Client]:
         """Enters the transport and does the handshake. To be left in the task that entered it."""
-        info = Implementation(name="mcp-bridge", version=_version())
-        async with Client(self._transport(), client_info=info, cache=None) as client:
+        async with Client(self._transport(), client_info=_OURSELVES, cache=None) as client:
             yield client
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
@@ -52,16 +61,30 @@ class Wire:
             case "http":
                 return self._streamable()
             case "sse":
-                return sse_client(self.config.url, headers=dict(self.config.headers))
+                return self._events()
 
     @asynccontextmanager
     async def _streamable(self) -> AsyncGenerator[Any]:
         async with (
-            http_client(self.config, self._watch) as client,
+            await http_client(self.config, self._watch) as client,
             streamable_http_client(
                 self.config.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
             ) as streams,
         ):
+            yield streams
+
+    @asynccontextmanager
+    async def _events(self) -> AsyncGenerator[Any]:
+        client = await http_client(self.config, self._watch)
+
+        def given(
+            headers: dict[str, str] | None = None,
+            timeout: httpx2.Timeout | None = None,
+            auth: httpx2.Auth | None = None,
+        ) -> httpx2.AsyncClient:
+            return client  # with its own headers and timeouts; the SDK enters and leaves it
+
+        async with sse_client(self.config.url, httpx_client_factory=given) as streams:
             yield streams
 
     def _close(self, reason: str) -> None:
@@ -121,13 +144,6 @@ def unsent(error: BaseException) -> bool:
         or (isinstance(leaf, MCPError) and leaf.message == _SESSION_OVER)
         for leaf in _leaves(error)
     )
-
-
-def _version() -> str:
-    try:
-        return version("caal-node")
-    except PackageNotFoundError:  # run from a source tree
-        return "0"
 
 
 def one_line(text: str, max_chars: int = 300) -> str:

@@ -43,7 +43,12 @@ class HttpWatch:
             response.stream = _Events(stream, self._max_chars)
 
 
-def http_client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncClient:
+async def http_client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncClient:
+    """To be entered by the caller. Made in a thread: it imports modules and reads certificates."""
+    return await anyio.to_thread.run_sync(_client, config, watch)
+
+
+def _client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **config.headers},
         timeout=_TIMEOUT,

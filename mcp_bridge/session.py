@@ -190,7 +190,8 @@ class ServerSession:
     def _after(self, reason: str, ready: bool, cause: Exception | None) -> None:
         """Settles what the connection left behind."""
         self.failure = reason
-        logger.info("%s: %s", self.config.name, reason)
+        # Whoever asked for the first connection tells of its failure.
+        logger.log(logging.WARNING if ready else logging.DEBUG, "%s: %s", self.config.name, reason)
         left = [job for job in self._running if not job.future.done()]
         if ready and cause is not None and len(left) == 1 and not left[0].again and unsent(cause):
             self._running.clear()

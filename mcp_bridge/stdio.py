@@ -75,26 +75,27 @@ async def stdio_transport(
     leaving = False
 
     async def read() -> None:
-        with reading, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            async for line in _lines(process.stdout):
-                if (message := await _message(line, config.name, max_chars)) is not None:
-                    await to_session.send(SessionMessage(message))
-        if not leaving:
-            process.kill_group()  # nobody can talk to it any more
-            with anyio.move_on_after(_FLUSH_S):
-                await process.exited.wait()
-                await process.heard.wait()
-            on_close(config.redact(_reason(process)))
-        to_session.close()
+        with to_session:
+            with reading, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                async for line in _lines(process.stdout):
+                    if (message := await _message(line, config.name, max_chars)) is not None:
+                        await to_session.send(SessionMessage(message))
+            if not leaving:
+                process.kill_group()  # nobody can talk to it any more
+                with anyio.move_on_after(_FLUSH_S):
+                    await process.exited.wait()
+                    await process.heard.wait()
+                on_close(config.redact(_reason(process)))
 
     async def write() -> None:
-        try:
-            async for message in to_server:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                process.stdin.write(text.encode() + b"\n")
-                await process.stdin.drain()
-        except OSError:
-            reading.cancel()  # whoever cannot be asked will not answer
+        async with to_server:
+            try:
+                async for message in to_server:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    process.stdin.write(text.encode() + b"\n")
+                    await process.stdin.drain()
+            except OSError:
+                reading.cancel()  # whoever cannot be asked will not answer
 
     async def watch() -> None:
         await process.exited.wait()

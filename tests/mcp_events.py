@@ -76,7 +76,11 @@ async def events() -> AsyncGenerator[Events]:
 def sdk_server(found: Events, name: str = "sdk") -> ServerConfig:
     env = {"PYTHONPATH": str(ROOT), "EVENTS_PORT": str(found.port)}
     return ServerConfig(
-        name=name, command=sys.executable, args=("-m", "tests.mcp_stand_in"), env=env
+        name=name,
+        command=sys.executable,
+        args=("-m", "tests.mcp_stand_in"),
+        env=env,
+        connect_timeout_s=60.0,  # the SDK takes a second to import, and far more on a busy machine
     )
 
 

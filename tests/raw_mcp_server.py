@@ -53,7 +53,10 @@ def call(request: dict[str, Any]) -> None:
 def serve(request: dict[str, Any]) -> None:
     match request["method"]:
         case "initialize":
-            version: dict[str, Any] = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}}
+            version: dict[str, Any] = {
+                "protocolVersion": "2024-11-05",
+                "capabilities": {"tools": {}},
+            }
             answer(request, result={**version, "serverInfo": {"name": "raw", "version": "1"}})
         case "tools/list":
             names = ("echo", "wait", "giant", "hang_up")

@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+import httpcore2  # noqa: F401 - httpx2 loads it with its first client: 100 ms, on the event loop
 import httpx2
 
 from caal_node.errors import ConfigError, ModelReplyError, ModelTimeout, ModelUnreachable

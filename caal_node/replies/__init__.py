@@ -15,7 +15,7 @@ from caal_node.replies.events import (
     ToolCallStart,
     UnknownCall,
 )
-from caal_node.replies.parser import ReplyParser, parse_reply
+from caal_node.replies.parser import ReplyParser, parse_reply, summarise
 
 __all__ = [
     "BrokenCall",
@@ -30,4 +30,5 @@ __all__ = [
     "ToolCallStart",
     "UnknownCall",
     "parse_reply",
+    "summarise",
 ]

@@ -22,6 +22,10 @@ STRAYS = (
     "</tool_response>",
     "<tool_sep>",
     "</tool_sep>",
+    "<response>",
+    "</response>",
+    "<answer>",
+    "</answer>",
 )
 """Special tokens outside `<|...|>` that leak into replies and belong to no dialect."""
 
@@ -55,10 +59,17 @@ class Markers:
 @cache
 def markers() -> Markers:
     """Made once; the dialects do not change."""
-    openers = {opener: dialect for dialect in dialects() for opener in dialect.openers}
+    openers = {
+        opener: dialect
+        for dialect in dialects()
+        if not dialect.at_line
+        for opener in dialect.openers
+    }
     thinking = frozenset(CLOSERS)
     closing = frozenset(ANY_CLOSER)
-    strays = {marker for d in dialects() for marker in (*d.closers, *d.strays)} | {*STRAYS}
+    strays = {*STRAYS}
+    for dialect in dialects():
+        strays.update(dialect.strays, () if dialect.tentative else dialect.closers)
     every = {*openers, *thinking, *closing, *CLOSERS.values(), *strays}
     solid = sorted(
         (m for m in every if m not in openers or not openers[m].tentative), key=len, reverse=True

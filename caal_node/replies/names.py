@@ -164,6 +164,8 @@ def _spellings(name: str) -> list[str]:
     """What may be left of a name when wrapping, suffix and namespace are gone."""
     bare = name.strip(_WRAPPING)
     found = [bare]
+    if bare.endswith(".call"):  # Llama 3's built-in tools: `brave_search.call(query="...")`.
+        found.append(bare.removesuffix(".call"))
     cut = _TAIL.sub("", bare).strip(_WRAPPING)
     if cut and cut != bare:
         found.append(cut)

@@ -17,9 +17,10 @@ from caal_node.replies.events import (
     ToolCallEnd,
     UnknownCall,
 )
-from caal_node.replies.running import NOTHING, RunningText
+from caal_node.replies.running import Calm, RunningText
 from caal_node.replies.source import quiet_characters
 
+_NOTHING: Mapping[str, Event] = {}
 _NONE: frozenset[str] = frozenset()
 
 
@@ -43,8 +44,9 @@ class ReplyParser:
         self._steps = self._text.steps()
         next(self._steps)
         self._put = self._text.source.put
-        self._calm = NOTHING
-        """Single characters that go straight out, and as what."""
+        self._calm: Calm | None = None
+        self._single: Mapping[str, Event] = _NOTHING
+        """The calm's single characters: one look tells most of them."""
         self._out: list[str] = []
         self._went_out = self._out.append
         self._quiet = _NONE
@@ -53,10 +55,14 @@ class ReplyParser:
 
     def feed(self, chunk: str) -> list[Event]:
         """Take the next piece of the reply; give what it has made certain."""
-        event = self._calm.get(chunk)
+        event = self._single.get(chunk)
         if event is not None:
             self._went_out(chunk)
             return [event]
+        calm = self._calm
+        if calm is not None and chunk and calm.stops.search(chunk) is None:
+            self._went_out(chunk)
+            return [calm.delta(chunk)]
         self._put(chunk)
         if chunk in self._quiet:
             return []
@@ -78,11 +84,12 @@ class ReplyParser:
         if self._out:
             text.went_out("".join(self._out))
             self._out.clear()
-        text.calm = NOTHING
+        text.calm = None
         text.source.gather()
         with contextlib.suppress(StopIteration):
             next(self._steps)
         self._calm = text.calm
+        self._single = _NOTHING if text.calm is None else text.calm.single
         wake = text.source.wake
         self._quiet = _NONE if wake is None else quiet_characters(wake)
         return text.voice.take()

@@ -61,6 +61,8 @@ class Dialect:
     """Its other markers: they mean nothing outside a call and are never spoken."""
     tentative: bool = False
     """An opener without a call behind it is ordinary text (`<user>`)."""
+    at_line: bool = False
+    """Its openers are ordinary words: they count at the beginning of a line only."""
     untyped_json: bool = False
     """A value whose parameter is not declared is JSON if it can be read as such, else text."""
     unquote: bool = False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from caal_node.replies.bare import BareCalls
@@ -24,11 +26,26 @@ from caal_node.replies.voice import Voice
 
 _MARKERS = markers()
 """Made at import: compiling the scanner takes longer than a running session may stand still."""
-_PLAIN = [char for char in map(chr, range(32, 127)) if not TRIGGERS.match(char)]
-_SPOKEN: dict[str, Event] = {char: TextDelta(char) for char in _PLAIN}
-_THOUGHT: dict[str, Event] = {char: ReasoningDelta(char) for char in _PLAIN}
-_QUOTED: dict[str, Event] = {char: _SPOKEN[char] for char in _PLAIN if char not in '"\\'}
-NOTHING: Mapping[str, Event] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """A state in which text goes straight out until something comes that may have a meaning."""
+
+    single: Mapping[str, Event]
+    """What single characters become; made once, as most text comes in small pieces."""
+    stops: re.Pattern[str]
+    delta: type[TextDelta | ReasoningDelta]
+
+
+def _calm(delta: type[TextDelta | ReasoningDelta], stops: re.Pattern[str]) -> Calm:
+    plain = [char for char in map(chr, range(32, 127)) if not stops.match(char)]
+    return Calm({char: delta(char) for char in plain}, stops, delta)
+
+
+_SPOKEN = _calm(TextDelta, TRIGGERS)
+_THOUGHT = _calm(ReasoningDelta, TRIGGERS)
+_QUOTED = _calm(TextDelta, re.compile(TRIGGERS.pattern + r'|["\\]'))
 
 
 class RunningText:
@@ -40,8 +57,8 @@ class RunningText:
         self.source = Source()
         self.voice = Voice()
         self.desk = CallDesk(toolbox(tools), self.voice.emit, id_prefix)
-        self.calm: Mapping[str, Event] = NOTHING
-        """What single characters mean while nothing can begin with them."""
+        self.calm: Calm | None = None
+        """Set while nothing is held and nothing is awaited."""
         self._bare = BareCalls(self)
         self._prompted = in_thinking
         self._thinking: tuple[str, ...] | None = ANY_CLOSER if in_thinking else None

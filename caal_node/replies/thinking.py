@@ -15,6 +15,7 @@ BLOCKS: tuple[tuple[str, str], ...] = (
     ("[THINK]", "[/THINK]"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|content_thinking|>", "<|end_message|>"),
 )
 """(opener, closer) of each family. Dialects that say by a header what is thinking do so there."""

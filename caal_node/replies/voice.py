@@ -23,6 +23,9 @@ class Voice:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._kind: type[TextDelta | ReasoningDelta] = TextDelta
+        self._parts: list[str] = []
+        """Text of that kind that came after the last event."""
         self._space: list[str] = []
         """White space that is spoken only if speech follows."""
         self._tail = ""
@@ -40,6 +43,7 @@ class Voice:
         return not (self.skip_space or self._space or self.gap)
 
     def take(self) -> list[Event]:
+        self._flush()
         events, self._events = self._events, []
         return events
 
@@ -48,6 +52,7 @@ class Voice:
             self._space.clear()
             self.text_open = False
             self.gap = True
+        self._flush()
         self._events.append(event)
 
     def say(self, text: str) -> None:
@@ -69,7 +74,7 @@ class Voice:
                 text = "\n" + text
         self.text_open = True
         self.went_out(text)
-        self._append(TextDelta(text))
+        self._append(TextDelta, text)
 
     def went_out(self, text: str) -> None:
         """`text` was spoken."""
@@ -80,7 +85,7 @@ class Voice:
             text = text.lstrip()
         if text:
             self.skip_space = False
-            self._append(ReasoningDelta(text))
+            self._append(ReasoningDelta, text)
 
     def was_thinking(self) -> None:
         """A closer came without its opener: what was taken for speech was thinking."""
@@ -88,11 +93,16 @@ class Voice:
         self.skip_space = True
         if self.text_open:
             self.text_open = False
+            self._flush()
             self._events.append(TextWasThinking())
 
-    def _append(self, event: TextDelta | ReasoningDelta) -> None:
-        last = self._events[-1] if self._events else None
-        if isinstance(last, type(event)):
-            self._events[-1] = type(event)(last.text + event.text)
-        else:
-            self._events.append(event)
+    def _append(self, kind: type[TextDelta | ReasoningDelta], text: str) -> None:
+        if kind is not self._kind:
+            self._flush()
+            self._kind = kind
+        self._parts.append(text)
+
+    def _flush(self) -> None:
+        if self._parts:
+            self._events.append(self._kind("".join(self._parts)))
+            self._parts.clear()

@@ -160,5 +160,6 @@ async def test_sse_servers_of_the_older_kind_work() -> None:
     try:
         async with ServerManager([config]) as manager:
             assert (await manager.call_tool("old__echo", {"say": "hi"})).value == "hi"
+            assert (await manager.call_tool("old__giant", {"chars": 4_000_000})).truncated
     finally:
         await stand_in.stop()

@@ -38,7 +38,7 @@ async def names(manager: ServerManager) -> list[str]:
 
 async def test_the_published_time_server_lists_and_answers() -> None:
     time = ServerConfig(name="time", command=sys.executable, args=("-m", "mcp_server_time"))
-    async with ServerManager([time]) as manager:
+    async with ServerManager([time], connect_timeout_s=60) as manager:
         assert await names(manager) == ["time__get_current_time", "time__convert_time"]
         result = await manager.call_tool("time__get_current_time", {"timezone": "Europe/Paris"})
         assert result.value["timezone"] == "Europe/Paris"

@@ -92,7 +92,7 @@ class Brackets:
             name = yield from self._identifier()
             box = self._reading.desk.box
             known = box.named(name) is not None
-            if (not made and not (known or self._place.line_start)) or not plausible(name):
+            if not plausible(name) or not (known or made or not self._place.spoken):
                 return made
             if (yield from source.peek()) != "(" or (not made and self._place.example):
                 return made

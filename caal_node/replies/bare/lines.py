@@ -1,26 +1,19 @@
-"""Calls that begin a line: a tool's name, `Action:`, and the words some models put before."""
+"""Calls that begin a line: with a tool's own name, or with a word that is no marker elsewhere."""
 
 from __future__ import annotations
 
 import re
 
 from caal_node.replies.bare.place import Place, Running
+from caal_node.replies.dialects import dialects
 from caal_node.replies.markers import markers
-from caal_node.replies.reading import Dialect
 from caal_node.replies.source import Steps
-from caal_node.replies.syntax.block import read_block
-from caal_node.replies.syntax.calls_python import bracketed, end_keywords
-from caal_node.replies.syntax.json_text import json_value
+from caal_node.replies.syntax.calls_python import bracketed
+from caal_node.replies.syntax.json_arguments import read_arguments
 from caal_node.replies.syntax.loose import Unreadable, keywords
 
 _BLANK = re.compile(r"[ \t\r]*")
-_ACTION = "Action:"
-_ACTION_INPUT = ("Action Input:", "action_input:", "Input:")
-_FUNCTION_CALL = "function call<|role_sep|>"
-_FUNCTOOLS = "functools["
-"""Phi 4 mini and FireFunction: a list of calls behind this word."""
 _TO = ("to=", " to=")
-_BLOCK = Dialect(name="action", openers=(_ACTION,), read=read_block)
 
 
 class Lines:
@@ -31,7 +24,13 @@ class Lines:
         self._place = place
         self._heads: dict[str, tuple[str, ...]] = {}
         names = (tool.name for tool in reading.desk.box.tools)
-        for head in (_ACTION, _FUNCTION_CALL, _FUNCTOOLS, *names):
+        self._dialects = {
+            opener: dialect
+            for dialect in dialects()
+            if dialect.at_line
+            for opener in dialect.openers
+        }
+        for head in (*self._dialects, *names):
             self._heads[head[0]] = (*self._heads.get(head[0], ()), head)
 
     def at_start(self) -> Steps[None]:
@@ -60,11 +59,11 @@ class Lines:
             return
         if char in " \t\r":
             blank = _BLANK.match(source.text, source.at)
-            self._reading.say(source.advance(blank.end() if blank else source.at))
+            self._place.say(source.advance(blank.end() if blank else source.at))
             char = source.text[source.at : source.at + 1]
             if not char or char in "{[`<\n":
                 return
-        if self._place.fence:
+        if self._place.fence or self._place.indented:
             self._place.line_start = False
             return
         head = yield from source.look(self._heads.get(char, ()))
@@ -73,10 +72,11 @@ class Lines:
             return
         source.record()
         source.advance(source.at + len(head))
-        if head == _ACTION:
-            made = yield from self._action()
-        elif head in (_FUNCTION_CALL, _FUNCTOOLS):
-            made = yield from read_block(self._reading, _BLOCK, head)
+        dialect = self._dialects.get(head)
+        if dialect is not None:
+            made = not self._place.example and (
+                yield from dialect.read(self._reading, dialect, head)
+            )
         else:
             made = yield from self.named(head)
         text = source.recorded()
@@ -102,14 +102,11 @@ class Lines:
             following = yield from source.peek()
             if not whole or (following and following not in "\r\n;`"):
                 return False
-            tool = reading.desk.box.by_name[name]
             try:
-                keywords(inner, tuple(tool.properties))
+                given = keywords(inner, (), literal=True)
             except Unreadable:
-                return False
-            if inner.strip() and "=" not in inner:
-                return False
-            end_keywords(reading.desk.open(name), inner)
+                return False  # An expression: program code, no call.
+            reading.desk.open(name).end(given)
             return True
         if char not in ("{", " ", "\n", "\r", ":") or self._place.example:
             return False
@@ -121,32 +118,5 @@ class Lines:
             return False
         if not (yield from source.has(2)) or source.text[source.at + 1] not in '"} \n':
             return False
-        yield from self._json_call(name)
+        yield from read_arguments(source, reading.desk.open(name))
         return True
-
-    def _action(self) -> Steps[bool]:
-        """`Action:` and a list of calls, or a name with `Action Input:`."""
-        reading = self._reading
-        source = reading.source
-        char = yield from source.skip_space()
-        if char in ("`", "{", "[") and not self._place.example:
-            return (yield from read_block(reading, _BLOCK, _ACTION))
-        name, stop = yield from source.until(("\n",), 128)
-        if not stop or reading.desk.box.named(name) is None:
-            return False
-        yield from source.skip_space()
-        if (yield from source.take_any(_ACTION_INPUT)) is None:
-            return False
-        char = yield from source.skip_space()
-        if char != "{":
-            return False
-        yield from self._json_call(name)
-        return True
-
-    def _json_call(self, name: str) -> Steps[None]:
-        call = self._reading.desk.open(name)
-        text, whole = yield from json_value(self._reading.source)
-        if whole:
-            call.end_json(text)
-        else:
-            call.cut_off()

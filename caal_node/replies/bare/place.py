@@ -11,10 +11,12 @@ from caal_node.replies.source import Steps
 _TAIL_CHARS = 160
 """How much of the text before a bare call is looked at for words that make it an example."""
 _EXAMPLE = re.compile(
-    r"\b(?:examples?|for instance|e\.g\.|samples?|looks? like|would (?:look|be|write|call|use|say)"
-    r"|could (?:write|call|use|say)|syntax|don't call|do not call|never call)\b[^\n]*\s*\Z",
+    r"\b(?:examples?|for instance|e\.g\.|samples?|looks? like (?:this|so|the following)"
+    r"|(?:would|could|should|might) look|(?:do not|don't|never) call)\b[^\n.!?]*\s*\Z",
     re.IGNORECASE,
 )
+"""Words that make what comes in the same sentence an example. "I would use" is none: small models
+say so, and then call."""
 _SENTENCE_ENDS = frozenset(".!?:;>)…。！？：")
 
 
@@ -39,6 +41,8 @@ class Place:
         """Inside a code span."""
         self.tail = ""
         """The last of the text."""
+        self.spoken = False
+        """Whether anything was said yet."""
 
     @property
     def quoting(self) -> bool:
@@ -56,9 +60,15 @@ class Place:
         return _EXAMPLE.search(self.tail) is not None
 
     @property
+    def indented(self) -> bool:
+        """Whether the line is indented as code is."""
+        line = self.tail.rpartition("\n")[2]
+        return line.endswith(("    ", "\t")) and not line.strip()
+
+    @property
     def sentence_over(self) -> bool:
         last = self.tail.rstrip()[-1:]
-        return not last or last in _SENTENCE_ENDS
+        return not last or last in _SENTENCE_ENDS or self.tail.endswith("functools")
 
     def passed(self, text: str) -> None:
         """`text` has gone by as running text."""
@@ -69,6 +79,7 @@ class Place:
             self.line_start = False
         if text.strip():
             self.behind_call = False
+            self.spoken = True
         self.tail = (self.tail + text)[-_TAIL_CHARS:]
 
     def after_call(self) -> None:

@@ -5,14 +5,19 @@ from caal_node.replies.syntax.block import read_block
 
 
 def _written(*words: str) -> tuple[str, ...]:
-    """A marker's spellings: full-width or plain bars, block or plain underscores."""
-    return tuple(f"<{bar}{space.join(words)}{bar}>" for bar in ("｜", "|") for space in ("▁", "_"))
+    """A marker's spellings: full-width or plain bars; blocks, underscores or spaces."""
+    spaces = ("▁", "_", " ", "\\_")
+    return tuple(f"<{bar}{space.join(words)}{bar}>" for bar in ("｜", "|") for space in spaces)
 
 
 DIALECTS = (
     Dialect(
         name="deepseek",
-        openers=(*_written("tool", "calls", "begin"), *_written("tool", "call", "begin")),
+        openers=(
+            *_written("tool", "calls", "begin"),
+            *_written("tool", "call", "begin"),
+            "<｜tool▁calls｜>",
+        ),
         closers=_written("tool", "calls", "end"),
         read=read_block,
     ),

@@ -26,8 +26,11 @@ DIALECTS = (
     Dialect(
         # What models that were trained on other markers make of these.
         name="hermes-like",
-        openers=("<tools>", "<tool_use>", "<functioncall>", "<function_call_start>"),
-        closers=("</tools>", "</tool_use>", "</functioncall>", "<function_call_end>"),
+        openers=("<tools>", "<tool>", "<tool_use>", "<functioncall>", "<json>", "<JSON>", "<xml>"),
+        closers=(
+            *("</tools>", "</tool>", "</tool_use>", "</functioncall>"),
+            *("</json>", "</JSON>", "</xml>"),
+        ),
         read=read_block,
         tentative=True,
     ),

@@ -22,6 +22,13 @@ DIALECTS = (
     ),
     Dialect(name="gigachat", openers=("<|function_call|>",), read=read_block),
     Dialect(
+        name="gigachat-3",
+        openers=("function call<|role_sep|>",),
+        read=read_block,
+        at_line=True,
+    ),
+    Dialect(name="phi", openers=("functools[",), read=read_block, at_line=True),
+    Dialect(
         # Jamba, Apriel and Hunyuan hold JSON; Hunyuan 3 holds <tool_call> pairs.
         name="jamba",
         openers=("<tool_calls>",),

@@ -19,7 +19,12 @@ from caal_node.replies.syntax.pairs import read_pairs
 from caal_node.replies.syntax.tags import Tag, read_tag
 from caal_node.replies.values import load_json
 
+_FENCE_LANGUAGES = ("json", "python", "tool_call", "tool_code")
 _SQUARE_NOISE = ("[ARGS]", "[CALL_ID]", "[TOOL_CALLS]", "[/TOOL_CALLS]", "]<]minimax[>[")
+_OWN_KINDS = frozenset(
+    ("tool_call", "tool_calls", "tool_sep", "toolcall", "function_call", "function_calls")
+) | {"function", "invoke", "parameter", "param", "arg_key", "arg_value"}
+"""Kinds of tags that only calls have, whatever their namespace."""
 _END_WORDS = ("end", "eot", "eom", "eos", "call|>", "return", "end▁of")
 
 
@@ -109,11 +114,6 @@ def _pass_tag(block: Block, tag: Tag) -> bool:
     return False
 
 
-_OWN_KINDS = frozenset(
-    ("tool_call", "tool_calls", "tool_sep", "toolcall", "function_call", "function_calls")
-) | {"function", "invoke", "parameter", "param", "arg_key", "arg_value"}
-
-
 def _at_brace(block: Block) -> Steps[bool]:
     reading, closers = block.reading, block.dialect.closers
     if block.pending is None:
@@ -126,7 +126,6 @@ def _at_brace(block: Block) -> Steps[bool]:
             reading.desk.broken("", "The call has no name.")
         return True
     text, whole = yield from json_value(reading.source)
-    call, pending = block.call, block.pending
     cut = min((at for at in (text.find(c) for c in closers) if at >= 0), default=-1)
     if not whole:
         if cut < 0:
@@ -134,7 +133,7 @@ def _at_brace(block: Block) -> Steps[bool]:
             return False
         reading.source.retry(text[cut:])
         text = text[:cut]
-    if call is None:
+    if block.call is None:
         # The name is no tool's: the object may hold a call of its own.
         try:
             value = load_json(text)
@@ -146,7 +145,6 @@ def _at_brace(block: Block) -> Steps[bool]:
             block.made += 1
             end_from_value(reading.desk, value)
             return True
-    del pending
     block.take_call().end_json(text)
     return True
 
@@ -171,4 +169,4 @@ def _skip_fence(block: Block) -> Steps[None]:
     source = block.reading.source
     while (yield from source.peek()) == "`":
         source.advance(source.at + 1)
-    yield from source.take_any(("json", "python", "tool_call", "tool_code"))
+    yield from source.take_any(_FENCE_LANGUAGES)

@@ -10,7 +10,7 @@ from caal_node.replies.calls import OpenCall
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.bare_values import type_value
-from caal_node.replies.syntax.json_text import json_value
+from caal_node.replies.syntax.json_arguments import read_arguments
 from caal_node.replies.syntax.tags import Tag, read_tag
 from caal_node.replies.values import literal
 
@@ -25,11 +25,7 @@ def read_invoke(reading: Reading, dialect: Dialect, opened: Tag) -> Steps[None]:
     call = reading.desk.open(opened.value)
     found: dict[str, Any] = {}
     if (yield from source.skip_space()) == "{":
-        text, whole = yield from json_value(source)
-        if whole:
-            call.end_json(text)
-        else:
-            call.cut_off()
+        yield from read_arguments(source, call)
         yield from _close(reading, opened)
         return
     while True:

@@ -189,10 +189,11 @@ class Loose:
         return Bare(text if "\n" in text else word)
 
 
-def keywords(text: str, names: tuple[str, ...]) -> dict[str, Any]:
+def keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dict[str, Any]:
     """The arguments of `f(a=1, b='x')`, from what stands between the brackets.
 
-    `names`: what positional arguments are called, in order.
+    names: what positional arguments are called, in order.
+    literal: nothing but literals; a word without quotes is not taken for text.
 
     Raises:
         Unreadable: it is no argument list.
@@ -219,6 +220,8 @@ def keywords(text: str, names: tuple[str, ...]) -> dict[str, Any]:
         else:
             raise Unreadable("more arguments than parameters")
         value = reader.value(ends=",")
+        if literal and isinstance(value, Bare):
+            raise Unreadable("not a literal")
         found[key] = str(value).strip() if isinstance(value, Bare) else value
         if reader.at == before or reader.space() not in ("", ","):
             raise Unreadable("not an argument list")

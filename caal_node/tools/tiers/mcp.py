@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -24,7 +25,9 @@ class McpTier:
 
     async def discover(self) -> Listing:
         try:
-            configs = mcp_bridge.load_servers(self._config, missing_ok=True)
+            configs = await asyncio.to_thread(
+                mcp_bridge.load_servers, self._config, missing_ok=True
+            )
         except mcp_bridge.ConfigError as error:
             # Servers that run already go on: a slip in the file must not take a live room's tools.
             kept = await self._listed() if self._servers else Listing()

@@ -1,0 +1,26 @@
+"""Functionary 3.2: `>>>set_timer` and its arguments on the next line; `>>>all` is speech."""
+
+from __future__ import annotations
+
+from caal_node.replies.reading import Dialect, Reading
+from caal_node.replies.source import Steps
+from caal_node.replies.syntax.json_arguments import read_arguments
+
+_MAX_NAME_CHARS = 128
+
+
+def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
+    source = reading.source
+    name, stop = yield from source.until(("\n",), _MAX_NAME_CHARS)
+    if not stop:
+        return False
+    if name == "all":
+        yield from source.take(stop)
+        return True
+    if reading.desk.box.named(name) is None or (yield from source.skip_space()) != "{":
+        return False
+    yield from read_arguments(source, reading.desk.open(name))
+    return True
+
+
+DIALECTS = (Dialect(name="functionary", openers=(">>>",), read=_read, at_line=True),)

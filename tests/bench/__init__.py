@@ -1,0 +1,1 @@
+"""Benches: figures, not checks. `python -m tests.bench` runs all of them."""

@@ -1,0 +1,215 @@
+"""Ways of laying out a prompt, each by a client of its own on the same engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from livekit.agents import Agent, AgentSession, APIConnectOptions, TurnHandlingOptions
+from livekit.agents.llm.mcp import MCPServerStdio, MCPToolset
+from livekit.agents.voice.agent_session import SessionConnectOptions
+from livekit.plugins import openai
+
+from caal_node import CaalAgent, ToolDataCache
+from caal_node.context.items import Call, Item, Result, System, User
+from caal_node.models.llm import LLM
+from caal_node.models.openai import OpenAIBackend
+from caal_node.models.port import Backend, Capabilities, Chunk, Request
+from caal_node.models.wire import Deadlines
+from caal_node.prompting import read
+from caal_node.settings import load_settings
+from tests.bench.counting_engine import DEADLINE_S, CountingEngine
+
+ROOT: Final = Path(__file__).parents[2]
+ENVIRONMENT: Final = {"PYTHONPATH": str(ROOT), "PATH": os.environ.get("PATH", "")}
+PATIENT: Final = SessionConnectOptions(
+    # Once, and with time: a request that is given up and sent again would be counted twice.
+    llm_conn_options=APIConnectOptions(max_retry=0, timeout=DEADLINE_S)
+)
+START_S: Final = 60.0
+"""For the MCP server's process on a busy machine; LiveKit's own default is 5 s."""
+
+Session: TypeAlias = AgentSession[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What every layout works in."""
+
+    engine: CountingEngine
+    folder: Path
+    """For files of its own."""
+    tools: tuple[str, ...] = ()
+    """Of the MCP server; all fifty unless given."""
+
+    @property
+    def arguments(self) -> list[str]:
+        return ["-m", "tests.fifty_tools", *self.tools]
+
+
+Layout: TypeAlias = Callable[[Setting], AsyncGenerator[Session]]
+"""A session that is ready for its first turn: with a warm-up behind it, where the client has one."""
+
+
+def _session(model: Any) -> Session:
+    return AgentSession(
+        llm=model,
+        vad=None,
+        turn_handling=TurnHandlingOptions(turn_detection=None),
+        conn_options=PATIENT,
+    )
+
+
+async def _caal(
+    setting: Setting, wrapped: Callable[[Backend], Backend]
+) -> AsyncGenerator[Session]:
+    engine, folder = setting.engine, setting.folder
+    servers = folder / "mcp_servers.json"
+    entry = {"command": sys.executable, "args": setting.arguments, "env": ENVIRONMENT}
+    servers.write_text(json.dumps({"fifty": {**entry, "connect_timeout": START_S}}))
+    settings = load_settings(
+        {
+            "CAAL_CUES": "off",
+            "CAAL_MCP_SERVERS": str(servers),
+            # No window is cut, here as in LiveKit's own client: all four carry every turn.
+            "CAAL_NUM_CTX": str(engine.context_tokens),
+            "CAAL_WINDOW_TOKENS": str(engine.context_tokens),
+        },
+        folder / "no-such-caal.toml",
+    )
+    backend = OpenAIBackend(
+        engine.model, base_url=engine.openai_url, deadlines=Deadlines(first=DEADLINE_S)
+    )
+    model = LLM(backend=wrapped(backend), native_tools=True)
+    agent = CaalAgent(settings=settings)
+    session = _session(model)
+    try:
+        await session.start(agent)
+        await agent.warmed()
+        yield session
+    finally:
+        await session.aclose()
+        await model.aclose()
+
+
+def ours(setting: Setting) -> AsyncGenerator[Session]:
+    """CaalAgent and our LLM, as they are, warmed."""
+    return _caal(setting, lambda backend: backend)
+
+
+def tools_dropped(setting: Setting) -> AsyncGenerator[Session]:
+    """The same, but the request after a tool's result offers no tools."""
+    return _caal(setting, FollowUpWithoutTools)
+
+
+def data_second(setting: Setting) -> AsyncGenerator[Session]:
+    """The same, but results of earlier turns stand in one message behind the instructions."""
+    return _caal(setting, DataSecond)
+
+
+def dropped_and_second(setting: Setting) -> AsyncGenerator[Session]:
+    """Both at once."""
+    return _caal(setting, lambda backend: FollowUpWithoutTools(DataSecond(backend)))
+
+
+async def livekits_own(setting: Setting) -> AsyncGenerator[Session]:
+    """livekit's openai plugin, its MCP toolset and a plain Agent with the same instructions."""
+    server = MCPServerStdio(
+        sys.executable,
+        setting.arguments,
+        ENVIRONMENT,
+        client_session_timeout_seconds=START_S,
+    )
+    engine = setting.engine
+    model = openai.LLM(model=engine.model, base_url=engine.openai_url, api_key="none")
+    toolset = MCPToolset(id="fifty", mcp_server=server)
+    session = _session(model)
+    try:
+        await session.start(Agent(instructions=read("system.md"), tools=[toolset]))
+        yield session
+    finally:
+        await session.aclose()
+        await model.aclose()
+        await server.aclose()
+
+
+LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
+    {
+        "ours": ours,
+        "livekit-openai": livekits_own,
+        "tools-dropped": tools_dropped,
+        "data-second": data_second,
+        "dropped-and-second": dropped_and_second,
+    }
+)
+
+
+@asynccontextmanager
+async def opened(name: str, setting: Setting) -> AsyncGenerator[Session]:
+    async with aclosing(LAYOUTS[name](setting)) as sessions:
+        yield await anext(sessions)
+
+
+class _Around:
+    """A backend that lays out the request anew, and otherwise is the one it wraps."""
+
+    def __init__(self, inner: Backend) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    @property
+    def address(self) -> str:
+        return self._inner.address
+
+    async def capabilities(self) -> Capabilities:
+        return await self._inner.capabilities()
+
+    def ask(self, request: Request) -> AsyncGenerator[Chunk]:
+        return self._inner.ask(self.laid_out(request))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def laid_out(self, request: Request) -> Request:
+        raise NotImplementedError
+
+
+class FollowUpWithoutTools(_Around):
+    def laid_out(self, request: Request) -> Request:
+        after_a_result = bool(request.items) and isinstance(request.items[-1], Result)
+        return dataclasses.replace(request, tools=()) if after_a_result else request
+
+
+class DataSecond(_Around):
+    """Calls and results of earlier turns leave the history for one message behind the head."""
+
+    def laid_out(self, request: Request) -> Request:
+        items = request.items
+        newest = max((at for at, item in enumerate(items) if isinstance(item, User)), default=0)
+        earlier = items[:newest]
+        if not (text := _rendered(earlier)):
+            return request
+        head = [item for item in earlier if isinstance(item, System)]
+        said = [item for item in earlier if not isinstance(item, (System, Call, Result))]
+        data = System(f"(Earlier tool results, for reference.)\n{text}")
+        return dataclasses.replace(request, items=(*head, data, *said, *items[newest:]))
+
+
+def _rendered(items: tuple[Item, ...]) -> str:
+    data = ToolDataCache()
+    calls = {item.call_id: item for item in items if isinstance(item, Call)}
+    for item in items:
+        if isinstance(item, Result) and (call := calls.get(item.call_id)):
+            data.add(call.call_id, call.name, call.arguments, item.output)
+    return data.render(calls)
