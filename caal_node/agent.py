@@ -143,6 +143,7 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
+        tools = self._in_order(tools)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"
@@ -202,7 +203,7 @@ class CaalAgent(Agent):
         """What every turn's prompt begins with: the instructions and the tools."""
         model = self.model
         assert isinstance(model, LLM)
-        tools = llm.ToolContext(self.tools).flatten()
+        tools = self._in_order(llm.ToolContext(self.tools).flatten())
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, System) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
@@ -258,6 +259,11 @@ class CaalAgent(Agent):
             )
         except ToolFailure as failure:
             raise ToolError(error_text(failure)) from failure
+
+    def _in_order(self, tools: list[llm.Tool]) -> list[llm.Tool]:
+        """Tier by tier, as the table has them; what it does not know comes last, as it came."""
+        place = {entry.exposed: n for n, entry in enumerate(self.table)}
+        return sorted(tools, key=lambda tool: place.get(tool.id, len(place)))
 
     def _head_tokens(self, tools: list[llm.Tool]) -> int:
         """Estimated tokens of what stands before the conversation: schemas, and examples."""

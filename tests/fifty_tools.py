@@ -1,4 +1,4 @@
-"""An MCP server with fifty tools such as households and offices have: `python -m tests.fifty_tools`.
+"""An MCP server with fifty tools of households and offices: `python -m tests.fifty_tools`.
 
 Half of them are described as Python servers do it (a doc string with Args and Returns, schemas
 with titles, `anyOf` null and defaults), half as TypeScript servers do it (`$schema`, a description
@@ -182,9 +182,7 @@ def _typescript_tool(name: str, about: str, given: list[tuple[str, str, bool, st
     return Tool(name=name, description=about, input_schema=schema)
 
 
-async def _list(
-    _: ServerRequestContext[Any], __: PaginatedRequestParams | None
-) -> ListToolsResult:
+async def _list(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
     # On one page: LiveKit's own client reads no second one.
     only = frozenset(sys.argv[1:])
     return ListToolsResult(tools=[tool for tool in tools() if not only or tool.name in only])

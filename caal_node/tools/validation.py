@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
@@ -20,6 +22,8 @@ FAULTS_MAX: Final = 3
 
 FAULT_CHARS: Final = 120
 """Characters of one fault; a fault quotes the value, which may be long."""
+SCHEMAS_KEPT: Final = 256
+"""Checked schemas: the tools of several large sources."""
 
 
 def check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> None:
@@ -27,17 +31,32 @@ def check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> None:
 
     A schema that is itself broken checks nothing: the tool's own server will judge.
     """
-    schema = entry.spec.parameters
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError:
+    if (validator := _validator_of(entry.spec.parameters)) is None:
         return
-    faults = list(Draft202012Validator(schema).iter_errors(dict(arguments)))
+    faults = list(validator.iter_errors(dict(arguments)))
     if faults:
         told = sorted(faults, key=lambda fault: list(map(str, fault.path)))[:FAULTS_MAX]
         raise InvalidArguments(
             f"{entry.exposed} was not called: " + "; ".join(_words(fault) for fault in told)
         )
+
+
+def _validator_of(schema: Mapping[str, Any]) -> Draft202012Validator | None:
+    try:
+        return _validator(json.dumps(schema))
+    except (TypeError, ValueError, RecursionError):  # no JSON, so no schema
+        return None
+
+
+@lru_cache(maxsize=SCHEMAS_KEPT)
+def _validator(schema: str) -> Draft202012Validator | None:
+    """None for a broken schema. Checking the schema itself takes 5 ms, so it is done once."""
+    parsed = json.loads(schema)
+    try:
+        Draft202012Validator.check_schema(parsed)
+    except SchemaError:
+        return None
+    return Draft202012Validator(parsed)
 
 
 def _words(fault: ValidationError) -> str:

@@ -32,7 +32,9 @@ def main() -> int:
     failed: list[str] = []
     for name in names:
         # A busy machine's figures say little, so each stands beside the load it was taken under.
-        print(f"\n== {name} (load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores) ==", flush=True)
+        print(
+            f"\n== {name} (load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores) ==", flush=True
+        )
         # A process each: what one bench has loaded must not be in another's figures.
         if subprocess.run([sys.executable, "-m", f"tests.bench.{name}"], check=False).returncode:
             failed.append(name)

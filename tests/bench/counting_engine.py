@@ -40,14 +40,18 @@ class Script:
     """Where the conversation is. What comes before the first turn is answered with a greeting."""
 
     turn: Turn = HELLO
+    turns: int = 0
     asked: int = 0
+    """Requests in this turn."""
 
     def begin(self, turn: Turn) -> None:
         self.turn, self.asked = turn, 0
+        self.turns += 1
 
     def next(self, offered: Iterable[str]) -> Reply:
         self.asked += 1
-        return self.turn.reply(self.asked - 1, offered)
+        call_id = f"call_{self.turns}_{self.asked}"
+        return self.turn.reply(self.asked - 1, offered, call_id)
 
 
 @dataclass(slots=True)

@@ -9,26 +9,38 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import itertools
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from aiohttp import web
 from livekit import rtc
+from livekit.agents import AgentSession, TurnHandlingOptions, function_tool, room_io
 
+from caal_node import CaalAgent
+from caal_node.models.llm import LLM
 from caal_node.room.cue_track import TRACK_NAME, CueTrack
 from caal_node.room.cues import render
+from caal_node.settings import load_settings
+from tests.bench.obedient_model import obey, told
+from tests.bench.table import print_table
+from tests.conversation import NOWHERE
 from tests.livekit_server import LiveKit, find_server, running
 from tests.room_ear import Ear
+from tests.stand_in_model import Reply, StandInModel
 
 SETTLE_S: Final = 1.0
 """The jitter buffer's own start, which no later cue meets again."""
 BETWEEN_S: Final = 0.5
 """Long enough for a cue to be over, at the speaker and at the listener."""
+TURN_S: Final = 20.0
+"""For a turn on a stand-in model; one that takes longer has failed."""
 GRID_MS: Final = 20.0
 """Opus sends a packet every 20 ms; trials are spread over that grid, not stuck at one place."""
 
@@ -58,7 +70,76 @@ async def from_play(server: LiveKit, room: str) -> AsyncIterator[Start]:
         await agent.disconnect()
 
 
-STAGES: Final[dict[str, Stage]] = {"handed to play()": from_play}
+class Stamping(StandInModel):
+    """Notes when the last byte of an unstreamed answer goes out."""
+
+    def __init__(self) -> None:
+        super().__init__(answer=obey)
+        self.called = asyncio.Event()
+        self.last_byte_s = 0.0
+
+    async def _play_whole(self, request: Any, form: Any, reply: Reply) -> web.StreamResponse:
+        response = await super()._play_whole(request, form, reply)
+        await response.prepare(request)
+        self.last_byte_s = time.perf_counter()
+        await response.write_eof()
+        self.called.set()
+        return response
+
+
+class Clerk(CaalAgent):
+    @function_tool
+    async def look_up(self, name: str) -> str:
+        """Look somebody up."""
+        return f"{name} is in"
+
+
+@asynccontextmanager
+async def from_answer(server: LiveKit, room: str) -> AsyncIterator[Start]:
+    """From the last byte of the model's answer, a tool call: what a person waits for."""
+    agent = rtc.Room()
+    await agent.connect(server.url, server.token(room, "agent", agent=True))
+    settings = load_settings({}, NOWHERE)
+    turns: set[asyncio.Task[None]] = set()
+    async with Stamping() as stand_in:
+        model = LLM(stand_in.model, "ollama", stand_in.url, native_tools=True)
+        session: AgentSession[Any] = AgentSession(
+            llm=model, vad=None, turn_handling=TurnHandlingOptions(turn_detection=None)
+        )
+        clerk = Clerk(settings=settings, tiers={}, warm=False)
+        options = room_io.RoomOptions(audio_input=False, audio_output=False)
+        await session.start(clerk, room=agent, room_options=options)
+        # As the worker does it (caal_node/cli/worker.py).
+        gc.collect()
+        gc.freeze()
+
+        async def turn() -> None:
+            async with asyncio.timeout(TURN_S):
+                await session.run(user_input=told("look_up", name="Ada"))
+
+        async def start() -> float:
+            await asyncio.gather(*turns)
+            turns.clear()
+            stand_in.called.clear()
+            turns.add(asyncio.create_task(turn()))
+            async with asyncio.timeout(TURN_S):
+                await stand_in.called.wait()
+            return stand_in.last_byte_s
+
+        try:
+            yield start
+            await asyncio.gather(*turns)
+        finally:
+            await session.aclose()
+            await model.aclose()
+            await agent.disconnect()
+            gc.unfreeze()
+
+
+STAGES: Final[dict[str, Stage]] = {
+    "handed to play()": from_play,
+    "last byte of the model's answer": from_answer,
+}
 
 
 async def measure(server: LiveKit, stage: Stage, trials: int) -> list[float]:
@@ -76,21 +157,21 @@ async def measure(server: LiveKit, stage: Stage, trials: int) -> list[float]:
     return late
 
 
-async def bench(server: LiveKit, rooms: int, trials: int) -> bool:
-    complete = True
-    for name, stage in STAGES.items():
+async def bench(server: LiveKit, stages: Mapping[str, Stage], rooms: int, trials: int) -> bool:
+    rows: list[tuple[object, ...]] = []
+    missing = 0
+    for name, stage in stages.items():
         each = [await measure(server, stage, trials) for _ in range(rooms)]
         pooled = list(itertools.chain.from_iterable(each))
-        missing = pooled.count(float("inf"))
-        complete &= not missing
-        print(
-            f"{name} -> first cue sample at a participant, ms:"
-            f" p50 {np.percentile(pooled, 50):.1f}  p95 {np.percentile(pooled, 95):.1f}"
-            f"  min {min(pooled):.1f}  max {max(pooled):.1f}"
-            f"  ({rooms} rooms x {trials} trials, {missing} never heard)"
-        )
-        print("  p50 of each room:", "  ".join(f"{np.median(room):.1f}" for room in each))
-    return complete
+        lost = pooled.count(float("inf"))
+        missing += lost
+        p50, p95 = (float(np.percentile(pooled, part)) for part in (50, 95))
+        medians = " ".join(f"{np.median(room):.0f}" for room in each)
+        rows.append((name, p50, p95, min(pooled), max(pooled), lost, medians))
+    title = f"ms to the first cue sample at a participant, {rooms} rooms x {trials} trials"
+    columns = ("from", "p50", "p95", "min", "max", "never heard", "p50 of each room")
+    print_table(title, columns, rows)
+    return not missing
 
 
 def main() -> int:
@@ -102,7 +183,7 @@ def main() -> int:
         print("no livekit-server found: nothing was measured", file=sys.stderr)
         return 1
     with running(binary) as server:
-        return 0 if asyncio.run(bench(server, given.rooms, given.trials)) else 1
+        return 0 if asyncio.run(bench(server, STAGES, given.rooms, given.trials)) else 1
 
 
 if __name__ == "__main__":

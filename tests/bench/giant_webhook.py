@@ -1,6 +1,7 @@
 """A stand-in for n8n with one workflow, `export`, whose webhook answers with giant JSON.
 
 `python -m tests.bench.giant_webhook BYTES` prints its address and serves until standard input ends.
+A call may ask for another size: {"bytes": 1000}.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, Final
 
 from aiohttp import web
@@ -51,13 +53,18 @@ async def served(size: int) -> AsyncGenerator[str]:
 
 
 async def _main() -> None:
-    body = records_json(int(sys.argv[1])).encode()
+    usual = int(sys.argv[1])
+
+    @cache
+    def body(size: int) -> bytes:
+        return records_json(size).encode()
 
     async def workflows(_: web.Request) -> web.Response:
         return web.json_response({"data": [_WORKFLOW], "nextCursor": None})
 
-    async def export(_: web.Request) -> web.Response:
-        return web.Response(body=body, content_type="application/json")
+    async def export(request: web.Request) -> web.Response:
+        size = int((await request.json()).get("bytes", usual))
+        return web.Response(body=body(size), content_type="application/json")
 
     app = web.Application()
     app.router.add_get("/api/v1/workflows", workflows)

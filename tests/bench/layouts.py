@@ -56,7 +56,7 @@ class Setting:
 
 
 Layout: TypeAlias = Callable[[Setting], AsyncGenerator[Session]]
-"""A session that is ready for its first turn: with a warm-up behind it, where the client has one."""
+"""A session that is ready for its first turn: warmed up, where the client does that."""
 
 
 def _session(model: Any) -> Session:
@@ -68,9 +68,7 @@ def _session(model: Any) -> Session:
     )
 
 
-async def _caal(
-    setting: Setting, wrapped: Callable[[Backend], Backend]
-) -> AsyncGenerator[Session]:
+async def _caal(setting: Setting, wrapped: Callable[[Backend], Backend]) -> AsyncGenerator[Session]:
     engine, folder = setting.engine, setting.folder
     servers = folder / "mcp_servers.json"
     entry = {"command": sys.executable, "args": setting.arguments, "env": ENVIRONMENT}

@@ -23,6 +23,7 @@ from livekit.agents import AgentSession, TurnHandlingOptions, function_tool
 from caal_node import CaalAgent
 from caal_node.models.llm import LLM
 from caal_node.settings import load_settings
+from n8n import call as n8n_call
 from tests.bench import giant_webhook, obedient_model
 from tests.bench.giants import records, records_json
 from tests.bench.loop_clock import Held, watched
@@ -68,6 +69,7 @@ CASES: Final = {
     "method, 4 MiB of JSON text": told("giant_json"),
     "method, 4 MiB of words": told("giant_words"),
     "n8n, 4 MiB of records": told("export"),
+    "n8n, just under its cap": told("export", bytes=n8n_call.MAX_REPLY_BYTES - 4_096),
     "MCP stdio, 4 MiB of text": told("sdk__giant", chars=SIZE),
     "MCP stdio, 100,000 records": told("sdk__dense", rows=100_000),
     "MCP stdio, 90,000 blocks": told("sdk__blocks", count=90_000),

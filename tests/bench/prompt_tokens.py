@@ -88,11 +88,20 @@ async def bench(layouts: list[str], options: Options) -> None:
             )
         )
         print(f"{name}: {' '.join(str(read.tokens) for read in counts.reads)}", flush=True)
-    tools = len(options.names())
+    tools, model = len(options.names()), QWEN_CODER_05B.key
     print_table(
-        f"prompt tokens evaluated, {len(options.turns)} turns, {tools} tools, {QWEN_CODER_05B.key}",
-        ("layout", "cold", "in turns", "total", "worst request")
-        + ("first prompt chars", "all prompts chars", "requests", "took s"),
+        f"prompt tokens evaluated, {len(options.turns)} turns, {tools} tools, {model}",
+        (
+            "layout",
+            "cold",
+            "in turns",
+            "total",
+            "worst request",
+            "first prompt chars",
+            "all prompts chars",
+            "requests",
+            "took s",
+        ),
         rows,
     )
 

@@ -16,15 +16,16 @@ class Turn:
     """One a round: the model makes each when it has the result of the one before."""
     answer: str
 
-    def reply(self, results: int, offered: Iterable[str]) -> Reply:
+    def reply(self, results: int, offered: Iterable[str], call_id: str) -> Reply:
         """What the model says once it has `results` results in this turn.
 
-        `offered` are the names that the request offers; a tool may have a prefix there.
+        `offered` are the names that the request offers; a tool may have a prefix there. `call_id`
+        must be new in the conversation, as a real server's are: LiveKit pairs results by it.
         """
         if results >= len(self.calls):
             return [self.answer]
         name, arguments = self.calls[results]
-        return [Call(_offered(name, offered), arguments)]
+        return [Call(_offered(name, offered), arguments, id=call_id)]
 
 
 def _offered(name: str, offered: Iterable[str]) -> str:

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """The first column to the left, figures to the right; floats with one decimal."""
+    """Words to the left, figures to the right; floats with one decimal."""
+    words = [all(isinstance(row[at], str) for row in rows) for at in range(len(columns))]
     cells = [list(columns), *([_text(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
     print(f"{title}  [load now {os.getloadavg()[0]:.1f}]")
     for row in cells:
-        first, *rest = (
-            cell.rjust(width) if at else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        aligned = (
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(row, widths, words, strict=True)
         )
-        print("  ".join((first, *rest)).rstrip(), flush=True)
+        print("  ".join(aligned).rstrip(), flush=True)
 
 
 def _text(cell: object) -> str:

@@ -79,9 +79,12 @@ def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> str:
 
 def _example_turns(question: Question) -> Iterator[Item]:
     """First what needs no tool, then tool by tool, one round of each before the second of any."""
-    rows = json.loads(read("protocol_examples.json"))
-    for row in rows:
+    for row in json.loads(read("protocol_examples.json")):
         yield User(row["say"])
+        if "call" in row:
+            # One dialogue with a result: without it the smallest models apologise for the answer.
+            yield Assistant(_call(row["call"], row["arguments"]))
+            yield User(_observation(row["call"], "result", row["result"]))
         yield Assistant(_dump({"type": "final_answer", "text": row["answer"]}))
     names = [tool["function"]["name"] for tool in question.tools]
     depth = max((len(question.examples.get(name, ())) for name in names), default=0)
@@ -103,15 +106,16 @@ def _as_text(item: Item) -> Item:
         return Assistant(_call(item.name, _value(item.arguments)), item.id)
     if isinstance(item, Result):
         kind = "error" if item.is_error else "result"
-        return User(
-            _dump({"type": "tool_observation", "name": item.name, kind: _value(item.output)}),
-            item.id,
-        )
+        return User(_observation(item.name, kind, _value(item.output)), item.id)
     return item
 
 
 def _call(name: str, arguments: Any) -> str:
     return _dump({"type": "tool_call", "name": name, "arguments": arguments})
+
+
+def _observation(name: str, kind: str, value: Any) -> str:
+    return _dump({"type": "tool_observation", "name": name, kind: value})
 
 
 def _dump(value: Any) -> str:
