@@ -30,6 +30,7 @@ def make_llm(settings: Settings) -> LLM:
         settings.api,
         settings.model_address,
         settings.api_key.get_secret_value() if settings.api_key else None,
+        native_tools={"auto": None, "native": True, "text": False}[settings.tool_calls],
         **options,
     )
 

@@ -34,6 +34,7 @@ from caal_node.tools.spec import Example
 
 Api: TypeAlias = Literal["ollama", "openai", "completions"]
 Detection: TypeAlias = Literal["complete", "streamed"]
+ToolCalls: TypeAlias = Literal["auto", "native", "text"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
 _OWN: Final = re.compile(r"[\w.]+:\w+")
@@ -129,6 +130,9 @@ class Settings(BaseModel):
     """How long the server keeps the model after a request: people pause longer than 5 minutes."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.2
     """Low, so that the choice of a tool repeats; above 0, as greedy decoding can loop."""
+
+    tool_calls: ToolCalls = "auto"
+    """Whether calls are asked for with the server's own tool calls or by text; auto finds out."""
 
     # The conversation.
     detection: Detection = "complete"

@@ -11,12 +11,15 @@ from typing import Any, Literal, TypeAlias, cast
 
 from n8n.failures import raise_failure
 from n8n.html_text import text_of_html
-from n8n.shapes import DECODER, mapping, parse_json, well_formed
+from n8n.shapes import DECODER, mapping, parse_json, parse_long_json, well_formed
 from n8n.tool import WorkflowTool
 from n8n.wire import Reply, is_text
 
 MAX_SPOKEN_CHARS = 1_000
 """About a minute of speech."""
+LONG_BYTES = 65_536
+"""Replies up to here are read in 1 to 8 ms. Longer ones are for a thread, and of a cut array no
+more than this is read: a model is shown far less."""
 
 ResultKind: TypeAlias = Literal["object", "array", "text", "scalar", "empty", "started", "binary"]
 
@@ -35,12 +38,16 @@ class CallResult:
     """To be spoken as it stands, without asking the model: only where the author's notes say
     `Speak: field`, and the result has text in that field."""
     truncated: bool = False
-    """The reply was longer than the limit: of an array the complete items at its head are here,
-    of anything else the beginning as text."""
+    """The reply was longer than the limit: of an array the complete items among the first
+    LONG_BYTES characters are here, of anything else the beginning as text."""
 
 
 def read_reply(tool: WorkflowTool, reply: Reply) -> CallResult:
-    """Raises N8nError for everything that is not a 2xx."""
+    """Raises N8nError for everything that is not a 2xx.
+
+    A body of more than LONG_BYTES may take half a second, and is read so that other threads get
+    their turn meanwhile.
+    """
     if not 200 <= reply.status < 300:
         raise_failure(tool, reply)
     if tool.response_mode == "onReceived":
@@ -56,7 +63,8 @@ def read_reply(tool: WorkflowTool, reply: Reply) -> CallResult:
         if reply.truncated:
             return _beginning(text)
         try:
-            return _result(tool, parse_json(text))
+            parse = parse_json if len(reply.body) <= LONG_BYTES else parse_long_json
+            return _result(tool, parse(text))
         except (ValueError, RecursionError):
             pass
     if reply.media_type == "text/html":
@@ -83,15 +91,27 @@ def _empty(tool: WorkflowTool) -> CallResult:
 
 
 def _beginning(text: str) -> CallResult:
-    if not text.lstrip().startswith("["):
+    items = _complete_items(text[:LONG_BYTES])
+    if not items:  # also of an array whose first item is longer than that: [] would be untrue
         return CallResult("text", text, truncated=True)
+    return CallResult("array", items, truncated=True)
+
+
+def _complete_items(text: str) -> list[Any]:
+    """The items at the head of an array that breaks off; none where the text is no array."""
+    at = len(text) - len(text.lstrip())
     items: list[Any] = []
-    at = text.index("[") + 1
+    if text[at : at + 1] != "[":
+        return items
+    at += 1
     try:
         while True:
             while text[at] in ", \t\r\n":
                 at += 1
             item, at = DECODER.raw_decode(text, at)
+            if text[at] not in ",] \t\r\n":  # 12 may be the beginning of 12.5
+                break
             items.append(item)
     except (ValueError, IndexError, RecursionError):
-        return CallResult("array", well_formed(text, items), truncated=True)
+        pass
+    return well_formed(text, items)

@@ -11,7 +11,8 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 
-import httpcore2  # noqa: F401 - httpx2 loads it with its first client: 100 ms, on the event loop
+# httpx2 loads it with its first client: 100 ms, which would be on the event loop.
+import httpcore2  # noqa: F401  # pyright: ignore[reportUnusedImport]
 import httpx2
 
 CONNECT_TIMEOUT_S = 5.0

@@ -29,6 +29,6 @@ class DemoAgent(CaalAgent):
         Example: start a ten minute timer for the pasta -> {"minutes": 10, "label": "pasta"}
         """
         ends = datetime.now() + timedelta(minutes=minutes)
-        timer = {"label": label, "minutes": minutes, "ends_at": ends.strftime("%H:%M")}
+        timer = {"timer": label, "minutes": minutes, "rings_at": ends.strftime("%H:%M")}
         self._timers.append(timer)
-        return {"started": timer}
+        return {"running": True, **timer}

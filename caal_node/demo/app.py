@@ -43,6 +43,8 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
         CaalError: something cannot be had, or a turn did not end.
     """
     console, began = Console(highlight=False), time.monotonic()
+    if not console.is_terminal:
+        console.width = 120  # a log is read in windows of any width
     settings = load_settings()
     async with AsyncExitStack() as open_:
         folder = Path(tempfile.mkdtemp(prefix="caal-demo-"))

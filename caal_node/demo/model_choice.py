@@ -15,6 +15,7 @@ from caal_node import weights
 from caal_node.demo.weights import MODEL
 from caal_node.models.embedded import EmbeddedEngine
 from caal_node.settings import Settings
+from caal_node.weights import cache
 
 ASK_S: Final = 3.0
 """Seconds for Ollama to say what it has; it answers in milliseconds, or is not there."""
@@ -30,9 +31,11 @@ class Model:
     name: str
     api: str
     base_url: str
+    tool_calls: str = "auto"
 
     def env(self) -> dict[str, str]:
         return {
+            "CAAL_TOOL_CALLS": self.tool_calls,
             "CAAL_MODEL": self.name,
             "CAAL_API": self.api,
             "CAAL_BASE_URL": self.base_url,
@@ -48,8 +51,15 @@ async def choose_model(settings: Settings, console: Console, open_: AsyncExitSta
         )
     weight = MODEL
     path = await asyncio.to_thread(weights.ensure, weight, console=console)
-    engine = await open_.enter_async_context(EmbeddedEngine(path, ctx=CONTEXT))
-    return Model(f"{weight.title}, embedded (llama.cpp)", engine.name, "openai", engine.base_url)
+    states = cache.root() / "states"
+    states.mkdir(parents=True, exist_ok=True)
+    engine = await open_.enter_async_context(EmbeddedEngine(path, ctx=CONTEXT, states=states))
+    await engine.recall(weight.key)
+    open_.push_async_callback(engine.keep, weight.key)
+    # These weights write their calls as text; asking them whether they do would take 3 seconds.
+    return Model(
+        f"{weight.title}, embedded (llama.cpp)", engine.name, "openai", engine.base_url, "text"
+    )
 
 
 async def _tool_model(settings: Settings) -> str | None:

@@ -47,6 +47,7 @@ class RoomScene:
         self._room = rtc.Room()
         self._open = AsyncExitStack()
         self._readers: set[asyncio.Task[None]] = set()
+        self._messages: asyncio.Queue[rtc.TextStreamReader] = asyncio.Queue()
 
     async def __aenter__(self) -> Self:
         self.timeline = Timeline(asyncio.get_running_loop().time)
@@ -74,6 +75,7 @@ class RoomScene:
     async def _join(self) -> None:
         self._room.on("track_subscribed", self._on_track)
         self._room.register_text_stream_handler(TOPIC, self._on_text)
+        self._own(self._read())
         await self._room.connect(self._url, self._token)
         self._open.push_async_callback(self._leave)
         source = rtc.AudioSource(RATE_HZ, 1, queue_size_ms=100)
@@ -124,10 +126,13 @@ class RoomScene:
             await stream.aclose()
 
     def _on_text(self, reader: rtc.TextStreamReader, identity: str) -> None:
-        self._own(self._read(reader))
+        self._messages.put_nowait(reader)
 
-    async def _read(self, reader: rtc.TextStreamReader) -> None:
-        self.events.put_nowait(from_json(await reader.read_all()))
+    async def _read(self) -> None:
+        """One message after the other, since a short one may be complete before a longer."""
+        while True:
+            reader = await self._messages.get()
+            self.events.put_nowait(from_json(await reader.read_all()))
 
     def _own(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)

@@ -24,6 +24,8 @@ from caal_node.errors import CaalError, ConfigError, ModelError
 
 # A 1.1 GB file from a cold, slow disk; a warm one needs 2 to 6 s.
 READY_DEADLINE_S = 120.0
+# 20 MB to or from a slow disk.
+STATE_DEADLINE_S = 20.0
 # Enough of the log's end to find the reason in.
 LOG_TAIL_BYTES = 8_000
 
@@ -38,6 +40,7 @@ class EmbeddedEngine:
         ctx: context, in tokens.
         port: on 127.0.0.1; 0 takes a free one.
         threads: for prompts and for generation; None is the number of usable cores.
+        states: a folder for what the engine has read, see `keep` and `recall`; None keeps nothing.
         log: where the engine's words go; None is a file of its own that a clean end removes.
         ready_deadline_s: for loading.
     """
@@ -49,6 +52,7 @@ class EmbeddedEngine:
         ctx: int = 8192,
         port: int = 0,
         threads: int | None = None,
+        states: Path | None = None,
         log: Path | None = None,
         ready_deadline_s: float = READY_DEADLINE_S,
     ) -> None:
@@ -62,6 +66,8 @@ class EmbeddedEngine:
             "ctx": ctx,
             "port": port,
             "threads": threads or usable_cores(),
+            # llama.cpp puts the name of a state behind this as it is.
+            "states": f"{states}{os.sep}" if states else "",
         }
         self._ready_deadline_s = ready_deadline_s
         self._own_log = log is None
@@ -114,6 +120,25 @@ class EmbeddedEngine:
         if self._own_log and not died and self.log is not None:
             self.log.unlink(missing_ok=True)
             self.log = None
+
+    async def keep(self, name: str) -> bool:
+        """Write what the engine has read and still holds to `states`, for a later `recall`."""
+        return await self._state("save", name)
+
+    async def recall(self, name: str) -> bool:
+        """Have the engine hold what `keep` wrote under `name`; False where there is no such state.
+
+        A prompt that begins like it is then not read again: 12 ms instead of 13 s for 900 tokens
+        on two cores. A state of other weights or settings is refused by the engine.
+        """
+        return await self._state("restore", name)
+
+    async def _state(self, action: str, name: str) -> bool:
+        async with httpx2.AsyncClient(trust_env=False, timeout=STATE_DEADLINE_S) as client:
+            answer = await client.post(
+                f"{self._address}/slots/0", params={"action": action}, json={"filename": name}
+            )
+        return answer.is_success
 
     def _check(self) -> None:
         if importlib.util.find_spec("xllamacpp") is None:

@@ -50,6 +50,8 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.use_jinja = True
     params.cache_prompt = True
     params.cache_ram_mib = PROMPT_CACHE_MIB
+    if settings["states"]:
+        params.slot_save_path = settings["states"]
     params.cors_origins = ""  # no web page may use it
     params.ui = False
     params.verbosity = VERBOSITY

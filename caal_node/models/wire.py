@@ -10,7 +10,8 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-import httpcore2  # noqa: F401 - httpx2 loads it with its first client: 100 ms, on the event loop
+# httpx2 loads it with its first client: 100 ms, which would be on the event loop.
+import httpcore2  # noqa: F401  # pyright: ignore[reportUnusedImport]
 import httpx2
 
 from caal_node.errors import ConfigError, ModelReplyError, ModelTimeout, ModelUnreachable

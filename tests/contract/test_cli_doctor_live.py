@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # pytest imports it as a plugin
     from tests.fixtures_models import OllamaModels
 
 
-
 def keys(livekit: LiveKit, **other: str) -> Settings:
     given = {"url": livekit.url, "key": livekit.key, "secret": livekit.secret} | other
     return Settings(

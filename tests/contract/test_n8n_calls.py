@@ -241,7 +241,7 @@ async def test_an_endless_reply_is_cut(body: bytes, kind: str) -> None:
         assert result.value == body[:MAX_REPLY_BYTES].decode()
     else:
         assert result.value[-1]["n"] == len(result.value) - 1
-        assert len(result.value) > 9_000
+        assert len(result.value) > 500
 
 
 def _tool() -> WorkflowTool:

@@ -104,7 +104,7 @@ def test_a_broken_file_of_servers_is_told_and_stops_nothing(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     listed = json.loads(done.stdout)
     (reason,) = listed["failed"].values()
-    assert "line 2" in reason
+    assert "mcp_servers.json:2" in reason
     assert "comand" in reason
 
 

@@ -23,7 +23,7 @@ async def test_a_sleep_in_the_projects_own_code_is_caught(monkeypatch: pytest.Mo
 
 
 async def test_a_file_written_by_a_test_or_the_demo_is_none_of_its_business(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("x", encoding="utf-8")  # noqa: ASYNC240 - that is what is tried
+    (tmp_path / "a").write_text("x", encoding="utf-8")
     Timeline(lambda: 0.0).write(tmp_path / "b.wav")
     assert notes.__file__
 

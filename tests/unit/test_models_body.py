@@ -19,7 +19,7 @@ scalars = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(alphabet=st.characters(exclude_categories=["Cs"]))
 )
-values = st.recursive(
+values: st.SearchStrategy[Any] = st.recursive(
     scalars, lambda v: st.lists(v, max_size=4) | st.dictionaries(st.text('abc"é'), v, max_size=4)
 )
 
@@ -28,6 +28,54 @@ values = st.recursive(
 async def test_it_is_what_the_standard_encoder_writes(body: dict[str, Any]) -> None:
     expected = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     assert await encode(body) == expected.encode()
+
+
+def times(text: str, count: int) -> str:
+    return text * count
+
+
+stretched: st.SearchStrategy[Any] = st.builds(
+    times, st.text('é"\\\n☕𝄞x', max_size=6), st.integers(0, 30_000)
+)
+members = st.dictionaries(st.text('abc"é') | st.integers() | st.booleans(), values | stretched)
+listed = st.lists(members | values | stretched | st.tuples(stretched, values), max_size=5)
+
+
+@given(st.dictionaries(st.sampled_from(["messages", "tools", "model"]), listed | stretched))
+async def test_tools_and_messages_of_any_length_are_what_the_standard_encoder_writes(
+    body: dict[str, Any],
+) -> None:
+    expected = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    assert await encode(body) == expected.encode()
+
+
+LONG: list[dict[Any, Any]] = [
+    {"content": "x" * (SLICE_CHARS + 1)},
+    {"content": ["x" * 1_000] * 1_000},
+    {"content": list(range(100_000))},
+    {"x" * 1_000 + str(n): {} for n in range(100)},
+    dict.fromkeys(range(1_000), "x" * 100),
+]
+
+
+@pytest.mark.parametrize("long", LONG)
+async def test_no_call_of_the_encoder_gets_a_long_value(
+    long: dict[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = {"role": "user", "content": "hi"}
+    body: dict[str, Any] = {"messages": [short, long]}
+    written: list[str] = []
+    dumps = json.dumps
+
+    def noted(value: Any, **options: Any) -> str:
+        written.append(dumps(value, **options))
+        return written[-1]
+
+    monkeypatch.setattr(json, "dumps", noted)
+    sent = await encode(body)
+    assert json.loads(sent) == json.loads(dumps(body))
+    assert max(map(len, written)) <= SLICE_CHARS + 2, "an encoder's call cannot be broken off"
+    assert dumps(short, separators=(",", ":")) in written, "the short one is whole"
 
 
 async def test_a_long_string_is_cut_only_on_the_way() -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from n8n.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
-from n8n.call import build_request
+from n8n.call import build_request, call_webhook
 from n8n.errors import N8nError
 from n8n.failures import MAX_TOLD_CHARS
-from n8n.results import MAX_SPOKEN_CHARS, read_reply
+from n8n.results import LONG_BYTES, MAX_SPOKEN_CHARS, CallResult, read_reply
+from n8n.shapes import parse_json, parse_long_json
 from n8n.tool import WorkflowTool
 from n8n.wire import Reply
 
@@ -34,6 +37,16 @@ TOOL = WorkflowTool(
     path="lights",
     response_mode="lastNode",
     auth_kind="none",
+)
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    # Category Cs: halves of surrogate pairs, which a workflow may send escaped.
+    | st.text()
+    | st.text(st.characters(categories=["Cs", "Ll"])),
+    lambda v: st.lists(v, max_size=4) | st.dictionaries(st.text(), v, max_size=4),
 )
 JSON_TYPE = "application/json; charset=utf-8"
 
@@ -103,6 +116,95 @@ def test_a_field_is_spoken_only_when_the_author_asked() -> None:
 def test_of_a_cut_array_the_complete_items_are_kept() -> None:
     result = read_reply(TOOL, reply('[{"a":1}, {"a":2}, {"a":', truncated=True))
     assert (result.kind, result.value, result.truncated) == ("array", [{"a": 1}, {"a": 2}], True)
+
+
+@pytest.mark.parametrize("body", ["[1, 12", "[1, 12.", "[1, 12e", "[1, tru", '[1, "tru'])
+def test_an_item_that_may_go_on_is_not_complete(body: str) -> None:
+    assert read_reply(TOOL, reply(body, truncated=True)).value == [1]
+
+
+def test_of_an_array_without_a_complete_item_the_beginning_is_text() -> None:
+    body = json.dumps(["x" * (2 * LONG_BYTES)])[:-9]
+    result = read_reply(TOOL, reply(body, truncated=True))
+    assert (result.kind, result.value, result.truncated) == ("text", body, True)
+
+
+@given(
+    st.lists(
+        st.floats(allow_nan=False, allow_infinity=False)
+        | st.dictionaries(st.text(max_size=3), st.integers(), max_size=3),
+        max_size=9,
+    ),
+    st.integers(1, 300),
+)
+def test_of_a_cut_array_only_items_that_were_sent_are_kept(items: list[Any], end: int) -> None:
+    result = read_reply(TOOL, reply(json.dumps(items)[:end], truncated=True))
+    assert result.kind == "text" or result.value == items[: len(result.value)]
+
+
+def test_a_cut_array_is_read_no_further_than_it_is_shown() -> None:
+    body = json.dumps([{"n": n, "pad": "x" * 90} for n in range(9_000)])
+    result = read_reply(TOOL, reply(body, truncated=True))
+    assert result.truncated
+    assert len(json.dumps(result.value)) <= LONG_BYTES
+    assert result.value[-1]["n"] == len(result.value) - 1
+
+
+@given(json_values)
+def test_a_long_text_is_read_like_a_short_one(value: Any) -> None:
+    text = json.dumps(value)
+    assert parse_long_json(text) == parse_json(text)
+
+
+@pytest.mark.parametrize("text", ["NaN", "[1e999]", '{"a":', "[1] 2", '["\\ud83d", Infinity]'])
+def test_a_long_text_that_is_no_json_is_refused_like_a_short_one(text: str) -> None:
+    for parse in (parse_json, parse_long_json):
+        with pytest.raises(ValueError, match=r"no JSON|too large|Expecting|Extra"):
+            parse(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "on_the_loop"), [(LONG_BYTES - 12, True), (LONG_BYTES - 11, False)]
+)
+async def test_a_whole_reply_that_is_long_is_read_in_a_thread(
+    size: int, on_the_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = note_threads(monkeypatch)
+    result = await called(json.dumps({"text": "x" * size}).encode())
+    assert (result.kind, result.value, result.truncated) == ("object", {"text": "x" * size}, False)
+    assert [t is threading.current_thread() for t in threads] == [on_the_loop]
+
+
+async def test_an_array_of_four_mebibytes_is_cut_says_so_and_is_read_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = note_threads(monkeypatch)
+    body = json.dumps([{"n": n, "pad": "x" * 90} for n in range(40_000)]).encode()
+    assert len(body) > 4 * 1024 * 1024
+    result = await called(body)
+    assert (result.kind, result.truncated) == ("array", True)
+    assert [row["n"] for row in result.value] == list(range(len(result.value)))
+    assert 0 < len(result.value) < 40_000
+    assert [t is threading.current_thread() for t in threads] == [False]
+
+
+def note_threads(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    threads: list[threading.Thread] = []
+
+    def read(tool: WorkflowTool, reply: Reply) -> CallResult:
+        threads.append(threading.current_thread())
+        return read_reply(tool, reply)
+
+    monkeypatch.setattr("n8n.call.read_reply", read)
+    return threads
+
+
+async def called(body: bytes) -> CallResult:
+    def answer(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, content=body, headers={"content-type": JSON_TYPE})
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
+        return await call_webhook(client, "http://n8n.test", TOOL, {}, headers={}, timeout_s=10)
 
 
 def test_a_cut_object_is_the_beginning_as_text() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+import threading
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from caal_node.context.compact import to_line
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.errors import (
     InvalidArguments,
@@ -21,7 +23,7 @@ from caal_node.errors import (
 )
 from caal_node.tools.gates import Gates
 from caal_node.tools.outcome import error_text
-from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.pipeline import RESULT_CHARS, Pipeline
 from caal_node.tools.spec import ToolSpec
 from caal_node.tools.table import Entry, ToolTable
 
@@ -109,7 +111,9 @@ async def test_the_plan_is_held_while_the_tool_runs() -> None:
     order: list[str] = []
 
     @asynccontextmanager
-    async def plan(entry: Entry, arguments: Mapping[str, Any], call_id: str) -> AsyncIterator[None]:
+    async def plan(
+        entry: Entry, arguments: Mapping[str, Any], call_id: str
+    ) -> AsyncGenerator[None]:
         order.append(f"in {call_id}")
         yield
         order.append(f"out {call_id}")
@@ -135,6 +139,85 @@ async def test_a_result_of_five_megabytes_is_cut_and_says_so() -> None:
     line = await pipeline().run(entry(), "1", {"city": "x"}, Tier(rows))
     assert len(line) < 7_000
     assert "40000" in line.replace(",", "").replace(" ", "")
+
+
+GIANTS = {
+    "rows": [{"n": n, "text": "x" * 100} for n in range(40_000)],
+    "nested": {"data": {"items": [{"n": n, "raw": '{"a": 1}'} for n in range(2_000)]}},
+    "text": "first line\nsecond " * 50_000,
+    "texts": ["y" * 4_000] * 10,
+    "json": json.dumps([{"n": n} for n in range(50_000)]),
+    "members": {f"key {n}": None if n % 2 else n for n in range(3_000)},
+}
+
+
+def note_threads(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    threads: list[threading.Thread] = []
+
+    def noted(value: Any, *, max_chars: int) -> str:
+        threads.append(threading.current_thread())
+        return to_line(value, max_chars=max_chars)
+
+    monkeypatch.setattr("caal_node.tools.pipeline.to_line", noted)
+    return threads
+
+
+@pytest.mark.parametrize("kind", GIANTS)
+async def test_a_giant_result_is_cut_in_a_thread_to_the_same_lines(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value, threads = GIANTS[kind], note_threads(monkeypatch)
+    expected, data = ToolDataCache(), ToolDataCache()
+    expected.add("1", "get_weather", {"city": "x"}, value)
+    line = await Pipeline(data).run(entry(), "1", {"city": "x"}, Tier(value))
+    assert line == to_line(value, max_chars=RESULT_CHARS)
+    assert data.render(["1"], max_chars=9_000) == expected.render(["1"], max_chars=9_000)
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+async def test_a_small_result_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = note_threads(monkeypatch)
+    await pipeline().run(entry(), "1", {"city": "x"}, Tier([{"n": n} for n in range(100)]))
+    assert threads == [threading.current_thread()]
+
+
+async def test_of_a_giant_result_nothing_hidden_becomes_tool_data() -> None:
+    gates = Gates(redact=lambda text: text.replace("1234", "[hidden]"))
+    data = ToolDataCache()
+    rows = [{"pin": "1234"} for _ in range(2_000)]
+    line = await Pipeline(data, gates=gates).run(entry(), "1", {"city": "x"}, Tier(rows))
+    assert "[hidden]" in line
+    assert "1234" not in line + data.render(["1"], max_chars=9_000)
+
+
+async def test_a_call_cancelled_while_its_result_is_cut_ends_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def held(value: Any, *, max_chars: int) -> str:
+        loop.call_soon_threadsafe(reached.set)
+        assert go_on.wait(10)
+        return to_line(value, max_chars=max_chars)
+
+    monkeypatch.setattr("caal_node.tools.pipeline.to_line", held)
+    data = ToolDataCache()
+    line, ended = Pipeline(data), list[tuple[str, str]]()
+
+    def note(call_id: str, outcome: str) -> None:
+        ended.append((call_id, outcome))
+
+    monkeypatch.setattr(line.outcomes, "note", note)
+    task = asyncio.create_task(line.run(entry(), "1", {"city": "x"}, Tier(GIANTS["rows"])))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    await loop.shutdown_default_executor()
+    assert ended == [("1", "cancelled")]
+    assert len(data) == 0
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, [1, 2], "words"])
