@@ -167,7 +167,7 @@ class EmbeddedEngine:
         line = await self._process.stdout.readline()
         answer: dict[str, str] = json.loads(line) if line.strip() else {}
         if "address" not in answer:
-            raise self._failure(answer.get("error"))
+            raise await asyncio.to_thread(self._failure, answer.get("error"))
         self._address = answer["address"]
         async with httpx2.AsyncClient(trust_env=False) as client:
             (await client.get(f"{self._address}/health")).raise_for_status()
