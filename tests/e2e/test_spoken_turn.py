@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -137,7 +138,9 @@ async def test_a_spoken_request_is_answered_and_a_workflow_is_added_in_mid_room(
 
 
 async def reload_by_another_process(env: dict[str, str], folder: Path) -> dict[str, object]:
-    port = 18_889
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     control = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "caal_node.cli", "control", "--port", str(port)),
         cwd=folder,
