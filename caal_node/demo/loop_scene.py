@@ -40,7 +40,8 @@ class LoopScene:
     async def __aenter__(self) -> Self:
         self.timeline = Timeline(asyncio.get_running_loop().time)
         settings = load_settings(self._env, self._folder / "caal.toml")
-        voice = await asyncio.to_thread(make_voice, settings)
+        # In this thread, as LiveKit's plugins register themselves only in the main one.
+        voice = make_voice(settings)
         session = voice_session(settings, voice)
         source, loudspeaker = LoopInput(), LoopOutput(self.timeline)
         self._open.push_async_callback(loudspeaker.aclose)
