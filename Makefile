@@ -15,7 +15,7 @@ test: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.prepare
 	$(BIN)/python -m pytest $(ARGS)
 
-# Figures, not checks: each bench prints what it measured on this machine (15 minutes in all).
+# Figures, not checks: each bench prints what it measured on this machine (half an hour in all, most of it prompt_tokens).
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.prepare
 	$(BIN)/python -m tests.bench $(ARGS)
