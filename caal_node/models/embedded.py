@@ -128,16 +128,20 @@ class EmbeddedEngine:
     async def recall(self, name: str) -> bool:
         """Have the engine hold what `keep` wrote under `name`; False where there is no such state.
 
-        A prompt that begins like it is then not read again: 12 ms instead of 13 s for 900 tokens
-        on two cores. A state of other weights or settings is refused by the engine.
+        A prompt that begins like it is then not read again: on two cores the demo is ready in 12 s
+        instead of 35. A state of other weights or settings is refused by the engine.
         """
         return await self._state("restore", name)
 
     async def _state(self, action: str, name: str) -> bool:
-        async with httpx2.AsyncClient(trust_env=False, timeout=STATE_DEADLINE_S) as client:
-            answer = await client.post(
-                f"{self._address}/slots/0", params={"action": action}, json={"filename": name}
-            )
+        # A state saves time and nothing else, so an engine that cannot give one is no error.
+        try:
+            async with httpx2.AsyncClient(trust_env=False, timeout=STATE_DEADLINE_S) as client:
+                answer = await client.post(
+                    f"{self._address}/slots/0", params={"action": action}, json={"filename": name}
+                )
+        except httpx2.HTTPError:
+            return False
         return answer.is_success
 
     def _check(self) -> None:
