@@ -8,6 +8,7 @@
     │   ├── ModelMissing        the server does not have the model
     │   ├── ModelLacksTools     the server refuses tools for this model
     │   └── ModelReplyError     an error in place of a reply, or in the middle of one
+    │       └── ModelContextFull    the prompt is longer than what the model can read
     └── ToolFailure             one call of one tool; `str()` is written for the model
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
@@ -73,6 +74,11 @@ class ModelReplyError(ModelError):
         super().__init__(message)
         self.status = status
         """HTTP status, or None where the error came inside a 200 stream."""
+
+
+class ModelContextFull(ModelReplyError):
+    kind = "model_context_full"
+    spoken = "model_context_full"
 
 
 class ToolFailure(CaalError):

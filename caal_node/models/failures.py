@@ -7,6 +7,7 @@ import re
 from typing import Any, Final, cast
 
 from caal_node.errors import (
+    ModelContextFull,
     ModelError,
     ModelLacksTools,
     ModelMissing,
@@ -26,6 +27,11 @@ _NO_TOOLS: Final = re.compile(
 )
 _NO_MODEL: Final = re.compile(
     r"\bmodel\s+([`'\"]?[^\s`'\"]+[`'\"]?\s+)?(not found|does not exist|is not loaded)",
+    re.IGNORECASE,
+)
+_TOO_LONG: Final = re.compile(
+    r"context (size|length|window)"  # llama.cpp, Ollama; "maximum context length": vLLM, OpenAI
+    r"|prompt is too long",
     re.IGNORECASE,
 )
 _PEG: Final = re.compile(r"does not match the expected [\w-]+ format", re.IGNORECASE)
@@ -63,6 +69,8 @@ def failure(status: int, body: bytes, *, model: str, url: str, mend: str) -> Mod
         return ModelLacksTools(f"{model} takes no tools{said}")
     if _NO_MODEL.search(words):
         return ModelMissing(f"the model {model} is not there; {mend}")
+    if status in (400, 413) and _TOO_LONG.search(words):
+        return ModelContextFull(f"{url}: the prompt is too long{said}", status=status)
     if status in (401, 403):
         return ModelReplyError(
             f"{url} refuses the key (HTTP {status}); set CAAL_API_KEY", status=status

@@ -1,20 +1,20 @@
 """From a question to events, going on to another way of asking where one fails.
 
-native -> protocol -> plain. Nothing is said twice: once a piece of speech is out, the reply it
-belongs to is the reply. What a model has shown is remembered, so that its next turn begins on the
-way that works.
+native -> protocol -> plain; a protocol whose schema the server refuses is asked once more without.
+Nothing is said twice: once a piece of speech is out, the reply it belongs to is the reply. What a
+model has shown is remembered, so that its next turn begins on the way that works.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 from typing import Final
 
-from caal_node.errors import ModelLacksTools, ModelReplyError
+from caal_node.errors import ModelContextFull, ModelLacksTools, ModelReplyError
 from caal_node.models.port import Backend, Done, NativeCall, Usage
 from caal_node.models.question import Question
 from caal_node.models.signs import Sign, read_signs, without_thinking
@@ -28,8 +28,9 @@ _PATIENCE: Final[Mapping[Sign, int]] = MappingProxyType(
 )
 """Times a sign is seen before the model is no longer asked natively. A model that answered the
 probe well may slip once; one more question by text costs it a cold prompt."""
-_PARSE_FAILED: Final = 500
-"""Status with which llama.cpp and Ollama report that a reply did not fit their own tool grammar."""
+_REFUSED: Final = frozenset({400, 422, 500})
+"""Statuses about what was asked: parameters that a server does not take, and (500) a reply that
+did not fit llama.cpp's or Ollama's own tool grammar."""
 
 
 class Ladder:
@@ -58,13 +59,17 @@ class Ladder:
 
     def best(self, question: Question) -> Way:
         """The way that `question` is asked first."""
-        return self._ways(question)[0]
-
-    def _ways(self, question: Question) -> Sequence[Way]:
         if not question.tools:
-            return (Plain(),)
-        protocol = Protocol(constrain=self._constrain)
-        return (Native(), protocol, Plain()) if self._native else (protocol, Plain())
+            return Plain()
+        return Native() if self._native else Protocol(constrain=self._constrain)
+
+    def _next(self, way: Way, sign: Sign) -> Way | None:
+        """The way after `way`, which gave `sign`; None: it was the last."""
+        if isinstance(way, Native):
+            return Protocol(constrain=self._constrain)
+        if isinstance(way, Protocol):
+            return Protocol(constrain=False) if sign == "refused" and way.constrain else Plain()
+        return None
 
     async def ask(self, question: Question) -> AsyncGenerator[Event | Done]:
         """Events of the reply; a `Done` after each request, with its usage.
@@ -72,40 +77,43 @@ class Ladder:
         Raises:
             ModelError: no way gave a reply.
         """
-        ways = self._ways(question)
-        for n, way in enumerate(ways):
-            last = n == len(ways) - 1
-            attempt = _Attempt(self._backend, way, question, patient=not last)
+        way: Way | None = self.best(question)
+        while way is not None:
+            attempt = _Attempt(self._backend, way, question, patient=not isinstance(way, Plain))
             try:
                 async with aclosing(attempt.run()) as events:
                     async for event in events:
                         yield event
             except (ModelLacksTools, ModelReplyError) as error:
-                if last or attempt.spoke or not _is_about_the_way(error):
+                if isinstance(way, Plain) or attempt.spoke or not is_about_the_way(error):
                     raise
-                self._note("refused", way)
-                continue
+                attempt.sign = "refused"
             if attempt.leaked:
                 self._note("leaked_call", way)
             if attempt.sign is None:
                 return
             self._note(attempt.sign, way)
-            if attempt.spoke or last:
+            if attempt.spoke:
+                # Too late for another way; the model is told of the call that it cannot make.
+                for event in attempt.held:
+                    yield event
                 return
+            way = self._next(way, attempt.sign)
 
     def _note(self, sign: Sign, way: Way) -> None:
         self.signs[sign] += 1
         logger.warning("%s: %s with the %s way", self._backend.model, sign, way.name)
         if way.name == "native" and self.signs[sign] >= _PATIENCE[sign]:
             self.leave_native(sign)
-        elif way.name == "protocol" and sign == "refused":
+        elif isinstance(way, Protocol) and way.constrain and sign == "refused":
             self._constrain = False
 
 
-def _is_about_the_way(error: ModelLacksTools | ModelReplyError) -> bool:
-    if isinstance(error, ModelLacksTools):
-        return True
-    return error.status is not None and (error.status == _PARSE_FAILED or 400 <= error.status < 404)
+def is_about_the_way(error: ModelLacksTools | ModelReplyError) -> bool:
+    """Whether another way of asking may do better; not for a wrong key or a prompt too long."""
+    if isinstance(error, ModelContextFull):
+        return False
+    return isinstance(error, ModelLacksTools) or error.status in _REFUSED
 
 
 class _Attempt:
@@ -120,6 +128,8 @@ class _Attempt:
         self._structured = 0
         self.sign: Sign | None = None
         self.spoke = False
+        self.held: list[Event] = []
+        """What cannot be called, and was kept back."""
 
     @property
     def leaked(self) -> bool:
@@ -151,6 +161,7 @@ class _Attempt:
         if not self._question.stream:
             return []  # a complete reply is passed on only when all of it is understood
         kept_back = (UnknownCall, BrokenCall, ToolCallStart) if self._patient else ()
+        self.held += [event for event in events if isinstance(event, kept_back)]
         return [self._passed(event) for event in events if not isinstance(event, kept_back)]
 
     def _passed(self, event: Event) -> Event:

@@ -11,6 +11,7 @@ from typing import Final
 
 from caal_node.context.items import System, User
 from caal_node.errors import ModelLacksTools, ModelReplyError
+from caal_node.models.ladder import is_about_the_way
 from caal_node.models.port import Backend, NativeCall, Request
 
 PROBE_TOKENS: Final = 64
@@ -51,6 +52,7 @@ async def calls_natively(backend: Backend) -> bool:
             async for chunk in chunks:
                 if isinstance(chunk, NativeCall):
                     return True
-    except (ModelLacksTools, ModelReplyError):
-        return False
+    except (ModelLacksTools, ModelReplyError) as error:
+        if not is_about_the_way(error):
+            raise
     return False

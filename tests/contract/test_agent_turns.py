@@ -374,6 +374,83 @@ class TestProtocol:
             assert list(server.chats[-1].json["format"]["properties"]) == ["type", "text"]
 
 
+async def test_a_server_that_takes_no_schema_is_asked_by_text_without_one() -> None:
+    call = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}'
+    async with (
+        StandInModel(
+            [Refuse(400, "format is not supported")],
+            [call],
+            ['{"type": "final_answer", "text": "Sunny."}'],
+        ) as server,
+        conversation(server, native_tools=False) as talk,
+    ):
+        assert await talk.say("weather in Paris?") == "Sunny."
+        held, free, after = (asked.json for asked in server.chats)
+        assert "format" in held
+        assert "format" not in free
+        assert "format" not in after, "it is remembered"
+        assert "next_train" not in str(free["messages"]), "nothing keeps it from being called"
+
+
+async def test_a_refused_key_is_no_reason_to_ask_another_way() -> None:
+    async with (
+        StandInModel(answer=lambda asked: [Refuse(401, "invalid key")]) as server,
+        conversation(server) as talk,
+    ):
+        assert (await talk.say("hello")).startswith("Sorry")
+        assert len(server.chats) == 1
+        assert talk.model.ladder.native
+
+
+async def test_a_prompt_too_long_for_the_model_is_told_and_changes_nothing() -> None:
+    async with (
+        StandInModel(
+            [Refuse(400, "the request exceeds the available context size")], ["Hello."]
+        ) as server,
+        conversation(server) as talk,
+    ):
+        assert await talk.say("hello") == sentence("model_context_full")
+        assert await talk.say("hello") == "Hello."
+        assert talk.model.ladder.native
+
+
+async def test_an_answer_that_is_begun_too_early_and_thrown_away_has_run_no_tool() -> None:
+    from livekit.agents import ModelSettings
+
+    async with (
+        StandInModel([WEATHER], [WEATHER], ["Sunny."]) as server,
+        conversation(server) as talk,
+    ):
+        early = llm.ChatContext.empty()
+        early.add_message(role="user", content="weather in")
+        tools = llm.ToolContext(talk.agent.tools).flatten()
+        chunks = [c async for c in talk.agent.llm_node(early, tools, ModelSettings())]
+        assert any(isinstance(c, llm.ChatChunk) and c.delta and c.delta.tool_calls for c in chunks)
+        assert talk.tier.calls == []
+        assert await talk.say("weather in Paris?") == "Sunny."
+        assert len(talk.tier.calls) == 1
+
+
+async def test_a_barge_in_while_a_tool_runs_leaves_the_next_turn_working() -> None:
+    running = asyncio.Event()
+
+    async def hang(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        running.set()
+        await asyncio.Event().wait()
+
+    async with (
+        StandInModel([WEATHER], ["Never mind, then."]) as server,
+        conversation(server, tier=FakeTier(answer=hang), env={"CAAL_TOOL_TIMEOUT": "1"}) as talk,
+    ):
+        talk.session.generate_reply(user_input="weather?")
+        await asyncio.wait_for(running.wait(), 5)
+        await talk.session.interrupt(force=True)
+        assert await talk.say("forget it") == "Never mind, then."
+        messages = server.chats[-1].json["messages"]
+        calls = [c["id"] for m in messages for c in m.get("tool_calls", ())]
+        assert calls == [m["tool_call_id"] for m in messages if m["role"] == "tool"]
+
+
 async def test_warming_reads_exactly_the_head_of_the_first_turn() -> None:
     async with (
         StandInModel(["."], ["Hello."]) as server,

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.errors import ModelError, ModelLacksTools, ModelMissing, ModelReplyError
+from caal_node.errors import (
+    ModelContextFull,
+    ModelError,
+    ModelLacksTools,
+    ModelMissing,
+    ModelReplyError,
+)
 from caal_node.models.failures import TEXT_MAX_CHARS, failure, server_words
 
 
@@ -49,7 +55,7 @@ def test_every_refusal_is_a_model_error(status: int, body: bytes) -> None:
         ('"auto" tool choice requires --enable-auto-tool-choice and so on', ModelLacksTools),
         ("model 'm' not found", ModelMissing),
         ("The model `m` does not exist.", ModelMissing),
-        ("the input length exceeds the context length", ModelReplyError),
+        ("the input length exceeds the context length", ModelContextFull),
         ("Model not found", ModelMissing),
         ("this model is fine but a file was not found", ModelReplyError),
     ],

@@ -30,13 +30,13 @@ class Protocol:
     name: WayName = "protocol"
 
     def __init__(self, *, constrain: bool = True) -> None:
-        self._constrain = constrain
+        self.constrain = constrain
 
     def request(self, question: Question) -> Request:
         return Request(
             tuple(self._items(question)),
             stream=question.stream,
-            schema=reply_schema(question.tools, question.may_call) if self._constrain else None,
+            schema=reply_schema(question.tools, question.may_call) if self.constrain else None,
             max_tokens=question.max_tokens,
         )
 
@@ -48,7 +48,7 @@ class Protocol:
         head = [item.text for item in systems if isinstance(item, System) and item.text]
         rules = fill("protocol.md", catalogue="\n".join(map(_line, question.tools)))
         yield System("\n\n".join([*head, rules]))
-        yield from _example_turns(question)
+        yield from _example_turns(question, constrained=self.constrain)
         for item in question.items[len(systems) :]:
             yield _as_text(item)
         if not question.may_call:
@@ -77,15 +77,20 @@ def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> str:
     return f"{text} ({about})" if about else text
 
 
-def _example_turns(question: Question) -> Iterator[Item]:
+def _example_turns(question: Question, *, constrained: bool) -> Iterator[Item]:
     """First what needs no tool, then tool by tool, one round of each before the second of any."""
-    for row in json.loads(read("protocol_examples.json")):
+    written: Mapping[str, Any] = json.loads(read("protocol_examples.json"))
+    for row in written["speech"]:
         yield User(row["say"])
-        if "call" in row:
-            # One dialogue with a result: without it the smallest models apologise for the answer.
-            yield Assistant(_call(row["call"], row["arguments"]))
-            yield User(_observation(row["call"], "result", row["result"]))
-        yield Assistant(_dump({"type": "final_answer", "text": row["answer"]}))
+        yield Assistant(_speech(row["answer"]))
+    if constrained:
+        # One dialogue with a result: without it the smallest models apologise for the answer. Its
+        # tool is in no table, so it is only shown where a schema keeps it from being called.
+        row = written["dialogue"]
+        yield User(row["say"])
+        yield Assistant(_call(row["call"], row["arguments"]))
+        yield User(_observation(row["call"], "result", row["result"]))
+        yield Assistant(_speech(row["answer"]))
     names = [tool["function"]["name"] for tool in question.tools]
     depth = max((len(question.examples.get(name, ())) for name in names), default=0)
     turns = [
@@ -101,7 +106,7 @@ def _example_turns(question: Question) -> Iterator[Item]:
 
 def _as_text(item: Item) -> Item:
     if isinstance(item, Assistant):
-        return Assistant(_dump({"type": "final_answer", "text": item.text}), item.id)
+        return Assistant(_speech(item.text), item.id)
     if isinstance(item, Call):
         return Assistant(_call(item.name, _value(item.arguments)), item.id)
     if isinstance(item, Result):
@@ -112,6 +117,10 @@ def _as_text(item: Item) -> Item:
 
 def _call(name: str, arguments: Any) -> str:
     return _dump({"type": "tool_call", "name": name, "arguments": arguments})
+
+
+def _speech(text: str) -> str:
+    return _dump({"type": "final_answer", "text": text})
 
 
 def _observation(name: str, kind: str, value: Any) -> str:
