@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from types import TracebackType
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,21 @@ class Ear:
     Usable once the `async with` is entered; `hears` waits for the subscription.
     """
 
-    def __init__(self, server: LiveKit, room: str, track: str, identity: str = "ear") -> None:
+    def __init__(
+        self,
+        server: LiveKit,
+        room: str,
+        track: str,
+        identity: str = "ear",
+        *,
+        on_piece: Callable[[float, Samples], None] = lambda at, piece: None,
+    ) -> None:
         self.room = rtc.Room()
         self._server = server
         self._name = room
         self._track = track
         self._identity = identity
+        self._on_piece = on_piece
         self._found: asyncio.Future[rtc.RemoteTrack] = asyncio.get_running_loop().create_future()
         self._heard: list[tuple[float, Samples]] = []
         self._more = asyncio.Condition()
@@ -40,12 +49,7 @@ class Ear:
         await self.room.connect(self._server.url, self._server.token(self._name, self._identity))
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -91,8 +95,10 @@ class Ear:
         try:
             async for event in stream:
                 at = time.perf_counter()
+                piece = np.frombuffer(event.frame.data, np.int16)
+                self._on_piece(at, piece)
                 async with self._more:
-                    self._heard.append((at, np.frombuffer(event.frame.data, np.int16)))
+                    self._heard.append((at, piece))
                     self._more.notify_all()
         finally:
             await stream.aclose()

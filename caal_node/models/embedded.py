@@ -26,6 +26,8 @@ from caal_node.errors import CaalError, ConfigError, ModelError
 READY_DEADLINE_S = 120.0
 # 20 MB to or from a slow disk.
 STATE_DEADLINE_S = 20.0
+# The whole context of a small model, twice.
+PROMPT_CACHE_MIB = 512
 # Enough of the log's end to find the reason in.
 LOG_TAIL_BYTES = 8_000
 
@@ -40,6 +42,9 @@ class EmbeddedEngine:
         ctx: context, in tokens.
         port: on 127.0.0.1; 0 takes a free one.
         threads: for prompts and for generation; None is the number of usable cores.
+        prompt_cache_mib: for states of earlier prompts that the engine keeps outside its slot, so
+            that one odd request does not cost the conversation its prefix; the engine's own default
+            is 8 GiB, 0 is none, as with Ollama.
         states: a folder for what the engine has read, see `keep` and `recall`; None keeps nothing.
         log: where the engine's words go; None is a file of its own that a clean end removes.
         ready_deadline_s: for loading.
@@ -52,6 +57,7 @@ class EmbeddedEngine:
         ctx: int = 8192,
         port: int = 0,
         threads: int | None = None,
+        prompt_cache_mib: int = PROMPT_CACHE_MIB,
         states: Path | None = None,
         log: Path | None = None,
         ready_deadline_s: float = READY_DEADLINE_S,
@@ -66,6 +72,7 @@ class EmbeddedEngine:
             "ctx": ctx,
             "port": port,
             "threads": threads or usable_cores(),
+            "prompt_cache_mib": prompt_cache_mib,
             # llama.cpp puts the name of a state behind this as it is.
             "states": f"{states}{os.sep}" if states else "",
         }

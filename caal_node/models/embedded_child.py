@@ -15,9 +15,6 @@ import sys
 from importlib import import_module
 from typing import Any, TextIO
 
-# States of earlier prompts that the server keeps outside its slot, so that one odd request does
-# not cost the conversation its prefix. The server's own default is 8 GiB.
-PROMPT_CACHE_MIB = 512
 # llama.cpp's scale: 2 is warnings and errors. Prompts are only logged above 3.
 VERBOSITY = 2
 
@@ -49,7 +46,7 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.port = settings["port"]
     params.use_jinja = True
     params.cache_prompt = True
-    params.cache_ram_mib = PROMPT_CACHE_MIB
+    params.cache_ram_mib = settings["prompt_cache_mib"]
     if settings["states"]:
         params.slot_save_path = settings["states"]
     params.cors_origins = ""  # no web page may use it

@@ -14,8 +14,9 @@ import itertools
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -24,15 +25,16 @@ from livekit import rtc
 from livekit.agents import AgentSession, TurnHandlingOptions, function_tool, room_io
 
 from caal_node import CaalAgent
+from caal_node.events import CuePlayed, Event
 from caal_node.models.llm import LLM
 from caal_node.room.cue_track import TRACK_NAME, CueTrack
 from caal_node.room.cues import render
 from caal_node.settings import load_settings
+from tests.bench.far_ear import FarEar
 from tests.bench.obedient_model import obey, told
 from tests.bench.table import print_table
 from tests.conversation import NOWHERE
 from tests.livekit_server import LiveKit, find_server, running
-from tests.room_ear import Ear
 from tests.stand_in_model import Reply, StandInModel
 
 SETTLE_S: Final = 1.0
@@ -95,8 +97,11 @@ class Clerk(CaalAgent):
 
 
 @asynccontextmanager
-async def from_answer(server: LiveKit, room: str) -> AsyncIterator[Start]:
-    """From the last byte of the model's answer, a tool call: what a person waits for."""
+async def from_answer(server: LiveKit, room: str, own: list[float]) -> AsyncIterator[Start]:
+    """From the last byte of the model's answer, a tool call: what a person waits for.
+
+    `own` takes what the node itself has of that, in ms: until it has handed the cue over.
+    """
     agent = rtc.Room()
     await agent.connect(server.url, server.token(room, "agent", agent=True))
     settings = load_settings({}, NOWHERE)
@@ -106,7 +111,12 @@ async def from_answer(server: LiveKit, room: str) -> AsyncIterator[Start]:
         session: AgentSession[Any] = AgentSession(
             llm=model, vad=None, turn_handling=TurnHandlingOptions(turn_detection=None)
         )
-        clerk = Clerk(settings=settings, tiers={}, warm=False)
+
+        def note(event: Event) -> None:
+            if isinstance(event, CuePlayed) and event.kind == "tool":
+                own.append((time.perf_counter() - stand_in.last_byte_s) * 1000)
+
+        clerk = Clerk(settings=settings, tiers={}, warm=False, on_event=note)
         options = room_io.RoomOptions(audio_input=False, audio_output=False)
         await session.start(clerk, room=agent, room_options=options)
         # As the worker does it (caal_node/cli/worker.py).
@@ -136,17 +146,11 @@ async def from_answer(server: LiveKit, room: str) -> AsyncIterator[Start]:
             gc.unfreeze()
 
 
-STAGES: Final[dict[str, Stage]] = {
-    "handed to play()": from_play,
-    "last byte of the model's answer": from_answer,
-}
-
-
 async def measure(server: LiveKit, stage: Stage, trials: int) -> list[float]:
     """One room; milliseconds of each trial. A cue that never came is infinitely late."""
     room = f"bench-{uuid.uuid4().hex[:8]}"
     late: list[float] = []
-    async with Ear(server, room, TRACK_NAME) as ear, stage(server, room) as start:
+    async with FarEar(server, room, TRACK_NAME) as ear, stage(server, room) as start:
         await ear.hears()
         await asyncio.sleep(SETTLE_S)
         for trial in range(trials):
@@ -157,7 +161,12 @@ async def measure(server: LiveKit, stage: Stage, trials: int) -> list[float]:
     return late
 
 
-async def bench(server: LiveKit, stages: Mapping[str, Stage], rooms: int, trials: int) -> bool:
+async def bench(server: LiveKit, rooms: int, trials: int) -> bool:
+    own: list[float] = []
+    stages: dict[str, Stage] = {
+        "handed to play()": from_play,
+        "last byte of the model's answer": partial(from_answer, own=own),
+    }
     rows: list[tuple[object, ...]] = []
     missing = 0
     for name, stage in stages.items():
@@ -165,13 +174,17 @@ async def bench(server: LiveKit, stages: Mapping[str, Stage], rooms: int, trials
         pooled = list(itertools.chain.from_iterable(each))
         lost = pooled.count(float("inf"))
         missing += lost
-        p50, p95 = (float(np.percentile(pooled, part)) for part in (50, 95))
         medians = " ".join(f"{np.median(room):.0f}" for room in each)
-        rows.append((name, p50, p95, min(pooled), max(pooled), lost, medians))
+        rows.append((name, *_spread(pooled), lost, medians))
+    rows.append(("  of that: until play() is called", *_spread(own), 0, ""))
     title = f"ms to the first cue sample at a participant, {rooms} rooms x {trials} trials"
     columns = ("from", "p50", "p95", "min", "max", "never heard", "p50 of each room")
     print_table(title, columns, rows)
     return not missing
+
+
+def _spread(ms: list[float]) -> tuple[float, float, float, float]:
+    return float(np.percentile(ms, 50)), float(np.percentile(ms, 95)), min(ms), max(ms)
 
 
 def main() -> int:
@@ -183,7 +196,7 @@ def main() -> int:
         print("no livekit-server found: nothing was measured", file=sys.stderr)
         return 1
     with running(binary) as server:
-        return 0 if asyncio.run(bench(server, STAGES, given.rooms, given.trials)) else 1
+        return 0 if asyncio.run(bench(server, given.rooms, given.trials)) else 1
 
 
 if __name__ == "__main__":

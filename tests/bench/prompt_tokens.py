@@ -55,7 +55,12 @@ async def held(name: str, options: Options) -> Counts:
     """
     with tempfile.TemporaryDirectory() as folder:
         async with (
-            EmbeddedEngine(options.gguf, ctx=options.context, threads=options.threads) as engine,
+            EmbeddedEngine(
+                options.gguf,
+                ctx=options.context,
+                threads=options.threads,
+                prompt_cache_mib=0,  # as Ollama: one slot, and what is in it
+            ) as engine,
             CountingEngine(engine.base_url, engine.name, options.context) as counting,
             opened(name, Setting(counting, Path(folder), options.names())) as session,
         ):
