@@ -21,7 +21,7 @@ from typing import Any
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, ToolError, llm
-from livekit.agents.llm import FunctionTool
+from livekit.agents.llm import FunctionTool, RawFunctionTool
 from livekit.agents.types import NOT_GIVEN
 
 from caal_node.attendance import Attendance
@@ -53,6 +53,8 @@ from caal_node.turns import rounds_done
 
 logger = logging.getLogger("caal_node")
 
+_OWN = (FunctionTool, RawFunctionTool)
+
 
 class CaalAgent(Agent):
     """An agent with three tiers of tools: its own methods, n8n workflows and MCP servers.
@@ -72,7 +74,7 @@ class CaalAgent(Agent):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, member in inspect.getmembers_static(cls):
-            if isinstance(member, FunctionTool) and not getattr(member, "caal_guarded", False):
+            if isinstance(member, _OWN) and not getattr(member, "caal_guarded", False):
                 tool = guarded(member, lambda agent: agent)
                 tool.caal_guarded = True  # type: ignore[attr-defined]  # a mark for subclasses
                 setattr(cls, name, tool)
@@ -93,22 +95,22 @@ class CaalAgent(Agent):
         self.settings = settings or load_settings()
         self.tool_data = ToolDataCache()
         self._pipeline = Pipeline(self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout)
+        self._attendance = Attendance(
+            self, self._pipeline.outcomes, on_event=on_event, cue_sink=cue_sink, warm=warm
+        )
         self._remote = RemoteTools(
             configured_tiers(self.settings) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
-            on_ready=self._come_in,
-            on_close=self._leave,
-        )
-        self._attendance = Attendance(
-            self, self._pipeline.outcomes, on_event=on_event, cue_sink=cue_sink, warm=warm
+            on_ready=self._attendance.begin,
+            on_close=self._attendance.aclose,
         )
         self._context = ContextBuilder(
             max_turns=self.settings.window_turns,
             max_tokens=self.settings.window_tokens,
             data=self.tool_data,
         )
-        own = [guarded(t, lambda _: self) if isinstance(t, FunctionTool) else t for t in tools]
+        own = [guarded(t, lambda _: self) if isinstance(t, _OWN) else t for t in tools]
         super().__init__(
             instructions=instructions_of(self.settings) if instructions is None else instructions,
             tools=[*own, self._remote],
@@ -249,13 +251,17 @@ class CaalAgent(Agent):
         arguments: Mapping[str, Any],
         method: Callable[[], Any],
         *,
+        validate: bool,
         deadline: bool,
     ) -> Any:
         """Run one of the agent's own tools through the pipeline: what `guarded` calls."""
         entry = self.table.get(name) or Entry(name, _unlisted(self, name), {})
         try:
             return await self._pipeline.run(
-                entry, call_id, arguments, method, validate=False, deadline=deadline, plain=is_plain
+                *(entry, call_id, arguments, method),
+                validate=validate,
+                deadline=deadline,
+                plain=is_plain,
             )
         except ToolFailure as failure:
             raise ToolError(error_text(failure)) from failure
@@ -271,14 +277,10 @@ class CaalAgent(Agent):
         return tools_tokens(to_schemas(tools)) + sum(map(text_tokens, shown))
 
     def _method_specs(self) -> list[ToolSpec]:
+        """Of every function tool but the remote ones: methods, arguments, others' toolsets."""
         source = type(self).__name__
-        return [spec_of(tool, source) for tool in self.tools if isinstance(tool, FunctionTool)]
-
-    async def _come_in(self) -> None:
-        await self._attendance.begin()
-
-    async def _leave(self) -> None:
-        await self._attendance.aclose()
+        tools = llm.ToolContext([tool for tool in self.tools if tool is not self._remote])
+        return [spec_of(tool, source) for tool in tools.function_tools.values()]
 
 
 def _unlisted(agent: CaalAgent, name: str) -> ToolSpec:

@@ -139,6 +139,8 @@ class Attendance:
                 await model.warm(self._agent.head())
         except CaalError as error:
             logger.warning("the model could not be warmed up: %s", error)
+        except Exception:  # nobody awaits this task's result before the agent leaves
+            logger.exception("the warm-up failed")
         finally:
             self.warmed.set()
             if attributes is not None:

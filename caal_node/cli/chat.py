@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 
@@ -16,6 +15,7 @@ from rich.console import Console
 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.cli.transcript import TerminalTranscript
+from caal_node.cli.typed_lines import typed_lines
 from caal_node.events import Event, to_json
 from caal_node.room.silent_sink import SilentSink
 from caal_node.session import text_session
@@ -47,7 +47,7 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
         transcript.ready(len(agent.table), agent.failed)
     try:
         async for line in _lines(prompt=not as_json and sys.stdin.isatty()):
-            turn: RunResult[None] = session.run(user_input=line[:LINE_CHARS])
+            turn: RunResult[None] = session.run(user_input=line)
             await turn
     finally:
         await session.aclose()
@@ -62,12 +62,13 @@ async def _close_model(model: object) -> None:
 
 
 async def _lines(*, prompt: bool) -> AsyncIterator[str]:
-    """Typed lines, read in a thread so that the loop goes on; empty ones are passed over."""
+    """Typed lines behind a prompt; empty ones are passed over."""
+    lines = typed_lines(sys.stdin.fileno(), max_chars=LINE_CHARS)
     while True:
         if prompt:
             print("> ", end="", flush=True)
-        line = await asyncio.to_thread(sys.stdin.readline)
-        if not line:
+        line = await anext(lines, None)
+        if line is None:
             return
         if line := line.strip():
             yield line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAg
     """An instance of `module:Class`.
 
     Raises:
-        ConfigError: the module or the class is not there, or is no CaalAgent.
+        ConfigError: the module or the class is not there, is no CaalAgent, or takes no options.
     """
     name = name or settings.agent
     if name is None:
@@ -33,4 +34,11 @@ def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAg
         ) from error
     if not (isinstance(agent, type) and issubclass(agent, CaalAgent)):
         raise ConfigError(f"CAAL_AGENT: {name} is not a subclass of caal_node.CaalAgent")
+    try:
+        inspect.signature(agent).bind(settings=settings, **options)
+    except TypeError as error:
+        raise ConfigError(
+            f"CAAL_AGENT: {name} cannot be made ({error}); give its __init__ **options, "
+            "and pass them on to super().__init__"
+        ) from error
     return agent(settings=settings, **options)

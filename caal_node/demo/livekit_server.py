@@ -11,7 +11,6 @@ import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import httpx2
@@ -69,12 +68,7 @@ class LiveKitServer:
             "or take it off PATH to have one built"
         )
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stop()
         if self.log is not None:
             self.log.unlink(missing_ok=True)

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from caal_node.cli.chosen_agent import chosen_agent
@@ -68,12 +67,7 @@ class LoopScene:
         self._open.push_async_callback(self._microphone.aclose)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
     async def speak(self, request: SpokenRequest) -> None:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
-import httpx2
+import httpx
 import ollama
 from rich.console import Console
 
@@ -70,6 +70,6 @@ async def _tool_model(settings: Settings) -> str | None:
         for name in sorted(names, key=lambda name: name != settings.model):
             if "tools" in ((await client.show(name)).capabilities or ()):
                 return name
-    except (ConnectionError, ollama.ResponseError, httpx2.HTTPError, TimeoutError):
+    except (ConnectionError, ollama.ResponseError, httpx.HTTPError):  # what ollama speaks through
         return None
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 from typing import Protocol, Self
 
 from caal_node.demo.spoken_requests import SpokenRequest
@@ -27,12 +26,7 @@ class Scene(Protocol):
         """
         ...
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    async def __aexit__(self, *_: object) -> None: ...
 
     async def speak(self, request: SpokenRequest) -> None:
         """Let the participant say it, in real time; returns when the last sample is out."""

@@ -20,6 +20,8 @@ from caal_node.events import Event, ToolCallEnded, TurnEnded, to_json
 
 TURN_S: Final = 90.0
 """Seconds a turn may take on two busy cores; a usual one takes 8 to 15, most of them speech."""
+SPEAK_S: Final = 30.0
+"""Seconds for one request, in real time; the longest is a tenth of it."""
 PAUSE_S: Final = 0.6
 """Between the agent's last word and the next request, as people leave it."""
 
@@ -62,12 +64,19 @@ class Show:
         with self._log.open("w", encoding="utf-8") as log:
             for request in requests:
                 self._console.print(f"\n[bold]person[/]   “{request.words}”")
-                await self._scene.speak(request)
+                await self._speak(request)
                 async for event in self._turn():
                     log.write(f'{{"at":{time.monotonic() - began:.3f},{to_json(event)[1:]}\n')
                     self.sums.count(event)
                     self._transcript(event)
                 await asyncio.sleep(PAUSE_S)
+
+    async def _speak(self, request: SpokenRequest) -> None:
+        try:
+            async with asyncio.timeout(SPEAK_S):
+                await self._scene.speak(request)
+        except TimeoutError:
+            raise CaalError(f"a request was not spoken in {SPEAK_S:g} seconds") from None
 
     async def _turn(self) -> AsyncGenerator[Event]:
         try:

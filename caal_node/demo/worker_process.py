@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from livekit.agents.utils import aio
@@ -60,12 +60,7 @@ class WorkerProcess:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def alive_until(self, awaited: Awaitable[object]) -> None:
@@ -95,9 +90,12 @@ class WorkerProcess:
             except TimeoutError:
                 os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
-        if self._reader is not None:
-            await self._reader
-            self._reader = None
+        if self._reader is not None and process is not None:
+            try:
+                await asyncio.wait_for(self._reader, STOP_S)
+            except TimeoutError:  # a child of the worker outlived it and holds the pipe
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
 
     async def _read(self) -> None:
         assert self._process is not None

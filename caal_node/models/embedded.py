@@ -14,7 +14,6 @@ import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import httpx2
@@ -112,12 +111,7 @@ class EmbeddedEngine:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:

@@ -1,6 +1,7 @@
 """The first tier: the agent's own `@function_tool` methods, sent through the pipeline.
 
-LiveKit calls and validates them as ever; what is added is a deadline, one compact line for the
+LiveKit calls and validates them as ever (it leaves raw schemas unchecked: here they are checked,
+as a remote tool's are); what is added is a deadline, one compact line for the
 model in place of Python's repr, tool data, and an outcome. A method that takes a `RunContext` has
 no deadline: it may hold a whole sub-conversation.
 """
@@ -10,10 +11,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol, cast, get_type_hints
+from typing import Any, Final, Protocol, TypeAlias, cast, get_type_hints
 
 from livekit.agents import RunContext, StopResponse, ToolError
-from livekit.agents.llm import FunctionTool, ToolContext, ToolResult
+from livekit.agents.llm import FunctionTool, RawFunctionTool, ToolContext, ToolResult
 from livekit.agents.llm.utils import is_context_type
 
 from caal_node.errors import ToolBroke
@@ -22,6 +23,9 @@ from caal_node.tools.spec import ToolSpec
 
 _CONTEXT: Final = "caal_run_context"
 """The keyword by which LiveKit hands the guard its RunContext; no method can have it by chance."""
+
+
+OwnTool: TypeAlias = FunctionTool[..., Any] | RawFunctionTool[..., Any]
 
 
 class Runner(Protocol):
@@ -34,6 +38,7 @@ class Runner(Protocol):
         arguments: Mapping[str, Any],
         method: Callable[[], Any],
         *,
+        validate: bool,
         deadline: bool,
     ) -> Any: ...
 
@@ -45,13 +50,12 @@ class _Stopped:
         self.stop = stop
 
 
-def guarded(
-    tool: FunctionTool[..., Any], runner: Callable[[Any], Runner]
-) -> FunctionTool[..., Any]:
+def guarded(tool: OwnTool, runner: Callable[[Any], Runner]) -> OwnTool:
     """The same tool, run through `runner(first argument)`: the agent, for a method."""
     func: Callable[..., Any] = tool._func  # pyright: ignore[reportPrivateUsage]  # no public way
     signature = inspect.signature(func)
     own_context = _context_parameter(func, signature)
+    raw = isinstance(tool, RawFunctionTool)
 
     @functools.wraps(func)
     async def guard(*args: Any, **kwargs: Any) -> Any:
@@ -69,8 +73,15 @@ def guarded(
 
         shown = {k: v for k, v in signature.bind(*args, **kwargs).arguments.items() if k != "self"}
         shown.pop(own_context or "", None)
+        if raw:
+            shown = shown["raw_arguments"]
         result = await runner(args[0] if args else None).run_method(
-            tool.info.name, call.call_id, shown, method, deadline=own_context is None
+            tool.info.name,
+            call.call_id,
+            shown,
+            method,
+            validate=raw,
+            deadline=own_context is None,
         )
         if isinstance(result, _Stopped):
             raise result.stop
@@ -82,6 +93,8 @@ def guarded(
         return tool  # **kwargs has no schema; LiveKit refuses such a tool itself
     guard.__signature__ = signature.replace(parameters=[*parameters, extra])  # type: ignore[attr-defined]
     guard.__annotations__ = {**func.__annotations__, _CONTEXT: RunContext}
+    if isinstance(tool, RawFunctionTool):
+        return RawFunctionTool(guard, tool.info)
     return FunctionTool(guard, tool.info)
 
 
@@ -111,7 +124,7 @@ def _holds_an_agent(result: dict[Any, Any] | list[Any]) -> bool:
     return any(issubclass(kind, (Agent, ToolResult)) for kind in set(map(type, members)))
 
 
-def spec_of(tool: FunctionTool[..., Any], source: str) -> ToolSpec:
+def spec_of(tool: OwnTool, source: str) -> ToolSpec:
     """The table's row of one of the agent's own tools."""
     schema = ToolContext([tool]).parse_function_tools("openai", strict=False)[0]["function"]
     return ToolSpec(

@@ -60,9 +60,11 @@ class RemoteTools(Toolset):
         return self
 
     async def aclose(self) -> None:
-        await self._on_close()
-        for tier in self._tiers.values():
-            await tier.aclose()
+        # Side by side, and one that fails leaves none of the others open.
+        closing = [self._on_close(), *(tier.aclose() for tier in self._tiers.values())]
+        for ended in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(ended, Exception):
+                logger.error("closing the tools failed", exc_info=ended)
 
     async def reload(self) -> None:
         """List every tier afresh and swap table and tools in one step.

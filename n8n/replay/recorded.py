@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 from n8n.replay.apis import API_KEY, MCP_TOKEN, Apis
@@ -73,12 +72,7 @@ class RecordedN8n:
         self.base_url = f"http://127.0.0.1:{await self._server.start(self._port)}"
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:

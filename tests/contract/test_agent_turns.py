@@ -16,8 +16,9 @@ from caal_node.errors import ToolUnavailable
 from caal_node.events import ToolCallEnded, ToolCallStarted, TurnEnded
 from caal_node.models.llm import LLM
 from caal_node.prompting import sentence
+from caal_node.settings import load_settings
 from caal_node.tools.spec import ToolSpec
-from tests.conversation import FakeTier, conversation, weather_spec
+from tests.conversation import NOWHERE, FakeTier, conversation, weather_spec
 from tests.stand_in_model import Break, Call, Cut, End, Refuse, StandInModel, Think
 
 WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
@@ -502,3 +503,81 @@ async def test_a_barge_in_closes_the_request() -> None:
         await talk.session.interrupt(force=True)
         await asyncio.wait_for(server.client_gone(), 5)
         assert turn.interrupted
+
+
+class Gate(CaalAgent):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.opened: list[object] = []
+
+    @function_tool(
+        raw_schema={
+            "name": "open_gate",
+            "description": "Open one of the gates.",
+            "parameters": {
+                "type": "object",
+                "properties": {"gate": {"type": "string", "enum": ["north", "south"]}},
+                "required": ["gate"],
+            },
+        }
+    )
+    async def open_gate(self, raw_arguments: dict[str, object]) -> dict[str, Any]:
+        self.opened.append(raw_arguments["gate"])
+        return {"opened": True}
+
+
+async def test_a_method_with_a_raw_schema_is_checked_and_told_like_any_other() -> None:
+    async with (
+        StandInModel(
+            [Call("open_gate", {"gate": "west"})], [Call("open_gate", {"gate": "north"})], ["Open."]
+        ) as server,
+        conversation(server, agent=Gate) as talk,
+    ):
+        assert await talk.say("open the north gate") == "Open."
+        assert isinstance(talk.agent, Gate)
+        assert talk.agent.opened == ["north"]
+        assert "north" in server.chats[1].json["messages"][-1]["content"], "what would be valid"
+        assert server.chats[2].json["messages"][-1]["content"] == '{"opened":true}'
+        assert [e.outcome for e in talk.of(ToolCallEnded)] == ["error", "ok"]
+
+
+class Almanac(llm.Toolset):
+    @function_tool
+    async def get_weather(self, city: str) -> str:
+        """Weather by the almanac."""
+        return f"{city}: always fair"
+
+
+class Reader(CaalAgent):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(tools=[Almanac(id="almanac")], **options)
+
+
+async def test_a_remote_tool_gives_way_to_a_tool_of_the_agents_own_toolset() -> None:
+    async with (
+        StandInModel([WEATHER], ["Fair."]) as server,
+        conversation(server, agent=Reader) as talk,
+    ):
+        assert await talk.say("weather in Paris?") == "Fair."
+        assert talk.tier.calls == []
+        names = [tool["function"]["name"] for tool in server.chats[0].json["tools"]]
+        assert len(names) == 2
+        assert names[0] == "get_weather"
+        assert names[1].startswith("get_weather_")
+
+
+class Unclosable(FakeTier):
+    async def aclose(self) -> None:
+        raise OSError("gone already")
+
+
+async def test_a_tier_that_cannot_be_closed_leaves_no_other_open(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stuck, other = Unclosable(), FakeTier(weather_spec("mcp", "other"))
+    agent = CaalAgent(
+        settings=load_settings({"CAAL_CUES": "off"}, NOWHERE), tiers={"n8n": stuck, "mcp": other}
+    )
+    await agent.close_tools()
+    assert other.closed
+    assert "closing the tools failed" in caplog.text

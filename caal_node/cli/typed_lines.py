@@ -1,0 +1,61 @@
+"""Lines as they are typed, read beside the event loop by a thread that nobody has to wait for.
+
+`sys.stdin.readline` in a pool's thread would keep Ctrl-C waiting for Enter, since a pool joins its
+threads; a daemon thread inside Python's own buffer aborts the interpreter at its end. So this one
+reads the descriptor itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Final
+
+_CHUNK_BYTES: Final = 4096
+_BYTES_A_CHAR: Final = 4
+"""At most, in UTF-8."""
+
+
+async def typed_lines(descriptor: int, *, max_chars: int) -> AsyncIterator[str]:
+    """Each line of `descriptor`, cut to `max_chars`, read when it is asked for; ends with it."""
+    loop = asyncio.get_running_loop()
+    arrived: asyncio.Queue[str | None] = asyncio.Queue()
+    wanted = threading.Semaphore(0)
+
+    def read() -> None:
+        chunks = iter(lambda: os.read(descriptor, _CHUNK_BYTES), b"")
+        lines = capped_lines(chunks, max_chars * _BYTES_A_CHAR)
+        try:
+            while wanted.acquire():
+                line = next(lines, None)
+                loop.call_soon_threadsafe(arrived.put_nowait, line)
+                if line is None:
+                    return
+        except RuntimeError:
+            return  # the loop was closed while a line was awaited
+
+    threading.Thread(target=read, name="typed-lines", daemon=True).start()
+    while True:
+        wanted.release()
+        if (line := await arrived.get()) is None:
+            return
+        yield line[:max_chars]
+
+
+def capped_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[str]:
+    """The lines of a byte stream, without their ends; what is past `max_bytes` of one is dropped.
+
+    At most `max_bytes` and a chunk are held, however long a line is.
+    """
+    line = bytearray()
+    for chunk in chunks:
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            line += part[: max_bytes - len(line)]
+            yield line.decode(errors="replace")
+            line.clear()
+        line += rest[: max_bytes - len(line)]
+    if line:
+        yield line.decode(errors="replace")

@@ -1,0 +1,59 @@
+"""Which agent a command runs, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from caal_node.agent import CaalAgent
+from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.errors import ConfigError
+from caal_node.settings import load_settings
+from tests.conversation import NOWHERE
+
+AGENTS = """
+from caal_node import CaalAgent
+
+class Butler(CaalAgent):
+    pass
+
+class Shut(CaalAgent):
+    def __init__(self):
+        super().__init__(instructions="Be brief.")
+
+class Stranger:
+    pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_agents.py").write_text(AGENTS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "own_agents", raising=False)
+
+
+async def test_a_class_of_ones_own_is_made_with_the_settings() -> None:
+    settings = load_settings({}, NOWHERE)
+    agent = chosen_agent(settings, "own_agents:Butler")
+    assert type(agent).__name__ == "Butler"
+    assert isinstance(agent, CaalAgent)
+    assert agent.settings is settings
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("own_agents:Nobody", "write module:Class"),
+        ("no_such_module:Butler", "write module:Class"),
+        ("own_agents", "write module:Class"),
+        ("own_agents:Stranger", "not a subclass of caal_node.CaalAgent"),
+        ("own_agents:Shut", r"give its __init__ \*\*options"),
+    ],
+)
+async def test_an_agent_that_cannot_be_made_is_told_with_its_mend(name: str, mend: str) -> None:
+    with pytest.raises(ConfigError, match=mend):
+        chosen_agent(load_settings({}, NOWHERE), name)
