@@ -26,12 +26,12 @@ from livekit.agents.types import NOT_GIVEN
 
 from caal_node.attendance import Attendance
 from caal_node.context.builder import ContextBuilder
-from caal_node.context.items import System
+from caal_node.context.items import Item, System
 from caal_node.context.tokens import text_tokens, tools_tokens
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.report import ReloadReport, ReloadRequest, report
 from caal_node.convert import to_chat_ctx, to_items, to_schemas
-from caal_node.errors import ToolFailure
+from caal_node.errors import ModelContextFull, ToolFailure
 from caal_node.events import Event, TierName
 from caal_node.instructions import instructions_of, instructions_text
 from caal_node.models.livekit_errors import spoken_key
@@ -163,12 +163,24 @@ class CaalAgent(Agent):
                         called |= bool(chunk.delta.tool_calls)
                         spoke |= bool(chunk.delta.content)
         except Exception as error:
+            if not (spoke or called) and self._can_show_less(error, history, tools):
+                async for piece in self.llm_node(chat_ctx, tools, model_settings):
+                    yield piece
+                return
             # Whatever it was, nobody may be left in silence; the next turn starts afresh.
             logger.exception("the model's reply failed")
             yield " " + sentence(spoken_key(error)) if spoke else sentence(spoken_key(error))
             return
         if not (spoke or called):
             yield sentence("empty_reply")
+
+    def _can_show_less(
+        self, error: Exception, history: Sequence[Item], tools: list[llm.Tool]
+    ) -> bool:
+        """Whether `error` is a context too full, and there is something to leave out of it."""
+        return spoken_key(error) == ModelContextFull.spoken and self._context.tighten(
+            history, self._head_tokens(tools)
+        )
 
     def _ask(
         self, shown: llm.ChatContext, tools: list[llm.Tool], may_call: bool, *, stream: bool

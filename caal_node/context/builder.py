@@ -13,9 +13,9 @@ from typing import Final
 
 from caal_node.context.items import Call, Item, User
 from caal_node.context.pairing import repair
-from caal_node.context.tokens import item_tokens
+from caal_node.context.tokens import item_tokens, items_tokens
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.context.window import Limits, Window, cut
+from caal_node.context.window import KEPT, Limits, Window, cut
 
 MAX_TURNS: Final = 20
 """Turns shown. Small models lose the thread in longer histories than that."""
@@ -72,6 +72,20 @@ class ContextBuilder:
         window = cut(whole, Limits(self._max_turns, self._max_tokens, tools_tokens))
         message = self._data_message(whole, window)
         return (*window.head, *((message,) if message else ()), *window.kept)
+
+    def tighten(self, items: Iterable[Item], tools_tokens: int = 0) -> bool:
+        """Show less from now on, as the server found what `build` gave of this too long.
+
+        The estimate was wrong, or the server's context is smaller than was said: either will be
+        so in the next turn too. False: nothing more can be left out, and nothing was changed.
+        """
+        whole, before = repair(items), self._max_tokens
+        shown = self.build(whole, tools_tokens)
+        self._max_tokens = int((items_tokens(shown) + tools_tokens) * KEPT)
+        if items_tokens(self.build(whole, tools_tokens)) < items_tokens(shown):
+            return True
+        self._max_tokens = before
+        return False
 
     def _data_message(self, whole: tuple[Item, ...], window: Window) -> User | None:
         call_ids = tuple(item.call_id for item in window.dropped if isinstance(item, Call))

@@ -415,6 +415,22 @@ async def test_a_prompt_too_long_for_the_model_is_told_and_changes_nothing() -> 
         assert talk.model.ladder.native
 
 
+async def test_a_context_too_full_is_asked_again_with_less_of_the_history() -> None:
+    full = [Refuse(400, "the prompt (9000 tokens) exceeds the context length")]
+    talks = [[f"Answer {n}. " + "It goes on for a while. " * 30] for n in range(6)]
+    async with (
+        StandInModel(*talks, full, ["It fits."]) as server,
+        conversation(server) as talk,
+    ):
+        for n in range(6):
+            await talk.say(f"question {n}")
+        assert await talk.say("and now?") == "It fits."
+        refused, shorter = (asked.json["messages"] for asked in server.chats[-2:])
+        assert len(shorter) < len(refused)
+        assert shorter[-1] == refused[-1]
+        assert shorter[0] == refused[0], "the instructions stay"
+
+
 async def test_an_answer_that_is_begun_too_early_and_thrown_away_has_run_no_tool() -> None:
     from livekit.agents import ModelSettings
 

@@ -235,3 +235,24 @@ def test_whatever_the_history_no_result_is_ever_alone(
     built = builder.build(items)
     assert_paired(built)
     assert builder.build(items) == built
+
+
+@given(any_items, st.integers(0, 400))
+def test_tightening_shows_less_each_time_until_nothing_can_be_left_out(
+    items: list[Item], tools_tokens: int
+) -> None:
+    builder = ContextBuilder(20, 10_000)
+    sizes = [items_tokens(builder.build(items, tools_tokens))]
+    while builder.tighten(items, tools_tokens):
+        sizes.append(items_tokens(builder.build(items, tools_tokens)))
+        assert sizes[-1] < sizes[-2]
+    assert items_tokens(builder.build(items, tools_tokens)) == sizes[-1], "a last try changes none"
+
+
+def test_what_was_tightened_stays_so_for_the_turns_to_come() -> None:
+    builder = ContextBuilder(100, 10_000)
+    said = [System("s"), *small_talk(40)]
+    assert builder.tighten(said)
+    fewer = len(builder.build(said))
+    assert fewer < len(said)
+    assert len(builder.build([*said, *small_talk(40, start=40)])) <= len(said)
