@@ -32,7 +32,7 @@ from caal_node.settings_errors import explained
 from caal_node.settings_file import Given, from_environment, from_file
 from caal_node.tools.spec import Example
 
-Api: TypeAlias = Literal["ollama", "openai", "completions"]
+Api: TypeAlias = Literal["ollama", "openai", "completions", "livekit"]
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from caal_node.models.port import Backend
 
-Api: TypeAlias = Literal["ollama", "openai", "completions"]
+Api: TypeAlias = Literal["ollama", "openai", "completions", "livekit"]
 OLLAMA: Final = "http://127.0.0.1:11434"
 """Ollama's own default address."""
 
@@ -14,7 +14,11 @@ OLLAMA: Final = "http://127.0.0.1:11434"
 def make_backend(
     model: str, api: Api, base_url: str | None, api_key: str | None, **options: Any
 ) -> Backend:
-    """The backend for `api`; imported here, as a node needs one of the three."""
+    """The backend for `api`; imported here, as a node needs one of them.
+
+    Raises:
+        ConfigError: an address, a key or a factory cannot be used.
+    """
     if api == "ollama":
         from caal_node.models.ollama import OllamaBackend
 
@@ -23,6 +27,14 @@ def make_backend(
         from caal_node.models.openai import OpenAIBackend
 
         return OpenAIBackend(model, base_url=base_url or f"{OLLAMA}/v1", api_key=api_key, **options)
+    if api == "livekit":
+        from livekit.agents import llm
+
+        from caal_node.factory import call_factory
+        from caal_node.models.livekit_backend import LiveKitBackend
+
+        # Address, key and temperature are the factory's to set.
+        return LiveKitBackend(call_factory(model, llm.LLM, "CAAL_MODEL"), owned=True)
     from caal_node.models.completions import CompletionsBackend
 
     return CompletionsBackend(

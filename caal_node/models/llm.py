@@ -24,10 +24,11 @@ from livekit.agents.utils import aio, is_given, shortuuid
 from caal_node.convert import to_items, to_schemas
 from caal_node.errors import CaalError
 from caal_node.models.backends import Api, make_backend
+from caal_node.models.engine import Engine
 from caal_node.models.ladder import Ladder
+from caal_node.models.livekit_backend import LiveKitBackend
 from caal_node.models.livekit_errors import as_api_error
 from caal_node.models.port import Backend, Done, Usage
-from caal_node.models.probe import calls_natively
 from caal_node.models.question import Question
 from caal_node.models.warm import warm
 from caal_node.replies import Event, TextDelta, ToolCallEnd, UnknownCall
@@ -45,7 +46,8 @@ class LLM(llm.LLM[Literal["caal"]]):
 
     Args:
         model: The server's name for it, such as `qwen3:8b`.
-        api: The wire format: Ollama's own, OpenAI's chat completions, or bare completions.
+        api: The wire format: Ollama's own, OpenAI's chat completions, or bare completions;
+            `livekit` is any LiveKit plugin, `model` then being `module:factory` of one.
         base_url: The server; None is Ollama's usual address.
         api_key: Sent as a bearer token where the server wants one.
         native_tools: True or False settles how tools are asked for; None finds out by asking.
@@ -66,18 +68,24 @@ class LLM(llm.LLM[Literal["caal"]]):
         **options: Any,
     ) -> None:
         super().__init__()
-        self._backend = backend or make_backend(model, api, base_url, api_key, **options)
-        self._api = api
-        self.ladder: Final = Ladder(self._backend)
-        self._native_tools = native_tools
-        if native_tools is False:
-            self.ladder.leave_native("as configured")
+        self._engine = Engine(
+            backend or make_backend(model, api, base_url, api_key, **options), native_tools
+        )
+        self._api: Api = api
         self._max_tokens = max_tokens
-        self._finding_out: asyncio.Task[None] | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def over(cls, model: llm.LLM, *, native_tools: bool | None = True) -> LLM:
+        """Any other LiveKit model, its replies understood as a local one's are.
+
+        `model` stays its owner's to close.
+        """
+        return cls(backend=LiveKitBackend(model), api="livekit", native_tools=native_tools)
 
     @property
     def model(self) -> str:
-        return self._backend.model
+        return self._engine.backend.model
 
     @property
     def provider(self) -> str:
@@ -85,7 +93,45 @@ class LLM(llm.LLM[Literal["caal"]]):
 
     @property
     def backend(self) -> Backend:
-        return self._backend
+        return self._engine.backend
+
+    @property
+    def ladder(self) -> Ladder:
+        """The ways of asking the model in use, and what was seen on them."""
+        return self._engine.ladder
+
+    async def switch(
+        self,
+        model: str,
+        api: Api | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        native_tools: bool | None = None,
+        backend: Backend | None = None,
+        **options: Any,
+    ) -> None:
+        """Ask another model from the next request on; replies under way end on the old one.
+
+        The arguments are those of the class; `api` None is the one in use.
+
+        Raises:
+            ModelError: the server does not answer or has no such model; the old one stays in use.
+            ConfigError: an address or an option cannot be used; the old one stays in use.
+        """
+        api = api or self._api
+        new = Engine(
+            backend or make_backend(model, api, base_url, api_key, **options), native_tools
+        )
+        try:
+            await new.backend.capabilities()
+        except BaseException:
+            await new.aclose()
+            raise
+        old, self._engine, self._api = self._engine, new, api
+        leaving = asyncio.create_task(old.retire(), name="caal-retire-model")
+        self._retiring.add(leaving)
+        leaving.add_done_callback(self._retiring.discard)
 
     def chat(
         self,
@@ -106,9 +152,8 @@ class LLM(llm.LLM[Literal["caal"]]):
             stream=extra.get("stream", True),
             may_call=not (is_given(tool_choice) and tool_choice == "none"),
         )
-        return _Stream(
-            self, question, chat_ctx=chat_ctx, tools=tools or [], conn_options=conn_options
-        )
+        given: Any = {"chat_ctx": chat_ctx, "tools": tools or [], "conn_options": conn_options}
+        return _Stream(self, self._engine, question, **given)
 
     def question(
         self,
@@ -136,8 +181,10 @@ class LLM(llm.LLM[Literal["caal"]]):
         Raises:
             ModelError: the server cannot be reached, or has no such model.
         """
-        await self.find_way()
-        await warm(self._backend, self.ladder.best(question).request(question))
+        engine = self._engine
+        with engine.in_use():
+            await engine.find_way()
+            await warm(engine.backend, engine.ladder.best(question).request(question))
 
     async def find_way(self) -> None:
         """Settle, once, whether the model's own tool calls can be used.
@@ -145,34 +192,23 @@ class LLM(llm.LLM[Literal["caal"]]):
         Raises:
             ModelError: it could not be asked. The next turn tries again.
         """
-        if self._finding_out is None or _failed(self._finding_out):
-            self._finding_out = asyncio.create_task(self._find_way(), name="caal-find-way")
-        await asyncio.shield(self._finding_out)
-
-    async def _find_way(self) -> None:
-        if self._native_tools is None and not await calls_natively(self._backend):
-            self.ladder.leave_native("it answered a sample request without a structured call")
+        await self._engine.find_way()
 
     async def _prewarm_impl(self) -> None:
         await self.find_way()
 
     async def aclose(self) -> None:
-        if self._finding_out is not None:
-            await aio.cancel_and_wait(self._finding_out)
         await super().aclose()
-        await self._backend.aclose()
-
-
-def _failed(task: asyncio.Task[None]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
+        await aio.cancel_and_wait(*self._retiring)
+        await self._engine.aclose()
 
 
 class _Stream(llm.LLMStream):
     """One reply, as LiveKit's chunks."""
 
-    def __init__(self, model: LLM, question: Question, **given: Any) -> None:
+    def __init__(self, model: LLM, engine: Engine, question: Question, **given: Any) -> None:
         super().__init__(model, **given)
-        self._model = model
+        self._engine = engine
         self._question = question
         self._request_id = shortuuid("caal_")
         # A second attempt after speech has gone out would say it twice.
@@ -182,13 +218,14 @@ class _Stream(llm.LLMStream):
         usage = Usage()
         sent: set[tuple[str, str]] = set()
         try:
-            if self._question.tools:
-                await self._model.find_way()
-            async for event in self._model.ladder.ask(self._question):
-                if isinstance(event, Done):
-                    usage = _added(usage, event.usage)
-                elif (delta := _delta(event, sent)) is not None:
-                    self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, delta=delta))
+            with self._engine.in_use():
+                if self._question.tools:
+                    await self._engine.find_way()
+                async for event in self._engine.ladder.ask(self._question):
+                    if isinstance(event, Done):
+                        usage = _added(usage, event.usage)
+                    elif (delta := _delta(event, sent)) is not None:
+                        self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, delta=delta))
         except CaalError as error:
             raise as_api_error(error) from error
         self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, usage=_completion(usage)))

@@ -15,11 +15,13 @@ from rich.console import Console
 
 from caal_node import weights
 from caal_node.errors import ConfigError
-from caal_node.speech.factory import call_factory
+from caal_node.factory import call_factory
 
 # LiveKit leaves its classes' event type open; so do we.
 _STT: type[stt.STT[Any]] = stt.STT
 _TTS: type[tts.TTS[Any]] = tts.TTS
+
+_WORDS = "local, none, or "
 
 __all__ = ["fetch_local", "make_stt", "make_tts", "make_vad"]
 
@@ -29,7 +31,7 @@ def make_stt(spec: str) -> stt.STT[Any] | None:
     if spec == "none":
         return None
     if spec != "local":
-        return call_factory(spec, _STT, "CAAL_STT")
+        return call_factory(spec, _STT, "CAAL_STT", words=_WORDS)
     from caal_node.speech.whisper_stt import WhisperSTT
 
     found = weights.present(weights.WHISPER_TINY_EN) or _absent("CAAL_STT", weights.WHISPER_TINY_EN)
@@ -41,7 +43,7 @@ def make_tts(spec: str) -> tts.TTS[Any] | None:
     if spec == "none":
         return None
     if spec != "local":
-        return call_factory(spec, _TTS, "CAAL_TTS")
+        return call_factory(spec, _TTS, "CAAL_TTS", words=_WORDS)
     from caal_node.speech.piper_tts import PiperTTS
 
     found = weights.present(weights.PIPER_JOE) or _absent("CAAL_TTS", weights.PIPER_JOE)
@@ -57,7 +59,7 @@ def make_vad(spec: str) -> vad.VAD | None:
     if spec == "none":
         return None
     if spec != "local":
-        return call_factory(spec, vad.VAD, "CAAL_VAD")
+        return call_factory(spec, vad.VAD, "CAAL_VAD", words=_WORDS)
     from livekit.plugins import silero
 
     return silero.VAD.load()

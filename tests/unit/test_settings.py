@@ -76,7 +76,7 @@ def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path:
     [
         ("CAAL_MAX_TOOL_ROUNDS", "many", "write a whole number"),
         ("CAAL_MAX_TOOL_ROUNDS", "0", "write at least 1"),
-        ("CAAL_API", "olama", "write 'ollama', 'openai' or 'completions'"),
+        ("CAAL_API", "olama", "write 'ollama', 'openai', 'completions' or 'livekit'"),
         ("CAAL_DETECTION", "x", "write 'complete' or 'streamed'"),
         ("CAAL_CUES", "maybe", "write on or off"),
         ("CAAL_THINK", "much", "write on, off, low, medium or high"),

@@ -10,7 +10,7 @@ from livekit.agents import tts, vad
 
 from caal_node import speech
 from caal_node.errors import ConfigError
-from caal_node.speech.factory import call_factory
+from caal_node.factory import call_factory
 
 MODULE = """
 from livekit.agents import tts

@@ -12,17 +12,19 @@ from caal_node.errors import ConfigError
 T = TypeVar("T")
 
 
-def call_factory(spec: str, kind: type[T], setting: str) -> T:
+def call_factory(spec: str, kind: type[T], setting: str, *, words: str = "") -> T:
     """Import `module`, call `factory()` and return what it gives.
 
-    A module in the current folder is found too, as `python -m` would.
+    `words` names what the setting may say instead, for the message. A module in the current folder is found too, as `python -m` would.
 
     Raises:
         ConfigError: names `setting`, what is wrong with it and how to mend it.
     """
     module_name, colon, name = spec.partition(":")
     if not (module_name and colon and name):
-        raise ConfigError(f"{setting}={spec!r}: write local, none, or module:factory")
+        raise ConfigError(
+            f"{setting}={spec!r}: write {words}module:factory"
+        )
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     try:

@@ -1,0 +1,104 @@
+"""Any LiveKit model behind the node's own understanding, and another model in mid-conversation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from livekit.agents import llm
+from livekit.plugins import openai
+
+from caal_node.errors import ConfigError, ModelMissing
+from caal_node.models.backends import make_backend
+from caal_node.models.llm import LLM
+from caal_node.prompting import sentence
+from tests.conversation import Conversation, conversation
+from tests.stand_in_model import Call, Refuse, StandInModel, Wait
+
+WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
+LEAKED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+
+
+def plugin(server: StandInModel) -> llm.LLM:
+    return openai.LLM(model=server.model, base_url=server.openai_url, api_key="none")
+
+
+async def asks_with(talk: Conversation, model: llm.LLM) -> None:
+    """Have the conversation's session ask `model` from now on."""
+    talk.session._llm = model  # pyright: ignore[reportPrivateUsage]  # the test's own session
+
+
+@pytest.mark.parametrize("reply", [WEATHER, LEAKED], ids=["structured", "leaked"])
+async def test_the_calls_of_a_plugins_model_are_run_however_they_come(reply: Call | str) -> None:
+    async with (
+        StandInModel() as unused,
+        StandInModel([reply], ["Sunny."]) as server,
+        conversation(unused) as talk,
+    ):
+        model = LLM.over(plugin(server))
+        await asks_with(talk, model)
+        assert await talk.say("weather in Paris?") == "Sunny."
+        assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
+        offered = server.chats[0].json["tools"][0]["function"]
+        assert offered["name"] == "get_weather"
+        assert offered["parameters"]["required"] == ["city"]
+        await model.aclose()
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(401, "model_failed"), (400, "model_context_full"), (503, "model_unreachable")],
+)
+async def test_a_plugins_failure_is_said_as_a_local_models_is(status: int, said: str) -> None:
+    words = "maximum context length is 8192 tokens" if status == 400 else "no"
+    async with (
+        StandInModel() as unused,
+        StandInModel(answer=lambda asked: [Refuse(status, words)]) as server,
+        conversation(unused) as talk,
+    ):
+        model = LLM.over(plugin(server))
+        await asks_with(talk, model)
+        assert await talk.say("hello") == sentence(said)
+        await model.aclose()
+
+
+async def test_the_next_turn_asks_the_new_model_with_the_whole_history() -> None:
+    async with (
+        StandInModel(["One."]) as first,
+        StandInModel([WEATHER], ["Two."]) as second,
+        conversation(first) as talk,
+    ):
+        await talk.say("which are you?")
+        await talk.model.switch(second.model, "openai", second.openai_url, native_tools=True)
+        assert await talk.say("and now?") == "Two."
+        assert talk.model.provider == "openai"
+        said = [m["content"] for m in second.chats[0].json["messages"] if m["role"] != "system"]
+        assert said[:3] == ["which are you?", "One.", "and now?"]
+
+
+async def test_a_model_that_is_not_there_leaves_the_old_one_in_use() -> None:
+    async with StandInModel(["Still here."]) as server, conversation(server) as talk:
+        with pytest.raises(ModelMissing):
+            await talk.model.switch("no-such-model", base_url=server.url)
+        assert talk.model.model == server.model
+        assert await talk.say("are you there?") == "Still here."
+
+
+async def test_a_reply_under_way_ends_on_the_model_that_began_it() -> None:
+    go_on = asyncio.Event()
+    async with (
+        StandInModel([Wait(go_on), "The old one says this."]) as first,
+        StandInModel(["The new one says that."]) as second,
+        conversation(first) as talk,
+    ):
+        turn = asyncio.create_task(talk.say("hello"))
+        await first.request_arrived()
+        await talk.model.switch(second.model, "ollama", second.url, native_tools=True)
+        go_on.set()
+        assert await turn == "The old one says this."
+        assert await talk.say("hello again") == "The new one says that."
+
+
+def test_a_factory_that_gives_no_model_is_told_by_its_setting() -> None:
+    with pytest.raises(ConfigError, match="CAAL_MODEL"):
+        make_backend("builtins:dict", "livekit", None, None)
