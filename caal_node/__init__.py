@@ -21,11 +21,21 @@ if TYPE_CHECKING:
     from caal_node.context.tool_data import ToolDataCache
     from caal_node.models.llm import LLM
     from caal_node.replies import ReplyParser, parse_reply
+    from caal_node.room.hooks import Hooks
 
-__all__ = ["LLM", "CaalAgent", "ReplyParser", "ToolDataCache", "__version__", "parse_reply"]
+__all__ = [
+    "LLM",
+    "CaalAgent",
+    "Hooks",
+    "ReplyParser",
+    "ToolDataCache",
+    "__version__",
+    "parse_reply",
+]
 
 _HOMES = {
     "CaalAgent": "caal_node.agent",
+    "Hooks": "caal_node.room.hooks",
     "LLM": "caal_node.models.llm",
     "ReplyParser": "caal_node.replies",
     "ToolDataCache": "caal_node.context.tool_data",

@@ -39,6 +39,7 @@ from caal_node.models.llm import LLM
 from caal_node.models.question import Question
 from caal_node.prompting import sentence
 from caal_node.room.cue_sink import CueSink
+from caal_node.room.hooks import Hooks
 from caal_node.settings import Settings, load_settings
 from caal_node.tools.gates import Gates
 from caal_node.tools.methods import guarded, is_plain, spec_of
@@ -66,6 +67,7 @@ class CaalAgent(Agent):
         tiers: Remote tiers by name, in place of those that the settings ask for.
         gates: Policy, plan and redaction of the pipeline.
         on_event: Called with every event of the conversation, on the event loop.
+        hooks: Called at the few moments that a simple front end shows.
         cue_sink: Where cues go instead of a track of their own in the room.
         warm: Whether to load the model and let it read the prompt's head before the first turn.
         agent_options: Anything else that LiveKit's `Agent` takes.
@@ -88,6 +90,7 @@ class CaalAgent(Agent):
         tiers: Mapping[TierName, Tier] | None = None,
         gates: Gates | None = None,
         on_event: Callable[[Event], None] | None = None,
+        hooks: Hooks | None = None,
         cue_sink: CueSink | None = None,
         warm: bool = True,
         **agent_options: Any,
@@ -96,7 +99,12 @@ class CaalAgent(Agent):
         self.tool_data = ToolDataCache()
         self._pipeline = Pipeline(self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout)
         self._attendance = Attendance(
-            self, self._pipeline.outcomes, on_event=on_event, cue_sink=cue_sink, warm=warm
+            self,
+            self._pipeline.outcomes,
+            on_event=on_event,
+            hooks=hooks,
+            cue_sink=cue_sink,
+            warm=warm,
         )
         self._remote = RemoteTools(
             configured_tiers(self.settings) if tiers is None else tiers,
@@ -152,16 +160,17 @@ class CaalAgent(Agent):
         complete = rounds == 0 and self.settings.detection == "complete"
         shown = to_chat_ctx(self._context.build(history, self._head_tokens(tools)))
         self._attendance.note_request()
-        spoke = called = False
+        spoke, called = "", False
         try:
             async with self._ask(shown, tools, may_call, stream=not complete) as stream:
                 async for chunk in stream:
                     if chunk.delta and chunk.delta.tool_calls and spoke and not called:
+                        self._attendance.note_interim(chunk.delta.tool_calls[0].call_id, spoke)
                         yield FlushSentinel()  # "Let me check." is heard before the tool runs
                     yield chunk
                     if chunk.delta:
                         called |= bool(chunk.delta.tool_calls)
-                        spoke |= bool(chunk.delta.content)
+                        spoke += chunk.delta.content or ""
         except Exception as error:
             if not (spoke or called) and self._can_show_less(error, history, tools):
                 async for piece in self.llm_node(chat_ctx, tools, model_settings):

@@ -31,6 +31,7 @@ from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cue_track import CueTrack
 from caal_node.room.cues import CueSet
+from caal_node.room.hooks import Hooks, HookTeller
 from caal_node.room.late_sink import LateSink
 from caal_node.room.origin import ToolOrigin
 from caal_node.room.presence import Listener, Presence
@@ -54,12 +55,14 @@ class Attendance:
         outcomes: Outcomes,
         *,
         on_event: Listener | None = None,
+        hooks: Hooks | None = None,
         cue_sink: CueSink | None = None,
         warm: bool = True,
     ) -> None:
         self._agent = agent
         self._outcomes = outcomes
-        self._on_event = on_event
+        self._hooks = None if hooks is None else HookTeller(hooks)
+        self._told: list[Listener] = [one for one in (on_event, self._hooks) if one is not None]
         self._cue_sink = cue_sink
         self._wants_warming = warm
         self._cues = _cues(agent.settings)
@@ -72,7 +75,7 @@ class Attendance:
         """Attach to the agent's session. What needs the room comes as soon as it is connected."""
         session, settings = self._agent.session, self._agent.settings
         room = _room_of(session)
-        listeners: list[Listener] = [] if self._on_event is None else [self._on_event]
+        listeners = list(self._told)
         sink: CueSink | None = self._cue_sink if settings.cues else None
         attributes: Attributes | None = None
         if room is not None:
@@ -113,6 +116,10 @@ class Attendance:
     def note_request(self) -> None:
         if self._presence is not None:
             self._presence.note_request()
+
+    def note_interim(self, call_id: str, text: str) -> None:
+        if self._hooks is not None:
+            self._hooks.note_interim(call_id, text)
 
     def heard(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
         """Text on its way to TTS, told as events."""

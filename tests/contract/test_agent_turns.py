@@ -16,6 +16,7 @@ from caal_node.errors import ToolUnavailable
 from caal_node.events import ToolCallEnded, ToolCallStarted, TurnEnded
 from caal_node.models.llm import LLM
 from caal_node.prompting import sentence
+from caal_node.room.hooks import Hooks
 from caal_node.settings import load_settings
 from caal_node.tools.spec import ToolSpec
 from tests.conversation import NOWHERE, FakeTier, conversation, weather_spec
@@ -597,3 +598,26 @@ async def test_a_tier_that_cannot_be_closed_leaves_no_other_open(
     await agent.close_tools()
     assert other.closed
     assert "closing the tools failed" in caplog.text
+
+
+async def test_what_is_said_before_a_call_is_told_when_the_call_begins() -> None:
+    told: list[object] = []
+
+    class Shown(CaalAgent):
+        def __init__(self, **options: Any) -> None:
+            hooks = Hooks(told.append, told.append, lambda name, arguments: told.append(name))
+            super().__init__(hooks=hooks, **options)
+
+    async with (
+        StandInModel(["Let me check that.", WEATHER], ["Sunny."]) as server,
+        conversation(server, agent=Shown) as talk,
+    ):
+        await talk.say("weather?")
+    assert told == [
+        "thinking",
+        "Let me check that.",
+        "calling",
+        "get_weather",
+        "answering",
+        "idle",
+    ]

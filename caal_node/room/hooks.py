@@ -1,0 +1,77 @@
+"""Three callbacks for front ends that need no more than that: a lamp, a face, a log on a screen.
+
+They are told from the same events as everything else, so a reply that was begun too early and
+thrown away calls none of them. `on_event` tells all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from caal_node.events import Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
+
+Phase: TypeAlias = Literal["thinking", "calling", "answering", "idle"]
+"""The model is asked; tools run; the model is asked with their results; the turn is over."""
+
+MAX_INTERIM: Final = 64
+"""Calls whose interim speech is remembered. A reply has a few; those of replies that were thrown
+away never start and are pushed out by the next."""
+
+
+def _nobody(*_: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Called on the event loop; must not block. One that fails is logged, and stops nothing."""
+
+    on_status: Callable[[Phase], None] = _nobody
+    """The phase that a turn has come to; each is told once as it begins."""
+    on_interim_speech: Callable[[str], None] = _nobody
+    """What a reply says before its calls ("Let me check that."), once these begin."""
+    on_tool_call: Callable[[str, Mapping[str, Any]], None] = _nobody
+    """Name and arguments of a call that begins."""
+
+
+class HookTeller:
+    """The listener that calls `hooks`."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+        self._open: set[str] = set()
+        self._phase: Phase = "idle"
+        self._interim: dict[str, str] = {}
+
+    def note_interim(self, call_id: str, text: str) -> None:
+        """The reply that makes the call of `call_id` says `text` first."""
+        self._interim[call_id] = text
+        if len(self._interim) > MAX_INTERIM:
+            del self._interim[next(iter(self._interim))]
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case UserSaid():
+                self._enter("thinking")
+            case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments):
+                self._open.add(call_id)
+                if text := self._interim.pop(call_id, ""):
+                    self._hooks.on_interim_speech(text)
+                self._enter("calling")
+                self._hooks.on_tool_call(tool, arguments or {})
+            case ToolCallEnded(call_id=call_id):
+                self._open.discard(call_id)
+                if not self._open:
+                    self._enter("answering")
+            case TurnEnded():
+                self._open.clear()
+                self._enter("idle")
+            case _:
+                pass
+
+    def _enter(self, phase: Phase) -> None:
+        if phase != self._phase:
+            self._phase = phase
+            self._hooks.on_status(phase)

@@ -1,0 +1,71 @@
+"""The three callbacks of a simple front end, told from the events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from caal_node.events import Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
+from caal_node.room.hooks import MAX_INTERIM, Hooks, HookTeller
+
+
+class Told:
+    def __init__(self) -> None:
+        self.all: list[object] = []
+        self.teller = HookTeller(Hooks(self.all.append, self.interim, self.call))
+
+    def interim(self, text: str) -> None:
+        self.all.append(f"says {text}")
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> None:
+        self.all.append((name, dict(arguments)))
+
+    def after(self, *events: Event) -> list[object]:
+        for event in events:
+            self.teller(event)
+        return self.all
+
+
+def started(call_id: str) -> ToolCallStarted:
+    return ToolCallStarted(call_id, "look_up", "mcp", "desk", {"name": call_id})
+
+
+def ended(call_id: str) -> ToolCallEnded:
+    return ToolCallEnded(call_id, "look_up", "mcp", "ok", 5)
+
+
+OVER = TurnEnded(1, 2, 30)
+
+
+def test_a_turn_with_two_calls_tells_each_phase_once() -> None:
+    told = Told()
+    told.teller.note_interim("a", "Let me check that.")
+    assert told.after(
+        UserSaid("who is in?"), started("a"), started("b"), ended("a"), ended("b"), OVER
+    ) == [
+        "thinking",
+        "says Let me check that.",
+        "calling",
+        ("look_up", {"name": "a"}),
+        ("look_up", {"name": "b"}),
+        "answering",
+        "idle",
+    ]
+
+
+def test_a_turn_without_calls_is_thinking_and_over() -> None:
+    assert Told().after(UserSaid("hello"), OVER) == ["thinking", "idle"]
+
+
+def test_a_turn_that_is_broken_off_leaves_no_call_open() -> None:
+    told = Told()
+    told.after(UserSaid("one"), started("a"), OVER, UserSaid("two"), started("b"))
+    assert told.after(ended("b"))[-1] == "answering"
+
+
+def test_what_replies_said_that_were_thrown_away_is_not_kept_for_ever() -> None:
+    told = Told()
+    for n in range(MAX_INTERIM + 1):
+        told.teller.note_interim(str(n), f"text {n}")
+    assert "says text 0" not in told.after(started("0"))
+    assert f"says text {MAX_INTERIM}" in told.after(started(str(MAX_INTERIM)))
