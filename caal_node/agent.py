@@ -29,11 +29,18 @@ from caal_node.context.builder import ContextBuilder
 from caal_node.context.items import Item, System
 from caal_node.context.tokens import text_tokens, tools_tokens
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.control.report import ReloadReport, ReloadRequest, report
+from caal_node.control.report import (
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
+    report,
+)
 from caal_node.convert import to_chat_ctx, to_items, to_schemas
-from caal_node.errors import ModelContextFull, ToolFailure
+from caal_node.errors import ConfigError, ModelContextFull, ToolFailure
 from caal_node.events import Event, TierName
 from caal_node.instructions import instructions_of, instructions_text
+from caal_node.models.backends import api_of
 from caal_node.models.livekit_errors import spoken_key
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
@@ -244,6 +251,19 @@ class CaalAgent(Agent):
             name = request.tool_name.replace("_", " ")
             self.session.say(sentence("tool_ready").replace("{tool}", name))
         return report(before, self.table.fingerprints(), self.failed)
+
+    async def on_model(self, request: ModelRequest) -> ModelReport:
+        """Ask another model from the next reply on, on behalf of `/model`; the history stays.
+
+        Raises:
+            ModelError, ConfigError: it cannot be used, and the old one stays.
+        """
+        model = self.model
+        if not isinstance(model, LLM):
+            raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
+        await model.switch(request.model, api_of(request.api), request.base_url)
+        self._attendance.rewarm()
+        return ModelReport(model.model, model.provider)
 
     async def tts_node(
         self, text: AsyncIterable[str], model_settings: ModelSettings

@@ -92,6 +92,7 @@ class Attendance:
             control = ControlListener(
                 room,
                 on_reload=self._agent.on_reload,
+                on_model=self._agent.on_model,
                 api_key=settings.livekit_api_key,
                 api_secret=secret.get_secret_value() if secret else None,
             )
@@ -138,6 +139,10 @@ class Attendance:
     def _attend(self, name: str, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work, name=name)
         self._open.push_async_callback(aio.cancel_and_wait, task)
+
+    def rewarm(self) -> None:
+        """Warm up again beside the conversation, as another model is asked from now on."""
+        self._attend("caal-warm", self._warm(None))
 
     async def _warm(self, attributes: Attributes | None) -> None:
         """Load the model with the real head, so that the first turn does not read it."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from caal_node.control.messages import Answer, Done
-from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.control.report import ControlRequest, ReloadReport
 
 REPORT = ReloadReport(4, added=("get_weather",), changed=("timer",), failed=("files",))
 
@@ -21,7 +21,7 @@ class FakeRooms:
     ) -> None:
         self.rooms = agents
         self.answers = list(answers)
-        self.asked: list[tuple[str, str, ReloadRequest]] = []
+        self.asked: list[tuple[str, str, ControlRequest]] = []
         self.is_open = False
         self.broken: Exception | None = None
 
@@ -40,7 +40,7 @@ class FakeRooms:
     async def agents(self, room: str) -> Sequence[str]:
         return self.rooms.get(room, [])
 
-    async def ask(self, room: str, identity: str, request: ReloadRequest) -> Answer | None:
+    async def ask(self, room: str, identity: str, request: ControlRequest) -> Answer | None:
         self.asked.append((room, identity, request))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):

@@ -1,4 +1,4 @@
-"""The agent's end of /reload-tools: checks who asks, reloads, answers.
+"""The agent's end of the control API: checks who asks, does it, answers.
 
 The control process asks by room-service RPC, the only way through LiveKit that brings an answer
 back to the asker alone (a participant attribute would show the list of tools to the whole room).
@@ -26,7 +26,15 @@ from caal_node.control.messages import (
     unseal,
     write_answer,
 )
-from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.control.report import (
+    ControlRequest,
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
+    Report,
+)
+from caal_node.errors import CaalError, ConfigError
 
 logger = logging.getLogger(__name__)
 
@@ -79,18 +87,21 @@ class ControlListener:
         room: Room,
         *,
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
+        on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
         api_key: str | None = None,
         api_secret: str | None = None,
         reload_s: float = RELOAD_S,
     ) -> None:
         """Listen as soon as `room` is connected.
 
-        `on_reload` may take `reload_s` seconds, and is cancelled then and by `aclose`. Without
+        `on_reload` and `on_model` may take `reload_s` seconds, and are cancelled then and by
+        `aclose`; what a CaalError of theirs says is told to the caller. Without
         a key and a secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the environment;
         where those are not set either, every request is refused.
         """
         self._room = room
         self._on_reload = on_reload
+        self._on_model = on_model
         self._verifier = api.TokenVerifier(api_key, api_secret)
         self._reload_s = reload_s
         self._turn = asyncio.Lock()
@@ -134,43 +145,53 @@ class ControlListener:
             return write_answer(Running())
         return write_answer(Failed("error") if task.cancelled() else task.result())
 
-    def _start(self, request: ReloadRequest) -> asyncio.Task[Answer] | None:
+    def _start(self, request: ControlRequest) -> asyncio.Task[Answer] | None:
         finished = [id_ for id_, task in self._reloads.items() if task.done()]
         if len(self._reloads) - len(finished) > MAX_WAITING:
             return None
         for id_ in finished[:-MAX_REMEMBERED]:
             del self._reloads[id_]
-        self._reloads[request.id] = task = asyncio.create_task(self._reload(request))
+        self._reloads[request.id] = task = asyncio.create_task(self._do(request))
         return task
 
-    async def _reload(self, request: ReloadRequest) -> Answer:
+    async def _do(self, request: ControlRequest) -> Answer:
         # A later request waits and then looks again: what it was sent for may have appeared
         # after the one before it had looked.
         async with self._turn:
             began = time.monotonic()
             try:
                 async with asyncio.timeout(self._reload_s):
-                    report = await self._on_reload(request)
+                    report = await self._done(request)
             except TimeoutError:
-                logger.warning("reload stopped after %.0f s", time.monotonic() - began)
+                logger.warning("control stopped after %.0f s", time.monotonic() - began)
                 return Failed("timeout")
+            except CaalError as error:
+                logger.error("control failed: %s", error)
+                return Failed("error", str(error))
             except Exception as error:
                 # Its text may quote what a server sent; its type is enough to look further.
-                logger.error("reload failed: %s", type(error).__name__)
+                logger.error("control failed: %s", type(error).__name__)
                 return Failed("error")
-            logger.info(
-                "reloaded in %.1f s: %d tools, %d added, %d removed, %d changed, %d failed",
-                time.monotonic() - began,
-                report.tool_count,
-                len(report.added),
-                len(report.removed),
-                len(report.changed),
-                len(report.failed),
-            )
+            logger.info("done in %.1f s: %s", time.monotonic() - began, _sums(report))
             return Done(report)
+
+    async def _done(self, request: ControlRequest) -> Report:
+        if isinstance(request, ReloadRequest):
+            return await self._on_reload(request)
+        if self._on_model is None:
+            raise ConfigError("this agent's model cannot be changed")
+        return await self._on_model(request)
 
     def _refuse(self, caller: str, why: str) -> None:
         if caller in self._refused or len(self._refused) >= MAX_NAMED:
             return
         self._refused.add(caller)
         logger.warning("refused a control request of %r: %s", caller[:64], why)
+
+
+def _sums(report: Report) -> str:
+    if isinstance(report, ModelReport):
+        return f"{report.model} by {report.api}"
+    changed = {name: len(getattr(report, name)) for name in ("added", "removed", "changed")}
+    counts = ", ".join(f"{count} {name}" for name, count in changed.items())
+    return f"{report.tool_count} tools, {counts}, {len(report.failed)} failed"

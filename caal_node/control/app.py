@@ -1,4 +1,4 @@
-"""The control API: POST /reload-tools and GET /health."""
+"""The control API: POST /reload-tools, POST /model and GET /health."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect
 
 from caal_node.control.messages import MAX_MESSAGE_CHARS, MAX_NAME_CHARS
-from caal_node.control.report import ReloadRequest, to_dict
-from caal_node.control.rooms import ControlError, RoomsPort, choose, reload
+from caal_node.control.report import ModelRequest, ReloadRequest, to_dict
+from caal_node.control.rooms import ControlError, RoomsPort, change_model, choose, reload
 from caal_node.errors import ConfigError
 from caal_node.settings import Settings
 from caal_node.version import __version__
@@ -35,6 +35,8 @@ Sentence = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE_CHARS)
 ]
 
+Url = Annotated[str, StringConstraints(pattern=r"^https?://\S+$", max_length=MAX_NAME_CHARS * 4)]
+
 
 class ReloadBody(BaseModel):
     """Everything is optional where exactly one room is live."""
@@ -43,6 +45,20 @@ class ReloadBody(BaseModel):
     room_name: Name | None = None
     tool_name: Name | None = None
     message: Sentence | None = None
+
+
+class ModelBody(BaseModel):
+    """The model that the room's agent is to ask from now on."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    model: Name
+    room_name: Name | None = None
+    # Not `livekit`: whoever may call this API may not name code to be run.
+    api: Literal["ollama", "openai", "completions"] | None = None
+    base_url: Url | None = None
+
+
+Body = TypeVar("Body", ReloadBody, ModelBody)
 
 
 class _Refused(Exception):
@@ -81,7 +97,7 @@ def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
     async def reload_tools(request: Request) -> JSONResponse:
         try:
             _check(request, token)
-            body = _parse(await _read(request))
+            body = _parse(ReloadBody, await _read(request))
             room = await choose(rooms, body.room_name)
             asked = ReloadRequest(uuid.uuid4().hex, body.tool_name, body.message)
             report = await reload(rooms, room, asked)
@@ -92,7 +108,23 @@ def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
             return _error(error.status, str(error))
         return JSONResponse({"status": "reloaded", "room_name": room, **to_dict(report)})
 
-    _ = health, reload_tools  # registered by their decorators
+    @app.post("/model")
+    async def model(request: Request) -> JSONResponse:
+        try:
+            _check(request, token)
+            body = _parse(ModelBody, await _read(request))
+            room = await choose(rooms, body.room_name)
+            asked = ModelRequest(uuid.uuid4().hex, body.model, body.api, body.base_url)
+            report = await change_model(rooms, room, asked)
+        except _Refused as no:
+            return _error(no.status, no.detail)
+        except ControlError as error:
+            logger.warning("model: %d %s", error.status, type(error).__name__)
+            return _error(error.status, str(error))
+        answer = {"status": "changed", "room_name": room, "model": report.model, "api": report.api}
+        return JSONResponse(answer)
+
+    _ = health, reload_tools, model  # registered by their decorators
     return app
 
 
@@ -124,22 +156,19 @@ async def _read(request: Request) -> bytes:
     return bytes(body)
 
 
-def _parse(body: bytes) -> ReloadBody:
-    if not body.strip():
-        return ReloadBody()
+def _parse(kind: type[Body], body: bytes) -> Body:
     try:
-        fields: Any = json.loads(body)
+        fields: Any = json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError):
         raise _Refused(422, "The body is no JSON; send an object, or nothing.") from None
     if not isinstance(fields, dict):
         raise _Refused(422, "The body must be a JSON object.")
     try:
-        return ReloadBody.model_validate(fields)
+        return kind.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))[:MAX_NAME_CHARS]
         if first["type"] == "extra_forbidden":
-            raise _Refused(
-                422, f"There is no field {where!r}; the fields are room_name, tool_name, message."
-            ) from None
+            known = ", ".join(kind.model_fields)
+            raise _Refused(422, f"There is no field {where!r}; the fields are {known}.") from None
         raise _Refused(422, f"{where}: {first['msg'].lower()}.") from None

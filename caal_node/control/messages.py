@@ -20,7 +20,16 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import jwt
 from livekit import api
 
-from caal_node.control.report import ReloadReport, ReloadRequest, bounded, from_dict, to_dict
+from caal_node.control.report import (
+    ControlRequest,
+    ModelReport,
+    ModelRequest,
+    ReloadRequest,
+    Report,
+    bounded,
+    from_dict,
+    to_dict,
+)
 
 METHOD: Final = "caal.control"
 """The name of the RPC method that an agent answers."""
@@ -39,12 +48,14 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    report: ReloadReport
+    report: Report
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
     reason: Literal["error", "timeout", "busy"]
+    detail: str = ""
+    """One sentence for the caller, where there is one that may be told."""
 
 
 Answer: TypeAlias = Running | Done | Failed
@@ -54,7 +65,7 @@ class NotGenuine(Exception):
     """A request without a valid signature for this room. The text never quotes the request."""
 
 
-def seal(request: ReloadRequest, *, room: str, api_key: str, api_secret: str) -> str:
+def seal(request: ControlRequest, *, room: str, api_key: str, api_secret: str) -> str:
     """The request as the text of one RPC payload, signed for `room`."""
     body = json.dumps(asdict(request))
     token = (
@@ -67,7 +78,7 @@ def seal(request: ReloadRequest, *, room: str, api_key: str, api_secret: str) ->
     return json.dumps({"token": token.to_jwt(), "body": body})
 
 
-def unseal(payload: str, *, room: str, verifier: api.TokenVerifier) -> ReloadRequest:
+def unseal(payload: str, *, room: str, verifier: api.TokenVerifier) -> ControlRequest:
     """The request, if it was signed for this room with the verifier's secret.
 
     Raises:
@@ -95,9 +106,12 @@ def write_answer(answer: Answer) -> str:
         case Running():
             return '{"state":"running"}'
         case Done(report):
+            if isinstance(report, ModelReport):
+                return json.dumps({"state": "done", "model": report.model, "api": report.api})
             return json.dumps({"state": "done", "report": to_dict(bounded(report))})
-        case Failed(reason):
-            return json.dumps({"state": "failed", "reason": reason})
+        case Failed(reason, detail):
+            detail = detail[:MAX_MESSAGE_CHARS]
+            return json.dumps({"state": "failed", "reason": reason, "detail": detail})
 
 
 def read_answer(text: str) -> Answer:
@@ -110,17 +124,27 @@ def read_answer(text: str) -> Answer:
             return Running()
         case {"state": "done", "report": report} if isinstance(report, dict):
             return Done(from_dict(cast("dict[str, Any]", report)))
-        case {"state": "failed", "reason": ("error" | "timeout" | "busy") as reason}:
-            return Failed(reason)
+        case {"state": "done", "model": str(model), "api": str(api_name)}:
+            return Done(ModelReport(model, api_name))
+        case {"state": "failed", "reason": ("error" | "timeout" | "busy") as reason, **more}:
+            detail = more.get("detail")
+            return Failed(reason, detail[:MAX_MESSAGE_CHARS] if isinstance(detail, str) else "")
         case _:
-            raise ValueError("this is no answer to a reload")
+            raise ValueError("this is no answer to a control request")
 
 
-def _request(fields: dict[str, Any]) -> ReloadRequest:
+def _request(fields: dict[str, Any]) -> ControlRequest:
     # Whoever signed it wrote it, so a wrong shape means another version, not an attack.
     match fields:
         case {"id": str(id_), "tool_name": str() | None as tool, "message": str() | None as said}:
             return ReloadRequest(id_, tool, said)
+        case {
+            "id": str(id_),
+            "model": str(model),
+            "api": str() | None as api_name,
+            "base_url": str() | None as url,
+        }:
+            return ModelRequest(id_, model, api_name, url)
         case _:
             raise NotGenuine("the control process is of another version")
 

@@ -1,4 +1,4 @@
-"""What a reload is asked to do and what it changed, and how that is written for the way back."""
+"""What an agent is asked to do and what that changed, and how it is written for the way back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 MAX_REPORT_BYTES: Final = 12 * 1024
 """LiveKit refuses an RPC answer above 15 KiB; the rest is room for the envelope."""
@@ -26,6 +26,26 @@ class ReloadRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """Ask another model from now on. Nothing secret travels: its server must need no key."""
+
+    id: str
+    model: str
+    api: str | None = None
+    """None: the wire format in use."""
+    base_url: str | None = None
+    """None: the usual address of that wire format."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """The model that is asked now, and the wire format."""
+
+    model: str
+    api: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReloadReport:
     """Tools by their exposed names, in order; `failed` holds the sources that did not answer."""
 
@@ -36,6 +56,10 @@ class ReloadReport:
     failed: tuple[str, ...] = ()
     omitted: int = 0
     """Names left out because the report would not have fitted."""
+
+
+ControlRequest: TypeAlias = ReloadRequest | ModelRequest
+Report: TypeAlias = ReloadReport | ModelReport
 
 
 def report(

@@ -1,4 +1,4 @@
-"""Reloading the tools of a live room, told without LiveKit: the port, the errors, the course."""
+"""Asking the agent of a live room, told without LiveKit: the port, the errors, the course."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import ClassVar, Final, Protocol, Self
 
 from caal_node.control.messages import Answer, Done, Failed, Running
-from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.control.report import (
+    ControlRequest,
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
+    Report,
+)
 from caal_node.errors import CaalError
 
 DEADLINE_S: Final = 60.0
@@ -21,7 +28,7 @@ MAX_LOOKED_AT: Final = 20
 
 
 class ControlError(CaalError):
-    """A reload that cannot be done; `str()` is for the caller, `status` is HTTP's."""
+    """A request that cannot be done; `str()` is for the caller, `status` is HTTP's."""
 
     kind = "control"
     status: ClassVar[int] = 500
@@ -66,7 +73,7 @@ class RoomsPort(Protocol):
         """The identities of the agents in a room."""
         ...
 
-    async def ask(self, room: str, identity: str, request: ReloadRequest) -> Answer | None:
+    async def ask(self, room: str, identity: str, request: ControlRequest) -> Answer | None:
         """Send the request; None where nobody of that identity listens."""
         ...
 
@@ -108,14 +115,35 @@ async def reload(
         NoAnswer: there is no agent, none that listens, or it did not finish in time.
         ReloadFailed: it said that it could not.
     """
+    report = await _asked(rooms, room, request, deadline_s)
+    if not isinstance(report, ReloadReport):
+        raise ReloadFailed("The agent is of another version.")
+    return report
+
+
+async def change_model(
+    rooms: RoomsPort, room: str, request: ModelRequest, deadline_s: float = DEADLINE_S
+) -> ModelReport:
+    """Ask the room's agent to use another model, and wait until it does.
+
+    Raises:
+        NoAnswer, ReloadFailed: as `reload`.
+    """
+    report = await _asked(rooms, room, request, deadline_s)
+    if not isinstance(report, ModelReport):
+        raise ReloadFailed("The agent is of another version.")
+    return report
+
+
+async def _asked(rooms: RoomsPort, room: str, request: ControlRequest, deadline_s: float) -> Report:
     try:
         async with asyncio.timeout(deadline_s):
-            return await _reload(rooms, room, request)
+            return await _ask_until_done(rooms, room, request)
     except TimeoutError:
         raise NoAnswer(f"The agent did not finish within {deadline_s:g} seconds.") from None
 
 
-async def _reload(rooms: RoomsPort, room: str, request: ReloadRequest) -> ReloadReport:
+async def _ask_until_done(rooms: RoomsPort, room: str, request: ControlRequest) -> Report:
     loop = asyncio.get_running_loop()
     patience = loop.time() + READY_S
     answering: str | None = None
@@ -128,8 +156,9 @@ async def _reload(rooms: RoomsPort, room: str, request: ReloadRequest) -> Reload
             match await rooms.ask(room, identity, request):
                 case Done(report):
                     return report
-                case Failed(reason):
-                    raise ReloadFailed(f"The agent could not reload: {reason}. See its log.")
+                case Failed(reason, detail):
+                    why = detail or f"{reason}. See its log."
+                    raise ReloadFailed(f"The agent could not do it: {why}")
                 case Running():
                     answering, patience = identity, loop.time() + READY_S
                     break

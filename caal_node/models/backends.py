@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias
 
+from caal_node.errors import ConfigError
 from caal_node.models.port import Backend
 
 Api: TypeAlias = Literal["ollama", "openai", "completions", "livekit"]
 OLLAMA: Final = "http://127.0.0.1:11434"
 """Ollama's own default address."""
+
+
+def api_of(name: str | None) -> Api | None:
+    """The wire format of that name, for names that come from outside.
+
+    Raises:
+        ConfigError: there is none of that name, or it would run code that `name` chose.
+    """
+    match name:
+        case None | "ollama" | "openai" | "completions":
+            return name
+        case _:
+            raise ConfigError(f"api {name!r}: write ollama, openai or completions")
 
 
 def make_backend(

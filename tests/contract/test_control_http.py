@@ -13,7 +13,8 @@ from pydantic import SecretStr
 
 from caal_node.control import app as control
 from caal_node.control.app import MAX_BODY_BYTES, make_app
-from caal_node.control.messages import Failed
+from caal_node.control.messages import Done, Failed
+from caal_node.control.report import ModelReport, ModelRequest, ReloadRequest
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
 from caal_node.errors import ConfigError
 from caal_node.settings import Settings
@@ -63,6 +64,7 @@ async def test_the_named_room_is_asked_with_the_tool_and_the_message() -> None:
     assert response.json()["room_name"] == "cellar"
     [(room, identity, request)] = rooms.asked
     assert (room, identity) == ("cellar", "b")
+    assert isinstance(request, ReloadRequest)
     assert (request.tool_name, request.message) == ("get_weather", "Weather is here.")
 
 
@@ -86,7 +88,7 @@ async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
         (FakeRooms({"a": ["x"]}), {"room_name": "z"}, 404, "no live room 'z'"),
         (FakeRooms({}), None, 404, "No room is live"),
         (FakeRooms({"a": ["x"], "b": ["y"]}), None, 409, "name one as room_name: a, b"),
-        (FakeRooms({"a": ["x"]}, [Failed("error")]), None, 502, "could not reload"),
+        (FakeRooms({"a": ["x"]}, [Failed("error")]), None, 502, "could not do it"),
         (FakeRooms({"a": ["x"]}, [LiveKitRefused("keys")]), None, 502, "keys"),
         (FakeRooms({"a": ["x"]}, [LiveKitUnreachable("down")]), None, 503, "down"),
         (FakeRooms({"a": []}), None, 504, "no agent in room 'a'"),
@@ -119,6 +121,51 @@ async def test_a_wrong_body_is_refused_in_plain_words(content: bytes, said: str)
     response = await post(rooms, content=content)
     assert response.status_code == 422
     assert said in response.json()["detail"]
+    assert rooms.asked == []
+
+
+async def post_model(rooms: FakeRooms, body: object) -> httpx2.Response:
+    async with client(rooms) as http:
+        return await http.post("/model", headers=BEARER, json=body)
+
+
+async def test_another_model_is_asked_for_in_the_named_room() -> None:
+    rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"]}, [Done(ModelReport("m", "ollama"))])
+    response = await post_model(rooms, {"room_name": "cellar", "model": "m"})
+    assert response.status_code == 200
+    assert response.json() == {
+        "status": "changed",
+        "room_name": "cellar",
+        "model": "m",
+        "api": "ollama",
+    }
+    [(room, _, request)] = rooms.asked
+    assert room == "cellar"
+    assert isinstance(request, ModelRequest)
+    assert (request.model, request.api, request.base_url) == ("m", None, None)
+
+
+async def test_a_model_that_cannot_be_used_is_told_with_the_agents_reason() -> None:
+    rooms = FakeRooms({"a": ["x"]}, [Failed("error", "the model m is not there; pull it")])
+    response = await post_model(rooms, {"model": "m"})
+    assert response.status_code == 502
+    assert "the model m is not there; pull it" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"model": ""},
+        {"model": "m", "api": "livekit"},
+        {"model": "m", "base_url": "file:///etc/passwd"},
+        {"model": "m", "api_key": "k"},
+    ],
+    ids=str,
+)
+async def test_a_model_body_that_could_run_code_or_carry_a_secret_is_refused(body: object) -> None:
+    rooms = FakeRooms({"a": ["x"]})
+    assert (await post_model(rooms, body)).status_code == 422
     assert rooms.asked == []
 
 

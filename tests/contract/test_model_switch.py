@@ -8,6 +8,7 @@ import pytest
 from livekit.agents import llm
 from livekit.plugins import openai
 
+from caal_node.control.report import ModelRequest
 from caal_node.errors import ConfigError, ModelMissing
 from caal_node.models.backends import make_backend
 from caal_node.models.llm import LLM
@@ -102,3 +103,22 @@ async def test_a_reply_under_way_ends_on_the_model_that_began_it() -> None:
 def test_a_factory_that_gives_no_model_is_told_by_its_setting() -> None:
     with pytest.raises(ConfigError, match="CAAL_MODEL"):
         make_backend("builtins:dict", "livekit", None, None)
+
+
+async def test_the_control_api_changes_the_model_of_a_live_agent() -> None:
+    async with (
+        StandInModel(["One."]) as first,
+        StandInModel([WEATHER], ["Two."]) as second,
+        conversation(first) as talk,
+    ):
+        await talk.say("which are you?")
+        report = await talk.agent.on_model(
+            ModelRequest("1", second.model, "openai", second.openai_url)
+        )
+        assert (report.model, report.api) == (second.model, "openai")
+        assert await talk.say("and now?") == "Two."
+        with pytest.raises(ConfigError, match="livekit"):
+            await talk.agent.on_model(ModelRequest("2", "os:getcwd", "livekit"))
+        with pytest.raises(ModelMissing):
+            await talk.agent.on_model(ModelRequest("3", "nobody", "ollama", first.url))
+        assert talk.model.provider == "openai"

@@ -22,7 +22,13 @@ from caal_node.control.messages import (
     unseal,
     write_answer,
 )
-from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.control.report import (
+    ControlRequest,
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
+)
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
 VERIFIER = api.TokenVerifier(KEY, SECRET)
@@ -33,12 +39,26 @@ def sealed(secret: str = SECRET, room: str = "kitchen") -> dict[str, Any]:
     return json.loads(seal(REQUEST, room=room, api_key=KEY, api_secret=secret))
 
 
-def opened(envelope: dict[str, Any]) -> ReloadRequest:
+def opened(envelope: dict[str, Any]) -> ControlRequest:
     return unseal(json.dumps(envelope), room="kitchen", verifier=VERIFIER)
 
 
 def test_a_sealed_request_is_read_back() -> None:
     assert opened(sealed()) == REQUEST
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [ModelRequest("1", "m"), ModelRequest("1", "m", "openai", "http://127.0.0.1:8080/v1")],
+)
+def test_a_request_for_another_model_is_read_back(request_: ModelRequest) -> None:
+    text = seal(request_, room="kitchen", api_key=KEY, api_secret=SECRET)
+    assert unseal(text, room="kitchen", verifier=VERIFIER) == request_
+
+
+def test_the_answer_about_a_model_and_a_reason_are_read_back() -> None:
+    for answer in (Done(ModelReport("m", "ollama")), Failed("error", "it is not there")):
+        assert read_answer(write_answer(answer)) == answer
 
 
 def test_a_changed_body_is_refused() -> None:
