@@ -43,6 +43,8 @@ class Script:
     turns: int = 0
     asked: int = 0
     """Requests in this turn."""
+    offered: tuple[str, ...] = ()
+    """Names of the tools in the newest request."""
 
     def begin(self, turn: Turn) -> None:
         self.turn, self.asked = turn, 0
@@ -50,8 +52,9 @@ class Script:
 
     def next(self, offered: Iterable[str]) -> Reply:
         self.asked += 1
+        self.offered = tuple(offered)
         call_id = f"call_{self.turns}_{self.asked}"
-        return self.turn.reply(self.asked - 1, offered, call_id)
+        return self.turn.reply(self.asked - 1, self.offered, call_id)
 
 
 @dataclass(slots=True)

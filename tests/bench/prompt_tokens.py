@@ -69,7 +69,8 @@ async def held(name: str, options: Options) -> Counts:
                 async with asyncio.timeout(TURN_S):
                     await session.run(user_input=turn.said)
                 wanted, asked = len(turn.calls) + 1, counting.script.asked
-                if asked != wanted:
+                # A layout without tools in its follow-up answers after one round, which is less.
+                if not (asked == wanted or (wanted > 2 == asked and not counting.script.offered)):
                     raise RuntimeError(f"{name}: {turn.said!r} took {asked} requests, not {wanted}")
             return counting.counts
 

@@ -25,11 +25,13 @@ class Turn:
         if results >= len(self.calls):
             return [self.answer]
         name, arguments = self.calls[results]
-        return [Call(_offered(name, offered), arguments, id=call_id)]
+        known = _offered(name, offered)
+        # A layout that offers no tools in the follow-up cannot make a second round of calls.
+        return [self.answer] if known is None else [Call(known, arguments, id=call_id)]
 
 
-def _offered(name: str, offered: Iterable[str]) -> str:
-    return next(each for each in offered if each == name or each.endswith(f"__{name}"))
+def _offered(name: str, offered: Iterable[str]) -> str | None:
+    return next((each for each in offered if each == name or each.endswith(f"__{name}")), None)
 
 
 DAY: Final = (
