@@ -42,11 +42,12 @@ from caal_node.events import Event, TierName
 from caal_node.instructions import instructions_of, instructions_text
 from caal_node.models.backends import api_of
 from caal_node.models.livekit_errors import spoken_key
-from caal_node.models.llm import LLM
+from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.prompting import sentence
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.hooks import Hooks
+from caal_node.safety_net import search_call, searching_if_hedged
 from caal_node.settings import Settings, load_settings
 from caal_node.tools.gates import Gates
 from caal_node.tools.methods import guarded, is_plain, spec_of
@@ -170,7 +171,10 @@ class CaalAgent(Agent):
         spoke, called = "", False
         try:
             async with self._ask(shown, tools, may_call, stream=not complete) as stream:
-                async for chunk in stream:
+                async for chunk in self._netted(stream, history, tools, may_call, whole=complete):
+                    if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
+                        self._attendance.note_server_run(chunk.delta.extra[SERVER_RUN])
+                        continue
                     if chunk.delta and chunk.delta.tool_calls and spoke and not called:
                         self._attendance.note_interim(chunk.delta.tool_calls[0].call_id, spoke)
                         yield FlushSentinel()  # "Let me check." is heard before the tool runs
@@ -187,8 +191,24 @@ class CaalAgent(Agent):
             logger.exception("the model's reply failed")
             yield " " + sentence(spoken_key(error)) if spoke else sentence(spoken_key(error))
             return
+        finally:
+            self._attendance.note_reply_over()
         if not (spoke or called):
             yield sentence("empty_reply")
+
+    def _netted(
+        self,
+        stream: AsyncIterable[llm.ChatChunk],
+        history: Sequence[Item],
+        tools: list[llm.Tool],
+        may_call: bool,
+        *,
+        whole: bool,
+    ) -> AsyncIterable[llm.ChatChunk]:
+        search = None
+        if may_call and self.settings.search_if_hedged:
+            search = search_call(history, to_schemas(tools))
+        return stream if search is None else searching_if_hedged(stream, search, whole=whole)
 
     def _can_show_less(
         self, error: Exception, history: Sequence[Item], tools: list[llm.Tool]

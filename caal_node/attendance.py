@@ -21,11 +21,13 @@ from livekit import rtc
 from livekit.agents import AgentSession
 from livekit.agents.utils import aio
 from livekit.agents.voice.transcription.filters import filter_emoji, filter_markdown
+from livekit.agents.voice.transcription.text_transforms import TextTransforms
 
 from caal_node.control.agent_side import ControlListener
 from caal_node.errors import CaalError
 from caal_node.events import Spoken
 from caal_node.models.llm import LLM
+from caal_node.models.port import ServerCall, ServerResult
 from caal_node.room.attributes import Attributes
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_sink import CueSink
@@ -35,7 +37,7 @@ from caal_node.room.hooks import Hooks, HookTeller
 from caal_node.room.late_sink import LateSink
 from caal_node.room.origin import ToolOrigin
 from caal_node.room.presence import Listener, Presence
-from caal_node.room.spoken import watched
+from caal_node.room.spoken import speakable, watched
 from caal_node.room.transcript import Transcript
 from caal_node.settings import Settings
 from caal_node.tools.outcome import Outcomes
@@ -107,6 +109,8 @@ class Attendance:
             agent_tools=settings.agent_tools,
         )
         self._open.push_async_callback(self._presence.aclose)
+        if settings.speakable:
+            self._make_speakable(session)
         self._attend("caal-warm", self._warm(attributes))
 
     async def aclose(self) -> None:
@@ -117,6 +121,15 @@ class Attendance:
     def note_request(self) -> None:
         if self._presence is not None:
             self._presence.note_request()
+
+    def note_server_run(self, run: ServerCall | ServerResult) -> None:
+        """The model's server runs a tool by itself, or is done with it."""
+        if self._presence is not None:
+            self._presence.server_tools.note(run)
+
+    def note_reply_over(self) -> None:
+        if self._presence is not None:
+            self._presence.server_tools.reply_over()
 
     def note_interim(self, call_id: str, text: str) -> None:
         if self._hooks is not None:
@@ -130,7 +143,26 @@ class Attendance:
         """Text on its way to the transcript; told here only where nothing is spoken aloud."""
         if self._agent.session.output.audio is not None:
             return text
-        return watched(filter_emoji(filter_markdown(text)), self._said)
+        said = watched(text, self._said, as_said=True) if self._agent.settings.speakable else None
+        clean = filter_emoji(filter_markdown(text if said is None else said))
+        return watched(clean, self._said) if said is None else clean
+
+    def _make_speakable(self, session: AgentSession[Any]) -> None:
+        """Stand before LiveKit's own filters while the agent is in the session.
+
+        Behind them it is too late: they take the marks of a code block and leave the code, and
+        hold all of a line with a stray star or backtick in it.
+        """
+        options = session.options
+
+        def leave() -> None:
+            options.tts_text_transforms = [
+                other for other in options.tts_text_transforms or () if other is not speakable
+            ]
+
+        before: list[TextTransforms] = [speakable]
+        options.tts_text_transforms = before + list(options.tts_text_transforms or ())
+        self._open.callback(leave)
 
     def _said(self, sentence: str) -> None:
         if self._presence is not None:

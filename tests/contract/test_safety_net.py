@@ -1,0 +1,90 @@
+"""A reply that says it cannot know, though a search tool is there, becomes one search."""
+
+from __future__ import annotations
+
+import pytest
+
+from caal_node.tools.spec import ToolSpec
+from tests.conversation import FakeTier, conversation, weather_spec
+from tests.stand_in_model import Call, StandInModel
+
+HEDGE = "I'm sorry, but I don't have access to real-time information, so I can't tell you."
+SEARCH = ToolSpec(
+    "n8n",
+    "n8n",
+    "web_search",
+    "web_search",
+    "Search the web for current information.",
+    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+)
+ASKED = [("web_search", {"query": "who won the match last night?"})]
+
+
+@pytest.mark.parametrize("detection", ["complete", "streamed"])
+async def test_a_hedge_is_not_spoken_and_the_search_is_made(detection: str) -> None:
+    tier = FakeTier(SEARCH, weather_spec())
+    async with (
+        StandInModel([HEDGE], ["The blue team won."]) as server,
+        conversation(server, tier=tier, env={"CAAL_DETECTION": detection}) as talk,
+    ):
+        assert await talk.say("who won the match last night?") == "The blue team won."
+        assert tier.calls == ASKED
+
+
+async def test_a_hedge_in_the_second_sentence_of_a_whole_reply_is_seen() -> None:
+    tier = FakeTier(SEARCH)
+    reply = "That is a question about last night's football match in your town. " + HEDGE
+    async with (
+        StandInModel([reply], ["The blue team won."]) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert await talk.say("who won the match last night?") == "The blue team won."
+
+
+async def test_a_hedge_after_another_tool_is_searched_for_too() -> None:
+    tier = FakeTier(SEARCH, weather_spec())
+    async with (
+        StandInModel(
+            [Call("get_weather", {"city": "Paris"})], [HEDGE], ["The blue team won."]
+        ) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert await talk.say("who won the match last night?") == "The blue team won."
+        assert tier.calls[1:] == ASKED
+
+
+async def test_a_turn_searches_once_and_then_says_what_the_model_says() -> None:
+    tier = FakeTier(SEARCH)
+    async with (
+        StandInModel([HEDGE], [HEDGE]) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert await talk.say("who won the match last night?") == HEDGE
+        assert len(tier.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("tier", "env"),
+    [
+        (FakeTier(weather_spec()), {}),
+        (FakeTier(SEARCH), {"CAAL_SEARCH_IF_HEDGED": "off"}),
+    ],
+    ids=["no search tool", "switched off"],
+)
+async def test_without_a_search_the_reply_stands(tier: FakeTier, env: dict[str, str]) -> None:
+    async with (
+        StandInModel([HEDGE]) as server,
+        conversation(server, tier=tier, env=env) as talk,
+    ):
+        assert await talk.say("who won the match last night?") == HEDGE
+        assert tier.calls == []
+
+
+@pytest.mark.parametrize("detection", ["complete", "streamed"])
+async def test_any_other_reply_is_spoken_to_the_last_word(detection: str) -> None:
+    reply = "Yes. It was a long evening, and the blue team won by two goals. Shall I go on?"
+    async with (
+        StandInModel([reply]) as server,
+        conversation(server, tier=FakeTier(SEARCH), env={"CAAL_DETECTION": detection}) as talk,
+    ):
+        assert await talk.say("who won the match last night?") == reply
