@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +13,24 @@ from livekit.agents.tts import TTS
 from livekit.agents.vad import VAD
 from livekit.agents.voice.turn import InterruptionOptions
 
+from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
 from caal_node.settings import Settings
 from caal_node.speech import make_stt, make_tts, make_vad
+from caal_node.validation.choice import Choice, choose
+
+logger = logging.getLogger("caal_node")
 
 
-def make_llm(settings: Settings) -> LLM:
-    """The model of the settings. `num_ctx` and `keep_alive` are Ollama's own."""
+def make_llm(settings: Settings, choice: Choice | None = None) -> LLM:
+    """The model of the settings, without its fallbacks. `choice` is how it is to be asked.
+
+    `num_ctx` and `keep_alive` are Ollama's own.
+    """
+    if choice is None:
+        native_tools = {"auto": None, "native": True, "text": False}[settings.tool_calls]
+    else:
+        native_tools = choice.native_tools
     options: dict[str, Any] = {"temperature": settings.temperature}
     if settings.api == "ollama":
         options |= {
@@ -30,9 +43,31 @@ def make_llm(settings: Settings) -> LLM:
         settings.api,
         settings.model_address,
         settings.api_key.get_secret_value() if settings.api_key else None,
-        native_tools={"auto": None, "native": True, "text": False}[settings.tool_calls],
+        native_tools=native_tools,
+        text_protocol=settings.text_protocol,
         **options,
     )
+
+
+async def session_llm(settings: Settings) -> LLM:
+    """The model of the settings and those that stand in for it, each asked as it was found best.
+
+    Fallbacks that failed validation are left out, and with `use_only_validated_fallbacks` every one
+    that is not validated as it is now.
+    """
+    others = [settings.with_model(reference) for reference in settings.fallbacks]
+    chosen, *choices = await asyncio.gather(*map(choose, [settings, *others]))
+    if chosen.validity.state == "failed":
+        logger.warning("%s did not pass validation: %s", settings.model, chosen.why)
+    members = [make_llm(settings, chosen)]
+    for other, choice in zip(others, choices, strict=True):
+        if why := choice.validity.unfit(only_validated=settings.use_only_validated_fallbacks):
+            logger.warning("the fallback %s is left out: %s", other.model, why)
+        else:
+            members.append(make_llm(other, choice))
+    if len(members) == 1:
+        return members[0]
+    return FallbackLLM(members, reply_within_s=settings.fallback_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +88,8 @@ def make_voice(settings: Settings) -> Voice:
     return Voice(make_stt(settings.stt), make_tts(settings.tts), make_vad(settings.vad))
 
 
-def voice_session(settings: Settings, voice: Voice) -> AgentSession[Any]:
-    """A session that listens and speaks.
+def voice_session(settings: Settings, voice: Voice, model: LLM | None = None) -> AgentSession[Any]:
+    """A session that listens and speaks; `model` is `session_llm`'s, else the settings' alone.
 
     Turns end, and barge-ins are heard, by voice activity: LiveKit's models for both are in a cloud.
     """
@@ -62,7 +97,7 @@ def voice_session(settings: Settings, voice: Voice) -> AgentSession[Any]:
         stt=voice.stt or NOT_GIVEN,
         tts=voice.tts or NOT_GIVEN,
         vad=voice.vad,
-        llm=make_llm(settings),
+        llm=model or make_llm(settings),
         turn_handling=TurnHandlingOptions(
             turn_detection="vad", interruption=InterruptionOptions(mode="vad")
         ),
@@ -70,10 +105,10 @@ def voice_session(settings: Settings, voice: Voice) -> AgentSession[Any]:
     )
 
 
-def text_session(settings: Settings) -> AgentSession[Any]:
-    """A session that is typed to."""
+def text_session(settings: Settings, model: LLM | None = None) -> AgentSession[Any]:
+    """A session that is typed to; `model` as for `voice_session`."""
     return AgentSession(
-        llm=make_llm(settings),
+        llm=model or make_llm(settings),
         vad=None,
         turn_handling=TurnHandlingOptions(turn_detection=None),
         max_tool_steps=tool_steps(settings),

@@ -1,0 +1,140 @@
+"""`FallbackLLM`: a chain of models, of which the next one answers where one fails.
+
+LiveKit's `FallbackAdapter` does the work: it goes on to the next model before anything was said,
+asks a failed one again behind the scenes, and comes back to it. To a `CaalAgent` the chain is an
+`LLM` as any other: it is given examples, it is warmed, and it finds its way of asking.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from livekit.agents import APIConnectOptions, llm
+from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
+from livekit.agents.utils import aio, is_given
+
+from caal_node.errors import ModelError
+from caal_node.models.ladder import Ladder
+from caal_node.models.llm import LLM
+from caal_node.models.port import Backend
+from caal_node.models.question import Question
+
+logger = logging.getLogger("caal_node.models")
+
+
+class FallbackLLM(LLM):
+    """The first of `members` that works. The chain owns its members and closes them."""
+
+    def __init__(self, members: Sequence[LLM], *, reply_within_s: float | None = None) -> None:
+        """`reply_within_s`: a model that has given nothing by then has failed; None waits on.
+
+        Raises:
+            ValueError: there are no members.
+        """
+        if not members:
+            raise ValueError("a chain of models needs one at least")
+        super().__init__(members[0].model, backend=members[0].backend)
+        self._reply_within_s = reply_within_s
+        self.members: Final = tuple(members)
+        self._adapter = _Adapter(list(members))
+        self._adapter.on("metrics_collected", partial(self.emit, "metrics_collected"))
+        self._adapter.on("error", partial(self.emit, "error"))
+
+    @property
+    def model(self) -> str:
+        """The model that is asked next."""
+        return self._adapter.model
+
+    @property
+    def backend(self) -> Backend:
+        return self._adapter.current.backend
+
+    @property
+    def ladder(self) -> Ladder:
+        return self._adapter.current.ladder
+
+    @property
+    def provider(self) -> str:
+        return self._adapter.provider
+
+    def chat(
+        self,
+        *,
+        chat_ctx: llm.ChatContext,
+        tools: list[llm.Tool] | None = None,
+        conn_options: APIConnectOptions = DEFAULT_API_CONNECT_OPTIONS,
+        parallel_tool_calls: NotGivenOr[bool] = NOT_GIVEN,
+        tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
+        extra_kwargs: NotGivenOr[dict[str, Any]] = NOT_GIVEN,
+    ) -> llm.LLMStream:
+        """See `LLM.chat`; each member is given the same."""
+        extra = extra_kwargs if is_given(extra_kwargs) else {}
+        return self._adapter.chat(
+            chat_ctx=chat_ctx,
+            tools=tools,
+            # Each model has its turn once. More rounds would be minutes of silence.
+            conn_options=replace(conn_options, max_retry=0),
+            parallel_tool_calls=parallel_tool_calls,
+            tool_choice=tool_choice,
+            extra_kwargs={"reply_within_s": self._reply_within_s, **extra},
+        )
+
+    async def switch(self, model: str, *given: Any, **options: Any) -> None:
+        """Put another model in the first one's place, as `LLM.switch`; the others stay."""
+        await self.members[0].switch(model, *given, **options)
+
+    async def warm(self, question: Question) -> None:
+        """Warm the first member that can be; the others would push it out of a shared server.
+
+        Raises:
+            ModelError: none of them can be.
+        """
+        last: ModelError | None = None
+        for member in self.members:
+            try:
+                await member.warm(question)
+            except ModelError as error:
+                logger.warning("%s could not be warmed up: %s", member.model, error)
+                last = error
+            else:
+                return
+        assert last is not None
+        raise last
+
+    async def find_way(self) -> None:
+        """Settle how the first member is asked; each other one settles it at its first question."""
+        await self.members[0].find_way()
+
+    async def aclose(self) -> None:
+        await self._adapter.aclose()
+        for member in self.members:
+            await member.aclose()
+        await super().aclose()
+
+
+class _Adapter(llm.FallbackAdapter):
+    """LiveKit's own leaves the questions that it asks behind the scenes to themselves."""
+
+    @property
+    def current(self) -> LLM:
+        """The member that is asked next."""
+        member = self._next_instance()
+        assert isinstance(member, LLM)
+        return member
+
+    async def aclose(self) -> None:
+        asking: list[asyncio.Task[None]] = [
+            status.recovering_task for status in self._status if status.recovering_task is not None
+        ]
+        await aio.cancel_and_wait(*asking)
+        await super().aclose()

@@ -1,0 +1,41 @@
+"""Which way a session will ask its model for tools, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from caal_node.settings import Settings
+from caal_node.validation.asking import Asking
+from caal_node.validation.store import Store
+from caal_node.validation.validity import Validity, find_validity
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`asking` None: a sample request settles it when a session begins."""
+
+    asking: Asking | None
+    why: str
+    validity: Validity
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        if self.asking is None:
+            return "a sample request settles it when a session begins"
+        return "its server's own tool calls" if self.asking == "native" else "the text protocol"
+
+    @property
+    def native_tools(self) -> bool | None:
+        """As `LLM` takes it."""
+        return None if self.asking is None else self.asking == "native"
+
+
+async def choose(settings: Settings, store: Store | None = None) -> Choice:
+    """What is configured, else what a finding that still holds says, else None."""
+    validity = await find_validity(settings, store)
+    if settings.tool_calls != "auto":
+        return Choice(settings.tool_calls, "configured (CAAL_TOOL_CALLS)", validity)
+    if settings.api == "completions":
+        return Choice("text", "the completions API takes no tools", validity)
+    return Choice(validity.asking, validity.why, validity)

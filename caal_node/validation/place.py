@@ -1,0 +1,30 @@
+"""Where what was found is kept: the user's folder for state, which outlives any cache."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+VARIABLE: Final = "CAAL_STATE"
+
+
+def root() -> Path:
+    """`$CAAL_STATE`, else the platform's folder for state. It need not exist yet."""
+    if own := os.environ.get(VARIABLE):
+        return Path(own).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "caal-node"
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        return Path(local) / "caal-node" / "State"
+    # A relative path there is to be read past, by the XDG base directory specification.
+    home = os.environ.get("XDG_STATE_HOME", "")
+    return (
+        Path(home if Path(home).is_absolute() else Path.home() / ".local" / "state") / "caal-node"
+    )
+
+
+def validations() -> Path:
+    return root() / "validations.db"
