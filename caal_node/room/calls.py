@@ -38,7 +38,7 @@ class Calls:
         origin = self._describe(call.name)
         self._running[call.call_id] = _Running(call.name, origin.tier, now)
         return ToolCallStarted(
-            call.call_id, call.name, origin.tier, origin.source, _object(call.arguments)
+            call.call_id, call.name, origin.tier, origin.source, arguments_of(call.arguments)
         )
 
     def ended(self, now: float, call_id: str, status: str) -> ToolCallEnded | None:
@@ -53,7 +53,7 @@ class Calls:
         return ToolCallEnded(call_id, call.tool, call.tier, outcome, duration_ms)
 
 
-def _object(arguments: str) -> dict[str, Any] | None:
+def arguments_of(arguments: str) -> dict[str, Any] | None:
     """LiveKit has mended the JSON by the time it runs a call; what is no object is not told."""
     try:
         value: object = json.loads(arguments or "{}")

@@ -23,7 +23,7 @@ from livekit.agents import (
 from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice import events as lk
 
-from caal_node.events import CuePlayed, Event, UserSaid
+from caal_node.events import CuePlayed, Event, Outcome, UserSaid
 from caal_node.room.calls import Calls, no_outcome
 from caal_node.room.clock import Clock, LoopClock
 from caal_node.room.cue_player import CuePlayer
@@ -32,6 +32,7 @@ from caal_node.room.cue_sink import CueSink
 from caal_node.room.cues import CueSet
 from caal_node.room.listeners import Listener, Listeners
 from caal_node.room.origin import Describe, OutcomeOf
+from caal_node.room.server_tools import ServerTools
 from caal_node.room.turn import Turns
 
 _log = logging.getLogger(__name__)
@@ -72,6 +73,10 @@ class Presence:
         self._player = CuePlayer(
             self._policy, sink=sink, cues=cues, clock=self._clock, tell=self._tell
         )
+        self.server_tools = ServerTools(
+            self._clock, self.emit, self._server_call_began, self._server_call_ended
+        )
+        """Calls that the model's server runs by itself; only the node knows of them."""
         self._handlers: dict[lk.EventTypes, Callable[[Any], None]] = {
             "tool_execution_updated": _safely(self._on_tool),
             "function_tools_executed": _safely(self._on_round),
@@ -132,6 +137,15 @@ class Presence:
                     self._tell(cue)
             case _:
                 pass
+
+    def _server_call_began(self, call_id: str, tool: str) -> None:
+        now = self._clock.now()
+        self._tell(self._player.act(self._policy.call_started(now, call_id, tool)))
+
+    def _server_call_ended(self, call_id: str, outcome: Outcome) -> None:
+        now = self._clock.now()
+        self._tell(self._player.act(self._policy.call_ended(now, call_id, outcome)))
+        self._policy.round_ended()
 
     def _on_round(self, _: FunctionToolsExecutedEvent) -> None:
         self._turns.note_round()
