@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from livekit.agents import llm
 
+from caal_node.call_order import in_the_models_order
 from caal_node.context.compact import compact_schema
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.models.port import ToolSchema
@@ -26,7 +27,7 @@ same answer. A tool never changes; a reload makes new ones."""
 def to_items(chat_ctx: llm.ChatContext) -> tuple[Item, ...]:
     """The conversation, oldest first. Images, audio and hand-over marks are left out."""
     items: list[Item] = []
-    for item in chat_ctx.items:
+    for item in in_the_models_order(chat_ctx.items):
         if isinstance(item, llm.ChatMessage):
             text = item.text_content or ""
             if item.role in ("system", "developer"):

@@ -8,7 +8,8 @@
     │   ├── ModelMissing        the server does not have the model
     │   ├── ModelLacksTools     the server refuses tools for this model
     │   └── ModelReplyError     an error in place of a reply, or in the middle of one
-    │       └── ModelContextFull    the prompt is longer than what the model can read
+    │       ├── ModelContextFull    the prompt is longer than what the model can read
+    │       └── ModelSilent         no way of asking gave a reply
     └── ToolFailure             one call of one tool; `str()` is written for the model
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
@@ -81,11 +82,18 @@ class ModelContextFull(ModelReplyError):
     spoken = "model_context_full"
 
 
+class ModelSilent(ModelReplyError):
+    kind = "model_silent"
+    spoken = "empty_reply"
+
+
 class ToolFailure(CaalError):
     """One call failed. `str()` is a short text the model can act on, without secrets."""
 
     kind = "error"
     spoken = "tool_failed"
+    words: str | None = None
+    """What a person is to hear as it stands, where the tool's author says so."""
 
 
 class UnknownTool(ToolFailure):

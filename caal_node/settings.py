@@ -10,11 +10,13 @@ utterances, a table, are set in the file alone:
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -28,13 +30,14 @@ from pydantic import (
 )
 
 from caal_node.addresses import ollama_url, server_url
+from caal_node.models.reference import Api, ModelReference, parse_reference
 from caal_node.settings_errors import explained
 from caal_node.settings_file import Given, from_environment, from_file
 from caal_node.tools.spec import Example
 
-Api: TypeAlias = Literal["ollama", "openai", "completions", "livekit"]
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
+TextProtocol: TypeAlias = Literal["auto", "jsonl", "xml", "markdown-json"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
 _OWN: Final = re.compile(r"[\w.]+:\w+")
@@ -44,6 +47,14 @@ def _names(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return [name for part in value.split(",") if (name := part.strip())]
+
+
+def _references(value: Any) -> Any:
+    names: object = _names(value)
+    if not isinstance(names, list | tuple):
+        raise ValueError("write a list of models, each a name or api:model@url")
+    parts = cast("list[object]", names)
+    return tuple(parse_reference(part) if isinstance(part, str) else part for part in parts)
 
 
 def _part(value: str) -> str:
@@ -78,6 +89,15 @@ def _secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def _json(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("write a JSON object; it is none") from None
+
+
 def _examples(value: Any) -> Any:
     if not isinstance(value, list):
         raise ValueError('write a list such as [{say = "...", arguments = {}}]')
@@ -97,6 +117,7 @@ RoomUrl: TypeAlias = Annotated[
     str, AfterValidator(lambda s: server_url(s, ("ws", "wss", "http", "https")))
 ]
 Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_secret)]
+WebhookSecrets: TypeAlias = Mapping[str, Mapping[str, SecretStr]]
 Part: TypeAlias = Annotated[str, AfterValidator(_part)]
 """`local` (what this project brings), `none`, or `module:factory` of one's own."""
 ClassName: TypeAlias = Annotated[str, AfterValidator(_class_name)]
@@ -133,6 +154,19 @@ class Settings(BaseModel):
 
     tool_calls: ToolCalls = "auto"
     """Whether calls are asked for with the server's own tool calls or by text; auto finds out."""
+    text_protocol: TextProtocol = "auto"
+    """How calls are written where they are asked for by text; auto is one object for a whole reply
+    where the server can hold it to a schema, else JSONL."""
+    fallbacks: Annotated[
+        tuple[ModelReference, ...], BeforeValidator(_references), Field(max_length=8)
+    ] = ()
+    """Models that answer, in this order, where `model` fails: `api:model@url` or a name alone."""
+    use_only_validated_fallbacks: bool = False
+    """Whether fallbacks that never were validated, or not as they are now, are left out as well.
+    One that failed validation is always left out."""
+    fallback_after: Annotated[float, Field(gt=0, le=600)] = 30
+    """Seconds in which a reply must begin before the next model is asked. On a slow machine a whole
+    first reply takes that long."""
 
     # The conversation.
     detection: Detection = "complete"
@@ -152,16 +186,29 @@ class Settings(BaseModel):
 
     # The tools.
     mcp_servers: Path = Path("mcp_servers.json")
+    mcp_path: Path | None = None
+    """The folder that a room works in, for servers that want one (`with_path`)."""
+    mcp_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
+    """Of all MCP schemas together. Where they are more, the model is offered `mcp_discover` in
+    their place: 20 tools and 3,000 tokens are 50 s of reading on two cores."""
     tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
     """Seconds for one call. Silence longer than this reads as a broken line."""
     n8n_url: HttpUrl | None = None
     n8n_mcp_token: Secret | None = None
     n8n_api_key: Secret | None = None
+    n8n_auth: Annotated[WebhookSecrets, BeforeValidator(_json), Field(max_length=500)] = {}
+    """Credentials of webhooks, by path, tool name or workflow id. docs/n8n.md has the forms."""
+    n8n_poll: Annotated[float, Field(ge=0, le=86_400)] = 0
+    """Seconds between looks at n8n for workflows that came, went or changed; 0: only on reload."""
 
     # What is heard and seen.
     stt: Part = "local"
     tts: Part = "local"
     vad: Part = "local"
+    search_if_hedged: bool = True
+    """Whether a reply that says it cannot know is replaced by one search, if there is a tool."""
+    speakable: bool = True
+    """Whether what the model writes is made speakable: `5 km/h`, tables, links. docs/speech.md."""
     cues: bool = True
     cue_tool: Path | None = None
     """A WAV file in place of the built-in cue; likewise the next two."""
@@ -190,8 +237,24 @@ class Settings(BaseModel):
             return self.base_url
         return self.ollama_host if self.api == "ollama" else f"{self.ollama_host}/v1"
 
+    def with_model(self, reference: ModelReference) -> Settings:
+        """These settings, for another model.
 
-_PATHS: Final = frozenset({"instructions", "mcp_servers", "cue_tool", "cue_agent", "cue_error"})
+        The key is for the server that it was given for, and goes to no other.
+        """
+        api = reference.api or self.api
+        kin = api == self.api or {api, self.api} == {"openai", "completions"}
+        base_url = reference.base_url or (self.base_url if kin else None)
+        model: dict[str, Any] = {"model": reference.model, "api": api, "base_url": base_url}
+        other = self.model_copy(update=model)
+        if urlsplit(other.model_address)[:2] == urlsplit(self.model_address)[:2]:
+            return other
+        return other.model_copy(update={"api_key": None})
+
+
+_PATHS: Final = frozenset(
+    {"instructions", "mcp_servers", "mcp_path", "cue_tool", "cue_agent", "cue_error"}
+)
 FIELDS: Final = tuple(Settings.model_fields)
 SECRETS: Final = frozenset(
     name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)

@@ -5,6 +5,7 @@ async with ServerManager(load_servers("mcp_servers.json")) as manager:
     result = await manager.call_tool("time__get_current_time", {"timezone": "Europe/Paris"})
 """
 
+from mcp_bridge.catalogue import Catalogue
 from mcp_bridge.config import load_servers, parse_servers
 from mcp_bridge.errors import (
     BadArguments,
@@ -16,17 +17,22 @@ from mcp_bridge.errors import (
     UnknownTool,
 )
 from mcp_bridge.limits import Limits
-from mcp_bridge.manager import ReloadReport, ServerManager, ServerStatus
+from mcp_bridge.manager import ServerManager
+from mcp_bridge.offer import DISCOVER, Offer, discover_tool, offer, schema_size
 from mcp_bridge.servers import Example, ServerConfig
+from mcp_bridge.status import ReloadReport, ServerStatus
 from mcp_bridge.tools import ToolCallResult, ToolInfo
 
 __all__ = [
+    "DISCOVER",
     "BadArguments",
     "BridgeError",
     "CallTimeout",
+    "Catalogue",
     "ConfigError",
     "Example",
     "Limits",
+    "Offer",
     "ReloadReport",
     "ServerConfig",
     "ServerError",
@@ -36,6 +42,9 @@ __all__ = [
     "ToolCallResult",
     "ToolInfo",
     "UnknownTool",
+    "discover_tool",
     "load_servers",
+    "offer",
     "parse_servers",
+    "schema_size",
 ]

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
+from mcp_bridge.enabling import Around
 from mcp_bridge.entries import passed_over, read_entry
 from mcp_bridge.errors import ConfigError
 from mcp_bridge.places import Place
@@ -30,12 +31,16 @@ def load_servers(
     *,
     environ: Mapping[str, str] | None = None,
     missing_ok: bool = False,
+    room_path: str | None = None,
 ) -> tuple[ServerConfig, ...]:
     """The servers of a file, in its order; those that are off have `enabled=False`.
 
     Args:
         environ: Where `${NAME}` is looked up; None is this process's environment.
         missing_ok: Whether a file that is not there stands for no servers.
+        room_path: The folder that a room works in, for `with_path` and `requires_path`.
+
+    What a server is enabled by is looked up now; load the file again to look again.
 
     Raises:
         ConfigError: names file, line and key, and says how to mend it.
@@ -47,17 +52,22 @@ def load_servers(
         if missing_ok:
             return ()
         raise ConfigError("there is no such file; create it, or mend the path", file=file) from None
-    return parse_servers(text, file=file, environ=environ)
+    return parse_servers(text, file=file, environ=environ, room_path=room_path)
 
 
 def parse_servers(
-    text: str, *, file: str = "mcp_servers.json", environ: Mapping[str, str] | None = None
+    text: str,
+    *,
+    file: str = "mcp_servers.json",
+    environ: Mapping[str, str] | None = None,
+    room_path: str | None = None,
 ) -> tuple[ServerConfig, ...]:
     """As `load_servers`, from the text itself. `file` is what errors call it."""
     try:
         document = read_json(text)
     except JsonSyntaxError as error:
         raise ConfigError(str(error), file=file, line=error.line) from None
+    around = Around(os.environ if environ is None else environ, room_path)
     seen: dict[str, int] = {}
     servers: list[ServerConfig] = []
     for name, place in _entries(Place(file, document, ())):
@@ -65,7 +75,7 @@ def parse_servers(
         if name in seen:
             place.refuse(f"the server {name!r} stands in line {seen[name]} already; rename one")
         seen[name] = line
-        servers.append(read_entry(place, name, os.environ if environ is None else environ))
+        servers.append(read_entry(place, name, around))
     return tuple(servers)
 
 

@@ -1,48 +1,86 @@
-"""Finding tools by words and globs, over names and descriptions."""
+"""Finding tools by globs and by words.
+
+A pattern with `*`, `?` or `[` is a glob over the exposed name and the tool's own name; its words
+are looked for as well, behind the names that match. Anything else is words, ranked by
+`ranking.py`, and a tool's exact name stands before everything. Several patterns are several
+needs: the answer takes from each in turn, so that none hides the others. Upper and lower case are
+one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import translate
+from itertools import zip_longest
 from typing import Final
 
+import numpy as np
+
+from mcp_bridge.ranking import ToolIndex
 from mcp_bridge.tools import ToolInfo
 
-MAX_PATTERNS: Final = 16
-MAX_PATTERN_CHARS: Final = 200
-"""Caps on what a model may ask at once: longer than any name, more than any sensible list."""
-_WORD: Final = re.compile(r"[^\W_]+")
-_IN_NAME: Final = 3
-_IN_DESCRIPTION: Final = 1
-"""A word of the name says more than one of the prose."""
+MAX_PATTERNS: Final = 8
+MAX_PATTERN_CHARS: Final = 4_096
+"""Caps on what may be asked at once. A sentence is under 200 characters; a whole request of a
+person, which a host may pass as it is, is rarely over 2,000."""
+MAX_GLOB_CHARS: Final = 200
+"""Longer than any name."""
+_FIRST: Final = 1e9
+"""The score of a name that matches as a whole, far above any words."""
+_MARKS: Final = re.compile(r"[*?\[\]!]+")
 
 
 def discover(patterns: str | Sequence[str], tools: Iterable[ToolInfo]) -> tuple[ToolInfo, ...]:
-    """The tools that match any pattern, best first, equals in the order given.
-
-    A pattern with `*`, `?` or `[` is a glob over the exposed name, the tool's own name and the
-    description. Anything else is words: a tool matches when it has one of them, and scores by how
-    many and where. Upper and lower case are one.
-    """
-    asked = [patterns] if isinstance(patterns, str) else list(patterns)
-    asked = [pattern.strip().lower()[:MAX_PATTERN_CHARS] for pattern in asked[:MAX_PATTERNS]]
-    scored = [(sum(_score(pattern, tool) for pattern in asked if pattern), tool) for tool in tools]
-    return tuple(tool for score, tool in sorted(scored, key=lambda pair: -pair[0]) if score > 0)
+    """The tools that match any pattern, best first; equals stand in the order given."""
+    return Finder(tuple(tools)).find(patterns)
 
 
-def _score(pattern: str, tool: ToolInfo) -> int:
-    names = (tool.name.lower(), tool.tool.lower())
-    description = tool.description.lower()
+class Finder:
+    """Many questions to one set of tools."""
+
+    def __init__(self, tools: Sequence[ToolInfo]) -> None:
+        self._index: Final = ToolIndex(tools)
+        self._names: Final = [(tool.name.lower(), tool.tool.lower()) for tool in self._index.tools]
+        """Of each tool the exposed name, and the server's own."""
+        self._whole: Final[dict[str, list[int]]] = {}
+        for number, names in enumerate(self._names):
+            for name in dict.fromkeys(names):
+                self._whole.setdefault(name, []).append(number)
+
+    def find(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
+        """The tools that match any pattern, best first; equals stand in the order given."""
+        asked = [patterns] if isinstance(patterns, str) else list(patterns)[:MAX_PATTERNS]
+        asked = [pattern.strip() for pattern in asked]
+        answers = [self._one(raw) for raw in dict.fromkeys(asked) if raw]
+        turns = zip_longest(*answers, fillvalue=-1)
+        numbers = dict.fromkeys(number for turn in turns for number in turn)
+        numbers.pop(-1, None)
+        return tuple(self._index.tools[number] for number in numbers)
+
+    def _one(self, pattern: str) -> list[int]:
+        """Numbers of the tools that match, best first."""
+        glob = _is_glob(pattern)
+        first = list(self._globbed(pattern[:MAX_GLOB_CHARS].lower())) if glob else []
+        words = _MARKS.sub(" ", pattern) if glob else pattern
+        scores = self._index.scores(words[:MAX_PATTERN_CHARS])
+        scores[self._whole.get(pattern.lower(), [])] = _FIRST
+        scores[first] = _FIRST  # equals: they keep the order given
+        matching = np.flatnonzero(scores)
+        order = matching[np.argsort(-scores[matching], kind="stable")]
+        return [int(number) for number in order]
+
+    def _globbed(self, glob: str) -> Iterator[int]:
+        literal = max(_MARKS.split(glob), key=len) if "[" not in glob else ""
+        matches = re.compile(translate(glob)).match
+        for number, names in enumerate(self._names):
+            # Most names fall to the cheap test.
+            if (literal in names[0] or literal in names[1]) and (
+                matches(names[0]) or matches(names[1])
+            ):
+                yield number
+
+
+def _is_glob(pattern: str) -> bool:
     # A question ends in "?" and is no glob.
-    if "*" in pattern or "[" in pattern or ("?" in pattern and " " not in pattern):
-        if any(fnmatchcase(name, pattern) for name in names):
-            return _IN_NAME
-        return _IN_DESCRIPTION if fnmatchcase(description, pattern) else 0
-    score = 0
-    for word in set(_WORD.findall(pattern)):
-        if any(word in name for name in names):
-            score += _IN_NAME
-        elif word in description:
-            score += _IN_DESCRIPTION
-    return score
+    return "*" in pattern or "[" in pattern or ("?" in pattern and " " not in pattern)

@@ -3,6 +3,7 @@
     command, args, env, cwd         a process to start, spoken to over stdin and stdout
     url, headers, token, transport  a server elsewhere; `token` is sent as a bearer token
     enabled (disabled)              whether to use it at all
+    auto_enable, enable_if          when to use it; requires_path gives it the room's path
     timeout, connect_timeout        seconds for a call, and until the server is ready
     examples                        {tool: [{"say": "...", "arguments": {...}}]}
 
@@ -20,10 +21,11 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from mcp_bridge.enabling import Around, off_because
 from mcp_bridge.places import Place
 from mcp_bridge.servers import NOTHING, Example, ServerConfig, TransportName
 
-_TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
+TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
     {
         "stdio": "stdio",
         "http": "http",
@@ -33,14 +35,14 @@ _TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
         "sse": "sse",
     }
 )
-_LOCAL: Final = ("command", "args", "env", "cwd")
-_REMOTE: Final = ("url", "headers", "token")
+LOCAL: Final = ("command", "args", "env", "cwd", "requires_path")
+REMOTE: Final = ("url", "headers", "token")
 _SHARED: Final = (
-    "name", "transport", "type", "enabled", "disabled", "auto_enable", "timeout",
+    "name", "transport", "type", "enabled", "disabled", "auto_enable", "enable_if", "timeout",
     "connect_timeout", "examples",
 )  # fmt: skip
-_KNOWN: Final = (*_LOCAL, *_REMOTE, *_SHARED)
-_PASSED_OVER: Final = frozenset(
+KNOWN: Final = (*LOCAL, *REMOTE, *_SHARED)
+PASSED_OVER: Final = frozenset(
     {"description", "note", "icon", "gallery", "version", "autoApprove", "alwaysAllow"}
 )
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -51,41 +53,49 @@ _Read: TypeAlias = Callable[[Place], str]
 
 def passed_over(key: str) -> bool:
     """Whether a key is a remark, or belongs to another program."""
-    return key in _PASSED_OVER or key.startswith(("//", "$", "_"))
+    return key in PASSED_OVER or key.startswith(("//", "$", "_"))
 
 
-def read_entry(place: Place, name: str, environ: Mapping[str, str]) -> ServerConfig:
-    """Raises: ConfigError."""
+def read_entry(place: Place, name: str, around: Around) -> ServerConfig:
+    """What the entry means now.
+
+    Raises: ConfigError.
+    """
     # null is how generated files write "not set".
     entry = {key: value for key, value in place.members().items() if value is not None}
     for key in entry:
-        if key not in _KNOWN and not passed_over(key):
-            near = difflib.get_close_matches(key, _KNOWN, 1)
-            mend = f'did you mean "{near[0]}"?' if near else f"use one of {', '.join(_KNOWN)}"
+        if key not in KNOWN and not passed_over(key):
+            near = difflib.get_close_matches(key, KNOWN, 1)
+            mend = f'did you mean "{near[0]}"?' if near else f"use one of {', '.join(KNOWN)}"
             (place / key).refuse(f"unknown key; {mend}")
     transport = _transport(place, entry)
     local = transport == "stdio"
-    for key in _REMOTE if local else _LOCAL:
+    for key in REMOTE if local else LOCAL:
         if key in entry:
             has, takes = ("command", "url") if local else ("url", "command")
             (place / key).refuse(f'belongs to a server with "{takes}"; this one has "{has}"')
-    enabled = _enabled(place, entry)
+    off = off_because(place, entry, around)
     secrets: list[str] = []
 
     def read(at: Place) -> str:
         # A server that is off must not fail for a variable that is not set.
-        return _expanded(at, environ, secrets) if enabled else at.text()
+        return at.text() if off else _expanded(at, around.environ, secrets)
+
+    args = tuple(read(item) for item in (place / "args").items()) if "args" in entry else ()
+    if around.path and entry.get("requires_path"):
+        args = (*args, around.path)
 
     return ServerConfig(
         name=name,
         transport=transport,
         command=read(place / "command").strip() if local else "",
-        args=tuple(read(item) for item in (place / "args").items()) if "args" in entry else (),
+        args=args,
         env=_texts(place / "env", read) if "env" in entry else NOTHING,
         cwd=read(place / "cwd") if "cwd" in entry else None,
         url="" if local else _url(place / "url", read),
         headers=NOTHING if local else _headers(place, entry, read),
-        enabled=enabled,
+        enabled=not off,
+        off_because=off,
         timeout_s=(place / "timeout").seconds() if "timeout" in entry else None,
         connect_timeout_s=(
             (place / "connect_timeout").seconds() if "connect_timeout" in entry else None
@@ -105,24 +115,12 @@ def _transport(place: Place, entry: Mapping[str, Any]) -> TransportName:
     for key in ("transport", "type"):
         if key in entry:
             written = (place / key).text()
-            if (transport := _TRANSPORTS.get(written.lower())) is None:
+            if (transport := TRANSPORTS.get(written.lower())) is None:
                 (place / key).refuse(f"{written[:40]!r} is not known; use stdio, http or sse")
             if (transport == "stdio") != (has == "command"):
                 (place / key).refuse(f'{written!r} does not go with "{has}"; remove it')
             return transport
     return "stdio" if has == "command" else "http"
-
-
-def _enabled(place: Place, entry: Mapping[str, Any]) -> bool:
-    enabled = (place / "enabled").flag() if "enabled" in entry else True
-    if "disabled" in entry and (place / "disabled").flag():
-        enabled = False
-    if "auto_enable" in entry:
-        when = (place / "auto_enable").text()
-        if when not in ("always", "never"):
-            (place / "auto_enable").refuse(f'{when[:40]!r} is not known; use "always" or "never"')
-        enabled = enabled and when == "always"
-    return enabled
 
 
 def _url(place: Place, read: _Read) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,39 @@ from mcp_types import Tool
 from mcp_bridge.limits import Limits
 from mcp_bridge.names import exposed_names
 from mcp_bridge.servers import ServerConfig
-from mcp_bridge.tools import ToolInfo
+from mcp_bridge.tools import Definition, ToolInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    tools: tuple[ToolInfo, ...]
+    definitions: tuple[Definition, ...] = ()
     """In the server's order."""
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     """What was left out, and why; one line each."""
+    tools: tuple[ToolInfo, ...] = ()
+    """The same, under the names that they are called by."""
+
+
+def exposed(
+    definitions: Sequence[Definition],
+    config: ServerConfig,
+    prefix: str,
+    notes: Sequence[str] = (),
+) -> Listing:
+    names = exposed_names(prefix, [tool.name for tool in definitions])
+    tools = (
+        ToolInfo(
+            name=names[tool.name],
+            server=config.name,
+            tool=tool.name,
+            description=tool.description,
+            input_schema=tool.input_schema,
+            read_only=tool.read_only,
+            examples=config.examples.get(tool.name, ()),
+        )
+        for tool in definitions
+    )
+    return Listing(tuple(definitions), tuple(notes), tuple(tools))
 
 
 async def list_tools(client: Client, config: ServerConfig, prefix: str, limits: Limits) -> Listing:
@@ -38,22 +62,16 @@ async def list_tools(client: Client, config: ServerConfig, prefix: str, limits: 
             notes.append(f"the schema of {clean(tool.name, 80)} has {size} characters; left out")
         else:
             found[tool.name] = tool
-    names = exposed_names(prefix, list(found))
-    return Listing(
-        tuple(
-            ToolInfo(
-                name=names[name],
-                server=config.name,
-                tool=name,
-                description=clean(tool.description or "", limits.max_description_chars),
-                input_schema=tool.input_schema,
-                read_only=_read_only(tool),
-                examples=config.examples.get(name, ()),
-            )
-            for name, tool in found.items()
-        ),
-        tuple(notes),
-    )
+    definitions = [
+        Definition(
+            name=name,
+            description=clean(tool.description or "", limits.max_description_chars),
+            input_schema=tool.input_schema,
+            read_only=_read_only(tool),
+        )
+        for name, tool in found.items()
+    ]
+    return exposed(definitions, config, prefix, notes)
 
 
 async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGenerator[Tool]:

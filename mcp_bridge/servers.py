@@ -38,6 +38,8 @@ class ServerConfig:
     """http:// or https://, for http and sse."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     enabled: bool = True
+    off_because: str = ""
+    """Why it is not enabled, where that is known."""
     timeout_s: float | None = None
     """Deadline of one call; None leaves it to the manager."""
     connect_timeout_s: float | None = None

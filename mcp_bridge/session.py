@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import anyio
@@ -21,10 +21,10 @@ from pydantic import ValidationError
 from mcp_bridge.connect import Wire, unsent
 from mcp_bridge.errors import BridgeError, CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.limits import Limits
-from mcp_bridge.listing import Listing, list_tools
+from mcp_bridge.listing import Listing, exposed, list_tools
 from mcp_bridge.results import normalise
 from mcp_bridge.servers import ServerConfig
-from mcp_bridge.tools import ToolCallResult
+from mcp_bridge.tools import Definition, ToolCallResult
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,11 @@ class ServerSession:
     def __init__(self, config: ServerConfig, limits: Limits) -> None:
         self.config: Final = config
         self.failure: str | None = None
-        self.listing = Listing((), ())
+        self.listing = Listing()
+        self.recalled = False
+        """Whether `listing` is what the server offered some other day, and not asked for since."""
+        self.confirming: Final = asyncio.Lock()
+        """Held while a recalled list is asked for afresh."""
         self.connect_ms: int | None = None
         """How long the last connection took."""
         self._limits: Final = limits
@@ -82,23 +86,32 @@ class ServerSession:
     def start(self) -> None:
         self._owner = asyncio.create_task(self._own(), name=f"mcp:{self.config.name}")
 
+    def recall(self, definitions: Sequence[Definition], prefix: str) -> None:
+        """Takes these tools for the server's, until it is asked."""
+        self.listing = exposed(definitions, self.config, prefix)
+        self.recalled = True
+
     async def refresh(self, prefix: str) -> None:
-        """Connects if need be and lists the tools anew. What goes wrong is in `failure`."""
+        """Connects if need be and lists the tools anew. What goes wrong is in `failure`.
+
+        Recalled tools stay where the server cannot be reached: the next call tries again.
+        """
         deadline_s = 2 * self._connect_timeout_s
         try:
             self.listing = await self._submit(
                 lambda client: list_tools(client, self.config, prefix, self._limits), deadline_s
             )
             self.failure = None
+            self.recalled = False
             for note in self.listing.notes:
                 logger.warning("%s: %s", self.config.name, note)
         except CallTimeout:
-            self.listing = Listing((), ())
             self.failure = f"did not list its tools within {deadline_s:g} s; see its log"
         except (ServerUnavailable, ServerError) as error:
-            self.listing = Listing((), ())
             self.failure = error.reason
         if self.failure is not None:
+            if not self.recalled:
+                self.listing = Listing()
             logger.warning("%s: %s", self.config.name, self.failure)
 
     async def call(

@@ -13,6 +13,16 @@ JsonValue: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """One tool as its server describes it, within caps."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolInfo:
     """One tool of one server."""
 
@@ -27,7 +37,8 @@ class ToolInfo:
     """JSON schema of an object."""
     read_only: bool | None = None
     """What the server claims; None where it says nothing. It may be a lie: let it add caution
-    (False), never take caution away."""
+    (False), and never allow a call for it. Letting readers of one server run side by side is all
+    that True is good for: a liar harms its own order alone."""
     examples: tuple[Example, ...] = field(default=())
     """From the configuration."""
 

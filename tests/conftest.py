@@ -16,6 +16,14 @@ settings.register_profile("caal", deadline=None)
 settings.load_profile("caal")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing that this machine's user has kept, and nothing left with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CAAL_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def livekit() -> Iterator[LiveKit]:
     """A real livekit-server: its url, key and secret. One for the whole run; use your own room."""

@@ -53,6 +53,11 @@ class Events:
             self._seen.append(self._lines.get_nowait())
         return self._seen.count(line)
 
+    def any(self, beginning: str) -> bool:
+        """Whether a line that begins so came and was not waited for."""
+        self.count("")
+        return any(line.startswith(beginning) for line in self._seen)
+
     async def pid(self) -> int:
         return int((await self.wait_for("pid ")).split()[1])
 

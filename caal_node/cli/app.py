@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from caal_node.cli.n8n import app as n8n_app
 from caal_node.errors import CaalError
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ AgentOption = Annotated[
     str | None,
     typer.Option("--agent", metavar="MODULE:CLASS", help="Your CaalAgent; default: CAAL_AGENT."),
 ]
+app.add_typer(n8n_app, name="n8n")
 
 
 def main() -> None:
@@ -81,12 +83,35 @@ def control(host: str = "127.0.0.1", port: int = 8889) -> None:
 
 
 @app.command()
-def tools(as_json: Json = False, agent: AgentOption = None) -> None:
+def tools(
+    as_json: Json = False,
+    agent: AgentOption = None,
+    make_examples: Annotated[
+        bool,
+        typer.Option(
+            "--make-examples",
+            help="First have the model write what people say for tools that have no examples.",
+        ),
+    ] = False,
+    explain: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Tell of one tool where each parameter came from."),
+    ] = None,
+) -> None:
     """List every tool of all three tiers, and the sources that could not be listed."""
     _log_to_stderr(logging.ERROR)
+    if explain:
+        from caal_node.cli.explain import explain_tool
+        from caal_node.settings import load_settings
+
+        _run(lambda: explain_tool(load_settings(), agent, explain, as_json=as_json))
+        return
+    from caal_node.cli.make_examples import make_missing
     from caal_node.cli.tools import list_tools
     from caal_node.settings import load_settings
 
+    if make_examples:
+        _run(lambda: make_missing(load_settings(), agent))
     _run(lambda: list_tools(load_settings(), agent, as_json=as_json))
 
 
@@ -98,6 +123,27 @@ def doctor(as_json: Json = False) -> None:
     from caal_node.settings import load_settings
 
     raise typer.Exit(_run(lambda: run_doctor(load_settings(), as_json=as_json)))
+
+
+@app.command()
+def validate(
+    model: Annotated[str, typer.Argument(help="A name, or api:model@url.")],
+    full_suite: Annotated[bool, typer.Option("--full-suite", help="Twice as many cases.")] = False,
+    as_json: Json = False,
+    report: Annotated[Path | None, typer.Option(help="Markdown file to write as well.")] = None,
+) -> None:
+    """Try how well a model uses tools, and remember it."""
+    _log_to_stderr(logging.ERROR)
+    from caal_node.cli.validate import run_validate
+    from caal_node.settings import load_settings
+
+    raise typer.Exit(
+        _run(
+            lambda: run_validate(
+                load_settings(), model, full=full_suite, as_json=as_json, report=report
+            )
+        )
+    )
 
 
 @app.command()

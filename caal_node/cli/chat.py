@@ -18,7 +18,7 @@ from caal_node.cli.transcript import TerminalTranscript
 from caal_node.cli.typed_lines import typed_lines
 from caal_node.events import Event, to_json
 from caal_node.room.silent_sink import SilentSink
-from caal_node.session import text_session
+from caal_node.session import session_llm, text_session
 from caal_node.settings import Settings
 
 LINE_CHARS = 4_000
@@ -41,7 +41,7 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
             transcript(event)
 
     agent = chosen_agent(settings, agent_name, on_event=on_event, cue_sink=SilentSink())
-    session = text_session(settings)
+    session = text_session(settings, await session_llm(settings))
     await session.start(agent)
     if not as_json:
         transcript.ready(len(agent.table), agent.failed)

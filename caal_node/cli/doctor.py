@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from caal_node.cli.checks.asking import PROBE_S, look_at_asking
 from caal_node.cli.checks.check import Check, Look, take
 from caal_node.cli.checks.files import look_at_agent, look_at_cues, look_at_settings
 from caal_node.cli.checks.model import look_at_model
@@ -25,6 +26,7 @@ from caal_node.settings import Settings
 LOOKS: Final = (
     Look("settings", look_at_settings, 5),
     Look("model server", look_at_model, 15),
+    Look("way of asking", look_at_asking, PROBE_S + 15),
     Look("livekit", look_at_livekit, 10),
     Look("n8n", look_at_n8n, 20),
     Look("mcp", look_at_mcp, 30),

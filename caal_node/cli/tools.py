@@ -9,6 +9,7 @@ from rich.table import Table
 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.settings import Settings
+from caal_node.validation.choice import choose
 
 
 async def list_tools(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
@@ -16,6 +17,7 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
     agent = chosen_agent(settings, agent_name)
     try:
         await agent.reload_tools()
+        choice = await choose(settings)
         if as_json:
             rows = [
                 {
@@ -27,7 +29,9 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
                 }
                 for entry in agent.table
             ]
-            print(json.dumps({"tools": rows, "failed": dict(agent.failed)}, ensure_ascii=False))
+            asking = {"model": settings.model, "asking": choice.asking, "why": choice.why}
+            found = {"tools": rows, "failed": dict(agent.failed), "way_of_asking": asking}
+            print(json.dumps(found, ensure_ascii=False))
             return
         shown = Table("tool", "tier", "source", "what it does")
         for entry in agent.table:
@@ -37,5 +41,7 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
         console.print(shown)
         for source, reason in agent.failed.items():
             console.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
+        said = f"{settings.model} is asked for them: {choice.words} ({choice.why})"
+        console.print(said, style="dim", markup=False, highlight=False)
     finally:
         await agent.close_tools()

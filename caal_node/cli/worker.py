@@ -18,7 +18,7 @@ from livekit.agents import AgentServer, JobContext, JobProcess, cli
 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.models.llm import LLM
-from caal_node.session import make_voice, voice_session
+from caal_node.session import make_voice, session_llm, voice_session
 from caal_node.settings import Settings, load_settings
 
 
@@ -68,7 +68,8 @@ def load_models(process: JobProcess) -> None:
 async def entrypoint(context: JobContext) -> None:
     """One room: the configured agent in a session of its own."""
     settings: Settings = context.proc.userdata["settings"]
-    session = voice_session(settings, context.proc.userdata["voice"])
+    model = await session_llm(settings)
+    session = voice_session(settings, context.proc.userdata["voice"], model)
     agent = chosen_agent(settings, None)
     if isinstance(session.llm, LLM):
         context.add_shutdown_callback(session.llm.aclose)

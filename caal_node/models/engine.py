@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from livekit.agents.utils import aio
 
-from caal_node.models.ladder import Ladder
+from caal_node.models.ladder import Ladder, TextStyle
 from caal_node.models.port import Backend
 from caal_node.models.probe import calls_natively
 
@@ -16,9 +16,11 @@ from caal_node.models.probe import calls_natively
 class Engine:
     """Owns `backend`. `native_tools` settles how tools are asked for; None finds out by asking."""
 
-    def __init__(self, backend: Backend, native_tools: bool | None) -> None:
+    def __init__(
+        self, backend: Backend, native_tools: bool | None, text: TextStyle = "auto"
+    ) -> None:
         self.backend = backend
-        self.ladder = Ladder(backend)
+        self.ladder = Ladder(backend, text)
         self._native_tools = native_tools
         if native_tools is False:
             self.ladder.leave_native("as configured")
@@ -60,6 +62,7 @@ class Engine:
         await self.backend.aclose()
 
     async def _find_way(self) -> None:
+        await self.ladder.learn()
         if self._native_tools is None and not await calls_natively(self.backend):
             self.ladder.leave_native("it answered a sample request without a structured call")
 

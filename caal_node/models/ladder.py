@@ -1,47 +1,58 @@
 """From a question to events, going on to another way of asking where one fails.
 
-native -> protocol -> plain; a protocol whose schema the server refuses is asked once more without.
-Nothing is said twice: once a piece of speech is out, the reply it belongs to is the reply. What a
-model has shown is remembered, so that its next turn begins on the way that works.
+Once more (with a note on what was wrong, where there is something to say), the text protocol, a
+plain reply, an apology. Nothing is said twice: once a piece of speech is out, the reply it belongs
+to is the reply. What a model has shown is remembered, so that its next turn begins on the way that
+works: here for as long as the process runs; `standing` and `resume` are for a store between two.
 """
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from types import MappingProxyType
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
-from caal_node.errors import ModelContextFull, ModelLacksTools, ModelReplyError
-from caal_node.models.port import Backend, Done, NativeCall, Usage
+from caal_node.errors import ModelContextFull, ModelError, ModelSilent
+from caal_node.models.attempt import Attempt
+from caal_node.models.context_gauge import ContextGauge
+from caal_node.models.port import Backend, Capabilities, Done, ServerCall, ServerResult
 from caal_node.models.question import Question
-from caal_node.models.signs import Sign, read_signs, without_thinking
-from caal_node.models.ways import Native, Plain, Protocol, Way
-from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, ToolCallStart, UnknownCall
+from caal_node.models.repair import repaired
+from caal_node.models.signs import Sign, sign_of
+from caal_node.models.standing import Standing
+from caal_node.models.track_record import DOUBTS, TrackRecord
+from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Way, WayName
+from caal_node.replies import Event
 
-logger = logging.getLogger("caal_node.models")
+Told: TypeAlias = Event | ServerCall | ServerResult | Done
+TextStyle: TypeAlias = Literal["auto"] | StyleName
+"""`auto`: one constrained reply where the server can hold one to a schema, else JSONL."""
 
-_PATIENCE: Final[Mapping[Sign, int]] = MappingProxyType(
-    {"refused": 1, "empty": 2, "broken_call": 2, "unknown_tool": 2, "leaked_call": 3}
-)
-"""Times a sign is seen before the model is no longer asked natively. A model that answered the
-probe well may slip once; one more question by text costs it a cold prompt."""
-_REFUSED: Final = frozenset({400, 422, 500})
-"""Statuses about what was asked: parameters that a server does not take, and (500) a reply that
-did not fit llama.cpp's or Ollama's own tool grammar."""
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    way: Way
+    question: Question
+    again: bool = False
+    """The same has been asked once more already."""
+    shortened: bool = False
 
 
 class Ladder:
     """The ways for one model on one server, and where it stands on them."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, text: TextStyle = "auto") -> None:
         self._backend = backend
-        self._constrain = True
-        self._native = True
-        self.signs: Final[Counter[Sign]] = Counter()
+        self._text: TextStyle = text
+        self._record = TrackRecord(backend.model)
+        self._told: Capabilities | None = None
+        self._gauge = ContextGauge()
+        self._server_runs = False
+        self.signs: Final = self._record.signs
         """How often each sign was seen, for whoever looks after the model."""
+        self.steps: Final = self._record.steps
+        """How often each step was taken."""
 
     @property
     def model(self) -> str:
@@ -50,120 +61,150 @@ class Ladder:
     @property
     def native(self) -> bool:
         """Whether the model is asked with its server's own tool calls."""
-        return self._native
+        return self._record.native
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(
+            self.model,
+            self._backend.address,
+            "native" if self.native else self._by_text().name,
+            self._record.reason,
+            {str(sign): count for sign, count in self.signs.items()},
+            dict(self.steps),
+        )
 
     def leave_native(self, reason: str) -> None:
-        if self._native:
-            logger.info("%s: tools are asked for by text from now on: %s", self.model, reason)
-        self._native = False
+        self._record.leave_native(reason)
+
+    def resume(self, way: WayName, reason: str) -> None:
+        """Begin where an earlier process stood."""
+        if way != "native":
+            self.leave_native(reason)
+        self._record.refuses_schema |= way == "protocol"
+
+    async def learn(self) -> None:
+        """Ask the server, once, what it can do; `best` then knows how to ask by text.
+
+        Raises:
+            ModelError: it does not answer.
+        """
+        if self._told is None:
+            self._told = await self._backend.capabilities()
 
     def best(self, question: Question) -> Way:
         """The way that `question` is asked first."""
-        if not question.tools:
-            return Plain()
-        return Native() if self._native else Protocol(constrain=self._constrain)
+        if not question.tools or self._record.plain_first:
+            return Plain(as_text=not self.native)
+        return Native() if self.native else self._by_text()
 
-    def _next(self, way: Way, sign: Sign) -> Way | None:
-        """The way after `way`, which gave `sign`; None: it was the last."""
-        if isinstance(way, Native):
-            return Protocol(constrain=self._constrain)
-        if isinstance(way, Protocol):
-            return Protocol(constrain=False) if sign == "refused" and way.constrain else Plain()
-        return None
+    def _by_text(self) -> Way:
+        can = (
+            self._told is not None and self._told.schema is True and not self._record.refuses_schema
+        )
+        if self._text == "auto":
+            return OneReply() if can else Protocol()
+        return Protocol(self._text, constrain=can)
 
-    async def ask(self, question: Question) -> AsyncGenerator[Event | Done]:
-        """Events of the reply; a `Done` after each request, with its usage.
+    async def ask(self, question: Question) -> AsyncGenerator[Told]:
+        """Events of the reply; a `Done` after each request, with its usage. Calls that the server
+        runs itself are told as they come.
 
         Raises:
             ModelError: no way gave a reply.
         """
-        way: Way | None = self.best(question)
-        while way is not None:
-            attempt = _Attempt(self._backend, way, question, patient=not isinstance(way, Plain))
+        if not self.native:
+            await self.learn()
+        step = self._first(question)
+        began = step.way.name
+        while True:
+            attempt = Attempt(self._backend, step.way, step.question)
+            failed: ModelError | None = None
             try:
                 async with aclosing(attempt.run()) as events:
                     async for event in events:
+                        self._server_runs |= isinstance(event, ServerCall)
                         yield event
-            except (ModelLacksTools, ModelReplyError) as error:
-                if isinstance(way, Plain) or attempt.spoke or not is_about_the_way(error):
+            except ModelError as error:
+                attempt.sign, failed = sign_of(error), error
+                if attempt.sign is None or attempt.spoke:
                     raise
-                attempt.sign = "refused"
-            if attempt.leaked:
-                self._note("leaked_call", way)
-            if attempt.sign is None:
-                return
-            self._note(attempt.sign, way)
-            if attempt.spoke:
-                # Too late for another way; the model is told of the call that it cannot make.
-                for event in attempt.held:
+            yield Done("stop", attempt.usage)
+            self._weigh(attempt)
+            if attempt.sign is None or attempt.spoke:
+                for event in attempt.held if attempt.spoke and attempt.sign else attempt.whole():
                     yield event
+                if attempt.sign is None:
+                    self._record.worked(step.way, began)
                 return
-            way = self._next(way, attempt.sign)
+            following = await self._next(step, attempt)
+            if following is None:
+                self._record.step("apology")
+                raise failed or ModelSilent(f"{self.model} gave no reply in any way of asking")
+            step = following
 
-    def _note(self, sign: Sign, way: Way) -> None:
-        self.signs[sign] += 1
-        logger.warning("%s: %s with the %s way", self._backend.model, sign, way.name)
-        if way.name == "native" and self.signs[sign] >= _PATIENCE[sign]:
-            self.leave_native(sign)
-        elif isinstance(way, Protocol) and way.constrain and sign == "refused":
-            self._constrain = False
+    def _first(self, question: Question) -> _Step:
+        way = self.best(question)
+        if question.tools:
+            self._record.begin()
+        if self._server_runs:
+            # A whole reply would tell of a tool only when all is over.
+            question = replace(question, stream=True)
+        if self._gauge.room is not None:
+            question = self._gauge.fitted(question, way.request(question))
+        return _Step(way, question)
 
+    def _weigh(self, attempt: Attempt) -> None:
+        """Note what the attempt has shown."""
+        if attempt.leaked:
+            self._record.note("leaked_call", attempt.way)
+        if attempt.asked_back:
+            self._record.note("unsaid", attempt.way)
+        context = self._told.context_tokens if self._told else None
+        counted = attempt.usage.prompt
+        if attempt.sign is None and self._gauge.is_cut(attempt.request, counted, context):
+            attempt.sign = "context_cut"
+        if attempt.sign is not None:
+            self._record.note(attempt.sign, attempt.way)
 
-def is_about_the_way(error: ModelLacksTools | ModelReplyError) -> bool:
-    """Whether another way of asking may do better; not for a wrong key or a prompt too long."""
-    if isinstance(error, ModelContextFull):
-        return False
-    return isinstance(error, ModelLacksTools) or error.status in _REFUSED
+    async def _next(self, step: _Step, attempt: Attempt) -> _Step | None:
+        """The step after one that gave a sign; None: it was the last.
 
+        Raises:
+            ModelContextFull: what is left when all else was left out is still too long.
+        """
+        taken = await self._step_after(step, attempt)
+        if taken is not None:
+            name = taken.way.name if taken.way.name != step.way.name else "once_more"
+            if attempt.sign == "context_cut":
+                name = "shorter" if taken.way.name == step.way.name else "plain"
+            elif attempt.sign in DOUBTS:
+                name = attempt.sign or name
+            self._record.step(name)
+        return taken
 
-class _Attempt:
-    """One request. `patient`: what cannot be called is kept back, since another way follows."""
+    async def _step_after(self, step: _Step, attempt: Attempt) -> _Step | None:
+        sign, way, question = attempt.sign, step.way, step.question
+        if sign == "unsure" or sign == "too_shy":
+            return replace(step, way=way.doubted(sign))
+        if sign == "context_cut":
+            shorter = self._gauge.fitted(question, attempt.request)
+            if not step.shortened:
+                return replace(step, question=shorter, shortened=True)
+            if way.name != "plain":
+                return replace(step, way=Plain(as_text=not self.native), question=shorter)
+            raise ModelContextFull(f"{self.model}: the server reads {self._gauge.room} tokens only")
+        if sign != "refused" and not step.again:
+            return replace(step, question=repaired(question, attempt.held), again=True)
+        lower = await self._below(way, sign)
+        return None if lower is None else replace(step, way=lower)
 
-    def __init__(self, backend: Backend, way: Way, question: Question, *, patient: bool) -> None:
-        self._backend = backend
-        self._way = way
-        self._question = question
-        self._patient = patient
-        self._events: list[Event] = []
-        self._structured = 0
-        self.sign: Sign | None = None
-        self.spoke = False
-        self.held: list[Event] = []
-        """What cannot be called, and was kept back."""
-
-    @property
-    def leaked(self) -> bool:
-        """Calls were made, and none of them came as the structured call it should have been."""
-        calls = any(isinstance(event, ToolCallEnd) for event in self._events)
-        return self._way.name == "native" and calls and not self._structured
-
-    async def run(self) -> AsyncGenerator[Event | Done]:
-        reader = self._way.reader(self._question)
-        done: Done | None = None
-        async with aclosing(self._backend.ask(self._way.request(self._question))) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk, Done):
-                    done = chunk
-                    continue
-                self._structured += isinstance(chunk, NativeCall)
-                for event in self._read(reader.feed(chunk)):
-                    yield event
-        for event in self._read(reader.finish()):
-            yield event
-        self.sign = read_signs(self._events, done)
-        if not self._question.stream and not (self.sign and self._patient):
-            for event in without_thinking(self._events):
-                yield self._passed(event)
-        yield done or Done("stop", Usage())
-
-    def _read(self, events: list[Event]) -> list[Event]:
-        self._events.extend(events)
-        if not self._question.stream:
-            return []  # a complete reply is passed on only when all of it is understood
-        kept_back = (UnknownCall, BrokenCall, ToolCallStart) if self._patient else ()
-        self.held += [event for event in events if isinstance(event, kept_back)]
-        return [self._passed(event) for event in events if not isinstance(event, kept_back)]
-
-    def _passed(self, event: Event) -> Event:
-        self.spoke |= isinstance(event, TextDelta | ToolCallEnd)
-        return event
+    async def _below(self, way: Way, sign: Sign | None) -> Way | None:
+        if isinstance(way, Native):
+            await self.learn()
+            return self._by_text()
+        if isinstance(way, OneReply) and sign == "refused":
+            return Protocol()
+        if isinstance(way, Protocol) and sign == "refused" and way.constrain:
+            return Protocol(way.style)
+        return None if isinstance(way, Plain) else Plain(as_text=not self.native)

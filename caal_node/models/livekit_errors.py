@@ -17,9 +17,9 @@ def as_api_error(error: CaalError) -> APIError:
     if isinstance(error, ModelUnreachable):
         return APIConnectionError(str(error), retryable=True)
     if isinstance(error, ModelReplyError) and error.status is not None:
-        return APIStatusError(str(error), status_code=error.status, body=None)
-    # An error in place of a reply may pass; LiveKit asks again unless something was said already.
-    return APIError(str(error), body=None, retryable=isinstance(error, ModelReplyError))
+        return APIStatusError(str(error), status_code=error.status, body=None, retryable=False)
+    # The ladder has asked once more and in every other way by then.
+    return APIError(str(error), body=None, retryable=False)
 
 
 def spoken_key(error: BaseException | None) -> str:

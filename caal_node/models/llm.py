@@ -17,7 +17,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from livekit.agents import APIConnectOptions, llm
+from livekit.agents import APIConnectOptions, APITimeoutError, llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import aio, is_given, shortuuid
 
@@ -25,10 +25,10 @@ from caal_node.convert import to_items, to_schemas
 from caal_node.errors import CaalError
 from caal_node.models.backends import Api, make_backend
 from caal_node.models.engine import Engine
-from caal_node.models.ladder import Ladder
+from caal_node.models.ladder import Ladder, TextStyle
 from caal_node.models.livekit_backend import LiveKitBackend
 from caal_node.models.livekit_errors import as_api_error
-from caal_node.models.port import Backend, Done, Usage
+from caal_node.models.port import Backend, Done, ServerCall, ServerResult, Usage
 from caal_node.models.question import Question
 from caal_node.models.warm import warm
 from caal_node.replies import Event, TextDelta, ToolCallEnd, UnknownCall
@@ -37,6 +37,8 @@ from caal_node.tools.spec import Example
 
 logger = logging.getLogger("caal_node.models")
 
+SERVER_RUN: Final = "caal_server_run"
+"""Key in a delta's `extra` of a ServerCall or ServerResult."""
 REPLY_TOKENS: Final = 1024
 """Tokens of one reply: four minutes of speech. It ends a model that repeats itself for ever."""
 
@@ -51,6 +53,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         base_url: The server; None is Ollama's usual address.
         api_key: Sent as a bearer token where the server wants one.
         native_tools: True or False settles how tools are asked for; None finds out by asking.
+        text_protocol: How calls are written where they are asked for by text.
         max_tokens: Tokens of one reply at most.
         options: Passed to the backend: num_ctx, think, keep_alive, temperature.
     """
@@ -63,13 +66,17 @@ class LLM(llm.LLM[Literal["caal"]]):
         api_key: str | None = None,
         *,
         native_tools: bool | None = None,
+        text_protocol: TextStyle = "auto",
         max_tokens: int = REPLY_TOKENS,
         backend: Backend | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
+        self._text_protocol: TextStyle = text_protocol
         self._engine = Engine(
-            backend or make_backend(model, api, base_url, api_key, **options), native_tools
+            backend or make_backend(model, api, base_url, api_key, **options),
+            native_tools,
+            text_protocol,
         )
         self._api: Api = api
         self._max_tokens = max_tokens
@@ -121,7 +128,9 @@ class LLM(llm.LLM[Literal["caal"]]):
         """
         api = api or self._api
         new = Engine(
-            backend or make_backend(model, api, base_url, api_key, **options), native_tools
+            backend or make_backend(model, api, base_url, api_key, **options),
+            native_tools,
+            self._text_protocol,
         )
         try:
             await new.backend.capabilities()
@@ -143,7 +152,11 @@ class LLM(llm.LLM[Literal["caal"]]):
         tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
         extra_kwargs: NotGivenOr[dict[str, Any]] = NOT_GIVEN,
     ) -> llm.LLMStream:
-        """Ask the model. `extra_kwargs` takes `stream` (bool) and `examples` of `Question`."""
+        """Ask the model.
+
+        `extra_kwargs` takes `stream` (bool) and `examples` of `Question`, and `reply_within_s`:
+        seconds in which the reply must begin.
+        """
         extra = extra_kwargs if is_given(extra_kwargs) else {}
         question = self.question(
             chat_ctx,
@@ -153,7 +166,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             may_call=not (is_given(tool_choice) and tool_choice == "none"),
         )
         given: Any = {"chat_ctx": chat_ctx, "tools": tools or [], "conn_options": conn_options}
-        return _Stream(self, self._engine, question, **given)
+        return _Stream(self, self._engine, question, extra.get("reply_within_s"), **given)
 
     def question(
         self,
@@ -206,8 +219,16 @@ class LLM(llm.LLM[Literal["caal"]]):
 class _Stream(llm.LLMStream):
     """One reply, as LiveKit's chunks."""
 
-    def __init__(self, model: LLM, engine: Engine, question: Question, **given: Any) -> None:
+    def __init__(
+        self,
+        model: LLM,
+        engine: Engine,
+        question: Question,
+        reply_within_s: float | None,
+        **given: Any,
+    ) -> None:
         super().__init__(model, **given)
+        self._reply_within_s = reply_within_s
         self._engine = engine
         self._question = question
         self._request_id = shortuuid("caal_")
@@ -218,16 +239,26 @@ class _Stream(llm.LLMStream):
         usage = Usage()
         sent: set[tuple[str, str]] = set()
         try:
-            with self._engine.in_use():
-                if self._question.tools:
-                    await self._engine.find_way()
-                async for event in self._engine.ladder.ask(self._question):
-                    if isinstance(event, Done):
-                        usage = _added(usage, event.usage)
-                    elif (delta := _delta(event, sent)) is not None:
-                        self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, delta=delta))
+            async with asyncio.timeout(self._reply_within_s) as begin:
+                with self._engine.in_use():
+                    if self._question.tools:
+                        await self._engine.find_way()
+                    async for event in self._engine.ladder.ask(self._question):
+                        begin.reschedule(None)
+                        if isinstance(event, Done):
+                            usage = _added(usage, event.usage)
+                        elif isinstance(event, ServerCall | ServerResult):
+                            told = llm.ChoiceDelta(extra={SERVER_RUN: event})
+                            self._event_ch.send_nowait(
+                                llm.ChatChunk(id=self._request_id, delta=told)
+                            )
+                        elif (delta := _delta(event, sent)) is not None:
+                            chunk = llm.ChatChunk(id=self._request_id, delta=delta)
+                            self._event_ch.send_nowait(chunk)
         except CaalError as error:
             raise as_api_error(error) from error
+        except TimeoutError as error:
+            raise APITimeoutError(f"no reply began within {self._reply_within_s:g} s") from error
         self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, usage=_completion(usage)))
 
 

@@ -20,6 +20,7 @@ from caal_node.models.lines import json_lines
 from caal_node.models.messages import Message, arguments_object, to_messages
 from caal_node.models.ollama_replies import Reply, Shown, Think, chunks_of, settled_think
 from caal_node.models.port import Capabilities, Chunk, Request
+from caal_node.models.server_runs import ServerRuns
 from caal_node.models.wire import Deadlines, Wire
 
 
@@ -128,12 +129,13 @@ class OllamaBackend:
         await self._wire.aclose()
 
     async def _reply(self, body: Mapping[str, Any]) -> AsyncGenerator[Chunk]:
+        runs = ServerRuns()
         async with aclosing(self._wire.pieces("/api/chat", body, json_lines)) as lines:
             async for line in lines:
                 reply = self._parsed(line)
-                for chunk in chunks_of(reply):
+                for chunk in chunks_of(reply, runs):
                     yield chunk
-                if reply.done:
+                if reply.is_last:
                     return
         raise ModelReplyError(f"{self.address} ended its reply in the middle")
 
@@ -147,6 +149,8 @@ class OllamaBackend:
         body |= {"stream": request.stream, "think": think, **self._always}
         if request.schema is not None:
             body["format"] = request.schema
+        if request.top_logprobs:
+            body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         limit = {} if request.max_tokens is None else {"num_predict": request.max_tokens}
         return {**body, "options": {**self._options, **limit}}
 

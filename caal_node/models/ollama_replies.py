@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-from caal_node.models.port import Chunk, Done, NativeCall, Reasoning, Text, Usage
+from caal_node.models.port import Chunk, Done, NativeCall, Reasoning, Text, Token, Usage
+from caal_node.models.server_runs import WORKING, ServerRuns, ToolResult
 
 Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
 
@@ -30,6 +31,16 @@ class Message(BaseModel):
     content: str | None = None
     thinking: str | None = None
     tool_calls: list[ToolCall] | None = None
+    tool_results: list[ToolResult] | None = None
+
+
+class Candidate(BaseModel):
+    token: str
+    logprob: float
+
+
+class TokenOdds(Candidate):
+    top_logprobs: list[Candidate] | None = None
 
 
 class Reply(BaseModel):
@@ -37,10 +48,18 @@ class Reply(BaseModel):
 
     error: Any = None
     message: Message = Field(default_factory=Message)
+    tool_results: list[ToolResult] | None = None
+    task_status: str | None = None
+    """Of servers that run tools themselves, server_runs.py."""
+    logprobs: list[TokenOdds] | None = None
     done: bool = False
     done_reason: str | None = None
     prompt_eval_count: int = 0
     eval_count: int = 0
+
+    @property
+    def is_last(self) -> bool:
+        return self.done and self.task_status != WORKING
 
 
 class Details(BaseModel):
@@ -71,14 +90,22 @@ def settled_think(asked: Think, shown: Shown) -> Think:
     return asked
 
 
-def chunks_of(reply: Reply) -> Iterator[Chunk]:
+def chunks_of(reply: Reply, runs: ServerRuns) -> Iterator[Chunk]:
     if reply.message.thinking:
         yield Reasoning(reply.message.thinking)
     if reply.message.content:
-        yield Text(reply.message.content)
+        told = reply.logprobs or ()
+        tokens = (
+            Token(t.token, tuple((c.token, c.logprob) for c in t.top_logprobs or ())) for t in told
+        )
+        yield Text(reply.message.content, tuple(tokens))
     for call in reply.message.tool_calls or ():
+        if reply.task_status is not None:
+            yield from runs.started(call.id or "", call.function.name, call.function.arguments)
+            continue
         arguments = json.dumps(call.function.arguments or {}, ensure_ascii=False)
         yield NativeCall(call.id or "", call.function.name, arguments)
-    if reply.done:
+    yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
+    if reply.is_last:
         usage = Usage(prompt=reply.prompt_eval_count, completion=reply.eval_count)
         yield Done("length" if reply.done_reason == "length" else "stop", usage)

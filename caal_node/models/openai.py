@@ -20,7 +20,8 @@ from caal_node.models.openai_server import (
     openai_wire,
     served_capabilities,
 )
-from caal_node.models.port import Capabilities, Chunk, Done, Reasoning, Request, Text, Usage
+from caal_node.models.port import Capabilities, Chunk, Done, Reasoning, Request, Text, Token, Usage
+from caal_node.models.server_runs import ServerRuns, ToolResult
 from caal_node.models.wire import Deadlines, Wire
 
 
@@ -31,9 +32,24 @@ class _Part(BaseModel):
     reasoning_content: str | None = None  # llama.cpp, vLLM, DeepSeek
     reasoning: str | None = None  # Ollama, later vLLM, OpenRouter
     tool_calls: list[CallDelta] | None = None
+    tool_results: list[ToolResult] | None = None
+
+
+class _Candidate(BaseModel):
+    token: str
+    logprob: float
+
+
+class _TokenOdds(_Candidate):
+    top_logprobs: list[_Candidate] = Field(default_factory=list[_Candidate])
+
+
+class _Logprobs(BaseModel):
+    content: list[_TokenOdds] | None = None
 
 
 class _Choice(BaseModel):
+    logprobs: _Logprobs | None = None
     delta: _Part | None = None
     message: _Part | None = None
     finish_reason: str | None = None
@@ -42,6 +58,9 @@ class _Choice(BaseModel):
 class _Event(BaseModel):
     error: Any = None
     choices: list[_Choice] = Field(default_factory=list[_Choice])
+    tool_results: list[ToolResult] | None = None
+    task_status: str | None = None
+    """Of servers that run tools themselves, server_runs.py; such a call comes in one piece."""
     usage: TokenCounts | None = None
     timings: Timings | None = None
 
@@ -97,7 +116,7 @@ class OpenAIBackend:
         split = sse_data if request.stream else whole_body
         calls: list[CallDelta] = []
         finish: str | None = None
-        usage = Usage()
+        usage, runs = Usage(), ServerRuns()
         pieces = self._wire.pieces("/chat/completions", self._body(request), split)
         async with aclosing(pieces):
             async for data in pieces:
@@ -106,9 +125,12 @@ class OpenAIBackend:
                 event = self._parsed(data)
                 for choice in event.choices[:1]:
                     part = choice.delta or choice.message or _Part()
-                    for chunk in _chunks(part):
+                    for chunk in _chunks(part, choice.logprobs):
                         yield chunk
-                    calls += part.tool_calls or ()
+                    if event.task_status is None:
+                        calls += part.tool_calls or ()
+                    for chunk in _server_runs(runs, event, part):
+                        yield chunk
                     finish = choice.finish_reason or finish
                 if event.usage is not None:
                     usage = event.usage.read(event.timings)
@@ -137,6 +159,8 @@ class OpenAIBackend:
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         if request.max_tokens is not None:
             body["max_tokens"] = request.max_tokens
+        if request.top_logprobs:
+            body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         return {**body, **self._always}
 
     def _parsed(self, data: bytes) -> _Event:
@@ -149,11 +173,26 @@ class OpenAIBackend:
         return event
 
 
-def _chunks(part: _Part) -> Iterator[Chunk]:
+def _chunks(part: _Part, logprobs: _Logprobs | None) -> Iterator[Chunk]:
     if reasoning := part.reasoning_content or part.reasoning:
         yield Reasoning(reasoning)
     if part.content:
-        yield Text(part.content)
+        told = (logprobs and logprobs.content) or ()
+        yield Text(
+            part.content,
+            tuple(
+                Token(t.token, tuple((c.token, c.logprob) for c in t.top_logprobs)) for t in told
+            ),
+        )
+
+
+def _server_runs(runs: ServerRuns, event: _Event, part: _Part) -> Iterator[Chunk]:
+    if event.task_status is not None:
+        for call in part.tool_calls or ():
+            yield from runs.started(
+                call.id or "", call.function.name or "", call.function.arguments
+            )
+    yield from runs.ended([*(part.tool_results or ()), *(event.tool_results or ())])
 
 
 def _write_call(call: Call, index: int) -> Message:

@@ -26,6 +26,8 @@ class Request:
     schema: Mapping[str, Any] | None = None
     """A JSON schema that the reply's text must match, where the server can hold it to one."""
     max_tokens: int | None = None
+    top_logprobs: int = 0
+    """How many candidates of each token to report, where the server can. Streamed replies only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,22 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """One generated token, and what the model could have written in its place.
+
+    `top` holds texts with their natural log probabilities, best first, before any grammar has
+    taken its choice away.
+    """
+
+    text: str
+    top: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     text: str
+    tokens: tuple[Token, ...] = ()
+    """What `text` consists of, where `Request.top_logprobs` asked for it and the server told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,23 @@ class NativeCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerCall:
+    """A call that the server has begun to run by itself. It is told, and never run here."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerResult:
+    """The end of the `ServerCall` of the same id. What came out is the server's own business."""
+
+    id: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts as the server gives them. `prompt` is the whole prompt, cached or not."""
 
@@ -76,7 +109,7 @@ class Done:
     usage: Usage
 
 
-Chunk: TypeAlias = Text | Reasoning | NativeCall | Done
+Chunk: TypeAlias = Text | Reasoning | NativeCall | ServerCall | ServerResult | Done
 
 
 class Backend(Protocol):

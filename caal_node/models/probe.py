@@ -11,8 +11,8 @@ from typing import Final
 
 from caal_node.context.items import System, User
 from caal_node.errors import ModelLacksTools, ModelReplyError
-from caal_node.models.ladder import is_about_the_way
 from caal_node.models.port import Backend, NativeCall, Request
+from caal_node.models.signs import is_about_the_way
 
 PROBE_TOKENS: Final = 64
 """Tokens: a call of one short argument takes 20 to 30 in every dialect."""

@@ -1,11 +1,13 @@
-"""Signs that a way of asking does not work for a model, read off one reply."""
+"""Signs that a way of asking does not work for a model, read off one reply or one error."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from caal_node.errors import ModelContextFull, ModelError, ModelLacksTools, ModelReplyError
 from caal_node.models.port import Done
+from caal_node.models.ways.port import Doubt
 from caal_node.replies import (
     BrokenCall,
     Event,
@@ -15,13 +17,45 @@ from caal_node.replies import (
     UnknownCall,
 )
 
-Sign: TypeAlias = Literal[
-    "empty",  # tokens were generated, and neither speech nor a call came of them
-    "broken_call",  # a call that cannot be read, often one that the token limit cut off
-    "unknown_tool",  # a call of a name that is in no table
-    "leaked_call",  # a good call, but written as text where the server has structured calls
-    "refused",  # the server will not take tools for this model, or its own grammar failed
-]
+Sign: TypeAlias = (
+    Literal[
+        "empty",  # tokens were generated, and neither speech nor a call came of them
+        "broken_call",  # a call that cannot be read, often one that the token limit cut off
+        "unknown_tool",  # a call of a name that is in no table
+        "leaked_call",  # a good call, but written as text where the server has structured calls
+        "refused",  # the server will not take what was asked: tools, or a schema
+        "grammar",  # the server's own grammar for calls did not fit what the model wrote
+        "broke_off",  # a stream without its end, or with an error in its middle
+        "context_cut",  # the server dropped a part of the prompt, perhaps the person's own words
+    ]
+    | Doubt
+)
+
+_REFUSED: Final = frozenset({400, 422})
+"""Statuses about what was asked: parameters that a server does not take."""
+_GRAMMAR_WORDS: Final = ("does not match the expected", "grammar", "parse tool call", "tool parser")
+"""Of llama.cpp and Ollama, with HTTP 500."""
+
+
+def sign_of(error: ModelError) -> Sign | None:
+    """What `error` shows of the way; None where no other way would do better.
+
+    A wrong key, a missing model and a prompt too long stay what they are, however one asks.
+    """
+    if isinstance(error, ModelLacksTools):
+        return "refused"
+    if isinstance(error, ModelContextFull) or not isinstance(error, ModelReplyError):
+        return None
+    if error.status is None:
+        return "broke_off"
+    if error.status == 500:
+        return "grammar" if any(w in str(error).lower() for w in _GRAMMAR_WORDS) else "broke_off"
+    return "refused" if error.status in _REFUSED else None
+
+
+def is_about_the_way(error: ModelError) -> bool:
+    """Whether another way of asking may do better."""
+    return sign_of(error) is not None
 
 
 def read_signs(events: Sequence[Event], done: Done | None) -> Sign | None:

@@ -24,7 +24,7 @@ async def warm(backend: Backend, head: Request) -> Usage:
     items = head.items
     if not items or not isinstance(items[-1], User):
         items = (*items, _OPENING)
-    one = replace(head, items=items, stream=False, schema=None, max_tokens=1)
+    one = replace(head, items=items, stream=False, schema=None, max_tokens=1, top_logprobs=0)
     usage = Usage()
     async for chunk in backend.ask(one):
         if isinstance(chunk, Done):

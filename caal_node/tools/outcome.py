@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from caal_node.errors import CaalError, ToolFailure, UnknownTool
 from caal_node.events import Outcome
@@ -14,6 +15,15 @@ MESSAGE_MAX: Final = 300
 """Characters of an error's text that the model is shown."""
 REMEMBERED: Final = 256
 """Call ids whose outcome is kept until it is asked for; far more than run at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """A tier's result with the words that a person is to hear as they stand, because the tool's
+    author asked for that. The model is not asked for an answer of its own."""
+
+    value: Any
+    words: str
 
 
 def error_text(error: CaalError) -> str:
@@ -27,7 +37,8 @@ def error_text(error: CaalError) -> str:
         body["valid_names"] = list(error.valid)
     elif error.kind != "invalid_arguments":
         # A call that can be put right is tried again; anything else is for the person to hear.
-        body["say"] = sentence(error.spoken)
+        words = error.words if isinstance(error, ToolFailure) else None
+        body["say"] = words or sentence(error.spoken)
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -15,6 +15,7 @@ from caal_node.context.compact import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
 from caal_node.errors import ToolBroke, ToolFailure, ToolTimeout
 from caal_node.tools.gates import Gates
+from caal_node.tools.line import Line
 from caal_node.tools.outcome import Outcomes, outcome_of
 from caal_node.tools.table import Entry
 from caal_node.tools.validation import check_arguments
@@ -47,6 +48,7 @@ class Pipeline:
         self.outcomes: Final = Outcomes()
         self._data = data
         self._gates = gates or Gates()
+        self._plan = self._gates.plan or Line()
         self._timeout_s = timeout_s
         self._result_chars = result_chars
 
@@ -77,7 +79,12 @@ class Pipeline:
         began = time.perf_counter()
         try:
             value = await self._through_the_gates(
-                entry, call_id, arguments, tier, validate, self._timeout_s if deadline else None
+                entry,
+                call_id,
+                arguments,
+                tier,
+                validate,
+                self._limit_s(entry) if deadline else None,
             )
             shown = await self._shown(entry, call_id, arguments, value) if plain(value) else value
         except asyncio.CancelledError:
@@ -88,6 +95,13 @@ class Pipeline:
             raise
         self._ended(entry, call_id, "ok", began)
         return shown
+
+    def redacted(self, text: str) -> str:
+        """Text that goes to people or to the model by another way than `run`."""
+        return self._gates.redact(text)
+
+    def _limit_s(self, entry: Entry) -> float:
+        return max(self._timeout_s, entry.spec.timeout_s or 0.0)
 
     async def _shown(
         self, entry: Entry, call_id: str, arguments: Mapping[str, Any], value: Any
@@ -100,7 +114,7 @@ class Pipeline:
         else:
             line = to_line(value, max_chars=self._result_chars)
         shown = self._gates.redact(line)
-        if isinstance(value, dict | list | str):
+        if entry.spec.remembered and isinstance(value, dict | list | str):
             # Tool data is shown to the model later on, so it holds no more than the model may see.
             self._data.add(call_id, entry.exposed, arguments, kept if shown == line else shown)
         return shown
@@ -114,23 +128,32 @@ class Pipeline:
         validate: bool,
         timeout_s: float | None,
     ) -> Any:
-        await self._gates.policy(entry, arguments)
-        if validate:
-            check_arguments(entry, arguments)
-        async with self._gates.plan(entry, arguments, call_id):
-            deadline = asyncio.timeout(timeout_s)
-            try:
-                async with deadline:
-                    return await tier()
-            except TimeoutError as error:
-                # Without the deadline's having passed it is the tool's own.
-                waited = f" in {timeout_s:g} seconds" if deadline.expired() else " in time"
-                raise ToolTimeout(f"{entry.exposed} gave no answer{waited}.") from error
-            except ToolFailure:
-                raise
-            except Exception as error:
-                # An exception's text may hold anything, so neither model nor log gets it.
-                raise ToolBroke(f"{entry.exposed} failed with {type(error).__name__}.") from error
+        with (turn := self._plan(entry, arguments, call_id)):
+            await self._gates.policy(entry, arguments)
+            if validate:
+                check_arguments(entry, arguments)
+            await turn.come()
+            if timeout_s is not None:
+                return await self._in_time(entry, tier, timeout_s)
+        # It may hold a whole conversation, in which others are called: nobody waits for it.
+        return await self._in_time(entry, tier, None)
+
+    async def _in_time(
+        self, entry: Entry, tier: Callable[[], Awaitable[Any]], timeout_s: float | None
+    ) -> Any:
+        deadline = asyncio.timeout(timeout_s)
+        try:
+            async with deadline:
+                return await tier()
+        except TimeoutError as error:
+            # Without the deadline's having passed it is the tool's own.
+            waited = f" in {timeout_s:g} seconds" if deadline.expired() else " in time"
+            raise ToolTimeout(f"{entry.exposed} gave no answer{waited}.") from error
+        except ToolFailure:
+            raise
+        except Exception as error:
+            # An exception's text may hold anything, so neither model nor log gets it.
+            raise ToolBroke(f"{entry.exposed} failed with {type(error).__name__}.") from error
 
     def _ended(self, entry: Entry, call_id: str, outcome: Any, began: float) -> None:
         self.outcomes.note(call_id, outcome)

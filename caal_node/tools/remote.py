@@ -12,15 +12,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from livekit.agents import RunContext, ToolError, function_tool
-from livekit.agents.llm import RawFunctionTool, Tool, Toolset
+from livekit.agents.llm import RawFunctionTool, Tool, ToolResult, Toolset
 
 from caal_node.errors import ToolFailure
 from caal_node.events import TierName
-from caal_node.tools.outcome import error_text
+from caal_node.tools.made_examples import FILE_NAME, with_made
+from caal_node.tools.outcome import Verbatim, error_text
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.spec import ToolSpec
 from caal_node.tools.table import Entry, ToolTable
-from caal_node.tools.tiers.port import Listing, Tier
+from caal_node.tools.tiers.port import Growing, Listing, Polled, Tier
+from caal_node.validation.place import root
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -48,6 +50,8 @@ class RemoteTools(Toolset):
         self._methods = methods
         self._on_ready = on_ready
         self._on_close = on_close
+        self._listings: dict[TierName, Listing] = {}
+        self._polls: list[asyncio.Task[None]] = []
         self._reloading = asyncio.Lock()
 
     async def setup(self) -> RemoteTools:
@@ -57,34 +61,73 @@ class RemoteTools(Toolset):
             # LiveKit would go on without a word, and without what attends the agent.
             logger.exception("the tools could not be listed; a reload tries again")
         await self._on_ready()
+        self._polls += [
+            asyncio.create_task(self._poll(name, tier.poll_s))
+            for name, tier in self._tiers.items()
+            if isinstance(tier, Polled) and tier.poll_s
+        ]
         return self
 
     async def aclose(self) -> None:
+        polls, self._polls = self._polls, []
+        for poll in polls:
+            poll.cancel()
+        await asyncio.gather(*polls, return_exceptions=True)
         # Side by side, and one that fails leaves none of the others open.
         closing = [self._on_close(), *(tier.aclose() for tier in self._tiers.values())]
         for ended in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(ended, Exception):
                 logger.error("closing the tools failed", exc_info=ended)
 
-    async def reload(self) -> None:
-        """List every tier afresh and swap table and tools in one step.
+    async def reload(self, only: TierName | None = None) -> None:
+        """List every tier afresh, or one of them, and swap table and tools in one step.
 
-        A tier that cannot be listed keeps none of its tools; it is in `failed` with its reason.
+        `failed` holds the sources that could not be listed, with their reasons; whether such a
+        source keeps the tools it had is its tier's to say.
         """
         async with self._reloading:
-            listings = await asyncio.gather(*(self._listed(t) for t in self._tiers))
-            specs = [*self._methods(), *(spec for one in listings for spec in one.specs)]
-            # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
-            table = await asyncio.to_thread(ToolTable, specs)
-            tools: list[Tool | Toolset] = [
-                self._tool(entry) for entry in table if entry.spec.tier in self._tiers
-            ]
-            self.failed = {k: v for one in listings for k, v in one.failed.items()}
-            self.table = table
-            self._tools = tools  # what LiveKit reads; it takes effect at the next turn
+            names: list[TierName] = list(self._tiers) if only is None else [only]
+            listings = await asyncio.gather(*(self._listed(name) for name in names))
+            if only is not None and self._listings.get(only) == listings[0]:
+                return
+            self._listings.update(zip(names, listings, strict=True))
+            await self._swap()
         for source, reason in self.failed.items():
             logger.warning("tools of %s are missing: %s", source, reason)
-        logger.info("%d tools, %d sources failed", len(table), len(self.failed))
+        logger.info("%d tools, %d sources failed", len(self.table), len(self.failed))
+
+    async def _grow(self, name: TierName) -> None:
+        """Take in what a search has found: it can be called from the next request on."""
+        tier = self._tiers[name]
+        if isinstance(tier, Growing) and (specs := tier.grown()) is not None:
+            async with self._reloading:
+                failed = self._listings.get(name, Listing()).failed
+                self._listings[name] = Listing(specs, failed)
+                await self._swap()
+
+    async def _swap(self) -> None:
+        """Make table and tools those of the listings."""
+        known = [self._listings.get(name, Listing()) for name in self._tiers]
+        specs: list[ToolSpec] = [
+            *self._methods(),
+            *(spec for one in known for spec in one.specs),
+        ]
+        # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
+        table = await asyncio.to_thread(_table, specs)
+        tools: list[Tool | Toolset] = [
+            self._tool(entry) for entry in table if entry.spec.tier in self._tiers
+        ]
+        self.failed = {k: v for one in known for k, v in one.failed.items()}
+        self.table = table
+        self._tools = tools  # what LiveKit reads, anew for each request
+
+    async def _poll(self, name: TierName, every_s: float) -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                await self.reload(name)
+            except Exception:  # the next look may go well
+                logger.exception("looking for %s tools failed", name)
 
     async def _listed(self, name: TierName) -> Listing:
         try:
@@ -99,15 +142,34 @@ class RemoteTools(Toolset):
     def _tool(self, entry: Entry) -> RawFunctionTool[..., Any]:
         tier = self._tiers[entry.spec.tier]
 
-        async def call(raw_arguments: dict[str, object], context: RunContext[Any]) -> str:
+        async def call(
+            raw_arguments: dict[str, object], context: RunContext[Any]
+        ) -> str | ToolResult:
+            words: list[str] = []
+
+            async def run() -> Any:
+                value = await tier.call(entry.spec, raw_arguments)
+                await self._grow(entry.spec.tier)
+                if isinstance(value, Verbatim):
+                    words.append(value.words)
+                    return value.value
+                return value
+
+            call_id = context.function_call.call_id
             try:
-                return await self._pipeline.run(
-                    entry,
-                    context.function_call.call_id,
-                    raw_arguments,
-                    lambda: tier.call(entry.spec, raw_arguments),
-                )
+                line = await self._pipeline.run(entry, call_id, raw_arguments, run)
             except ToolFailure as failure:
-                raise ToolError(error_text(failure)) from failure
+                if failure.words is None:
+                    raise ToolError(error_text(failure)) from failure
+                words, line = [failure.words], error_text(failure)
+            if words and not context.speech_handle.interrupted:
+                # The author's own sentence, as it stands: the model is not asked for another one.
+                context.session.say(self._pipeline.redacted(words[0]))
+                return ToolResult(line, reply_required=False)
+            return line
 
         return function_tool(call, raw_schema=dict(entry.schema["function"]))
+
+
+def _table(specs: Sequence[ToolSpec]) -> ToolTable:
+    return ToolTable(with_made(specs, root() / FILE_NAME))

@@ -32,3 +32,15 @@ class ToolSpec:
     parameters: Mapping[str, Any]
     """JSON schema of an object."""
     examples: tuple[Example, ...] = field(default=())
+    details: str = ""
+    """The whole description where `description` is cut: for discovery, never for the prompt."""
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Parameter -> where it was found, in words for the tool's author. Empty: its own schema."""
+    facts: tuple[str, ...] = ()
+    """More for the author, a line each: how it is called, what is wrong with its notes."""
+    timeout_s: float | None = None
+    """How long a call may take where that is more than usual."""
+    read_only: bool | None = None
+    """Whether a call changes nothing, as far as its source says; None: it says nothing."""
+    remembered: bool = True
+    """Whether its results are something to refer back to, later in the conversation."""

@@ -41,6 +41,12 @@ def check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> None:
         )
 
 
+def fits(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    """Whether `arguments` fit `schema`; anything fits a broken one."""
+    validator = _validator_of(schema)
+    return validator is None or validator.is_valid(dict(arguments))
+
+
 def _validator_of(schema: Mapping[str, Any]) -> Draft202012Validator | None:
     try:
         return _validator(json.dumps(schema))

@@ -12,15 +12,17 @@ import sys
 from typing import Final
 
 NAMES: Final = (
-    "replies",
+    "reply_parser",
     "context_room",
     "mcp_bridge_calls",
+    "discovery",
     "node_cpu",
     "loop_stall",
     "cue_latency",
     "prompt_tokens",
+    "small_models",
 )
-"""From the quickest to the one that takes minutes."""
+"""From the quickest to the one that takes an hour."""
 
 
 def main() -> int:

@@ -199,7 +199,7 @@ async def test_an_internal_of_the_agent_is_no_tool() -> None:
 
 async def test_an_empty_reply_is_asked_again_and_then_owned_up_to() -> None:
     async with (
-        StandInModel([End()], [End()], [End()]) as server,
+        StandInModel(*[[End()]] * 4) as server,
         conversation(server) as talk,
     ):
         assert await talk.say("hello") == sentence("empty_reply")
@@ -323,8 +323,9 @@ class TestProtocol:
             assert await talk.say("weather in Paris?") == "It is sunny."
             first, second = (asked.json for asked in server.chats)
             assert "tools" not in first
-            assert "get_weather(city: string)" in first["messages"][0]["content"]
-            assert first["format"]["anyOf"][-1]["properties"]["type"]["const"] == "final_answer"
+            assert "get_weather: Weather of a city." in first["messages"][0]["content"]
+            assert "{city: string}" in first["messages"][0]["content"]
+            assert list(first["format"]["anyOf"][-1]["properties"]) == ["say"]
             observation = json.loads(second["messages"][-1]["content"])
             assert observation["type"] == "tool_observation"
             assert observation["result"]["forecast"] == "sunny"
@@ -360,9 +361,7 @@ class TestProtocol:
             messages = server.chats[0].json["messages"]
             at = next(n for n, m in enumerate(messages) if m["content"].startswith("ten minutes"))
             assert json.loads(messages[at + 1]["content"]) == {
-                "type": "tool_call",
-                "name": "set_timer",
-                "arguments": {"minutes": 10},
+                "calls": [{"name": "set_timer", "arguments": {"minutes": 10}}]
             }
             assert "Example" not in messages[0]["content"]
 
@@ -373,7 +372,7 @@ class TestProtocol:
             conversation(server, native_tools=False, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
         ):
             assert await talk.say("weather?") == "Enough."
-            assert list(server.chats[-1].json["format"]["properties"]) == ["type", "text"]
+            assert list(server.chats[-1].json["format"]["properties"]) == ["say"]
 
 
 async def test_a_server_that_takes_no_schema_is_asked_by_text_without_one() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from n8n import BasicAuth, HeaderAuth, JwtAuth, N8nError, N8nTools, WorkflowTool
+from n8n import BasicAuth, HeaderAuth, JwtAuth, N8nError, N8nTools, Progress, WorkflowTool
 from n8n.call import MAX_REPLY_BYTES, call_webhook
 from n8n.replay import RecordedN8n
 from n8n.replay.loopback import LoopbackServer, Request, Response
@@ -86,8 +86,6 @@ async def test_a_reply_without_a_result_says_what_is_known(
 @pytest.mark.parametrize(
     ("name", "kind", "status", "message"),
     [
-        ("fails_respond_node", "workflow_failed", 500, "failed while it was running."),
-        ("fails_last_node", "workflow_failed", 500, "failed while it was running."),
         ("zero_items", "workflow_failed", 500, "ended without a result."),
         ("timeout_2s", "workflow_timeout", 500, "took too long and was stopped by n8n."),
         (
@@ -110,6 +108,62 @@ async def test_a_failure_is_one_line_for_the_model(
         assert len(recorded.seen) == 1
     error = caught.value
     assert (error.kind, error.status, str(error)) == (kind, status, f"{name} {message}")
+
+
+@pytest.mark.parametrize("name", ["fails_respond_node", "fails_last_node"])
+async def test_the_real_cause_of_a_failure_comes_from_the_record_of_its_run(name: str) -> None:
+    async with opened() as (recorded, n):
+        with pytest.raises(N8nError) as caught:
+            await n.call(name, {"x": 1})
+        webhook, record = recorded.seen
+    assert (webhook.path, record.path) == (f"/webhook/{name}", "/api/v1/executions")
+    assert str(caught.value) == f"{name} failed while it was running: Upstream CRM said no"
+    assert caught.value.mend == "mend its node Stop: see the latest execution in n8n"
+    assert "x-n8n-api-key" not in webhook.headers
+
+
+async def test_without_a_key_a_failure_is_all_that_is_known() -> None:
+    async with RecordedN8n() as recorded, N8nTools(recorded.base_url, recorded.mcp_token) as n:
+        await n.discover()
+        recorded.seen.clear()
+        with pytest.raises(N8nError, match=r"fails_last_node failed while it was running\.$"):
+            await n.call("fails_last_node", {})
+        assert len(recorded.seen) == 1
+
+
+async def test_another_persons_failure_is_not_told_as_this_ones() -> None:
+    async with opened() as (recorded, n):
+        with pytest.raises(N8nError):
+            await n.call("fails_last_node", {"who": "Ann"})
+        with pytest.raises(N8nError):
+            await n.call("fails_last_node", {"who": "Bob"})
+        runs = recorded.apis.failed_runs.listed({"includeData": "true"})["data"]
+    bodies = [r["data"]["resultData"]["runData"]["Webhook"][0]["data"]["main"][0][0] for r in runs]
+    assert [b["json"]["body"] for b in bodies] == [{"who": "Bob"}, {"who": "Ann"}]
+
+
+async def test_a_slow_call_tells_its_progress_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("n8n.client.PROGRESS_S", 0.01)
+    told: list[Progress] = []
+    enough = asyncio.Event()
+
+    def note(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == 3:
+            enough.set()
+
+    async with opened() as (recorded, n):
+        with recorded.hold("slow_report"):
+            task = asyncio.create_task(n.call("slow_report", {"topic": "x"}, on_progress=note))
+            await enough.wait()
+        assert (await task).kind == "object"
+        seen = len(told)
+        await n.call("get_weather", {"city": "Oslo"})
+    assert len(told) == seen
+    assert [p.deadline_s for p in told[:3]] == [20.0] * 3
+    assert 0 < told[0].elapsed_s < told[1].elapsed_s
 
 
 async def test_a_workflow_that_was_switched_off_is_not_registered() -> None:

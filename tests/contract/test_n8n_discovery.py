@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from n8n import Discovery, N8nError, N8nTools, WorkflowTool
+from n8n.budget import FOR_LISTING, Budget
 from n8n.replay import RecordedN8n
 from n8n.replay.loopback import LoopbackServer, Request, Response
 
@@ -69,12 +70,36 @@ def copies(number: int) -> list[dict[str, Any]]:
     return [one(i) for i in range(number)]
 
 
-async def test_one_request_finds_all_by_the_public_api() -> None:
+async def test_the_public_api_lists_all_in_one_request() -> None:
     async with RecordedN8n() as recorded, by_rest(recorded) as n:
-        found = await n.discover()
-    assert (found.source, found.requests, len(found.tools)) == ("rest", 1, 29)
-    assert found.notices == ()
-    assert [t.name for t in found.tools] == sorted(t.name for t in found.tools)
+        first = await n.discover()
+        again = await n.discover()
+        listed = [seen for seen in recorded.seen if seen.path == "/api/v1/workflows"]
+    assert (first.source, len(first.tools)) == ("rest", 29)
+    assert first.notices == ()
+    assert [t.name for t in first.tools] == sorted(t.name for t in first.tools)
+    assert len(listed) == 2
+    # Workflows that tell nothing of their inputs are looked at for pinned data, each version once.
+    assert (first.requests, again.requests) == (5, 1)
+    assert again.tools == first.tools
+
+
+async def test_pinned_data_is_asked_for_where_nothing_else_tells_inputs() -> None:
+    quiet, loud = copies(2)
+    for workflow, notes in ((quiet, ""), (loud, "Does it. Parameters: x.")):
+        workflow["nodes"][0]["notes"] = notes
+        code = {"id": "c", "name": "Code", "type": "n8n-nodes-base.code"}
+        workflow["nodes"].append({**code, "parameters": {"jsCode": "return $input.all()"}})
+        workflow["pinData"] = {"Webhook": [{"json": {"body": {"city": "Oslo"}}}]}
+    async with RecordedN8n(active=[]) as recorded, by_rest(recorded) as n:
+        recorded.instance.add(quiet)
+        recorded.instance.add(loud)
+        tools = named(await n.discover())
+        asked = [seen.path for seen in recorded.seen]
+    assert tools["copy_0"].origins == {"city": "pinned"}
+    assert tools["copy_1"].origins == {"x": "prose"}
+    assert asked == ["/api/v1/workflows", "/api/v1/workflows/w0"]
+    assert "Oslo" not in str(tools)
 
 
 async def test_both_apis_tell_the_same_of_a_workflow() -> None:
@@ -181,8 +206,78 @@ async def test_more_than_mcp_lists_at_once_is_looked_for_in_other_orders_and_sai
         for workflow in copies(260):
             recorded.instance.add(workflow)
         found = await n.discover()
-    assert len(found.tools) == 260
+    assert len(found.tools) + list(reasons(found).values()).count("rate_limited") == 260
     assert found.notices[0].startswith("n8n lists only 200 workflows at once through MCP")
+
+
+async def test_the_limit_of_the_mcp_server_is_kept_and_the_next_look_goes_on_from_there() -> None:
+    now = 0.0
+    budget = Budget(clock=lambda: now)
+    async with RecordedN8n(active=[]) as recorded, by_mcp(recorded, budget=budget) as n:
+        for workflow in copies(150):
+            recorded.instance.add(workflow)
+        first = await n.discover()
+        assert len(recorded.seen) == 100 - FOR_LISTING
+        assert "workflows were not read" in first.notices[0]
+        early = await n.discover()  # one listing is left for it, and no details
+        assert {t.name for t in early.tools} == {t.name for t in first.tools}
+        assert len(recorded.seen) <= 100
+        now = 300.0
+        last = await n.discover()
+    assert (len(first.tools), len(last.tools)) == (91, 150)
+    assert all(t in last.tools for t in first.tools)
+
+
+async def test_five_hundred_workflows_by_mcp_are_as_many_as_the_limit_allows() -> None:
+    async with RecordedN8n(active=[]) as recorded, by_mcp(recorded) as n:
+        for workflow in copies(500):
+            recorded.instance.add(workflow)
+        found = await n.discover()
+        assert len(recorded.seen) <= 100
+    assert len(found.tools) == 100 - FOR_LISTING - 4
+    assert len(found.notices) == 2
+
+
+async def test_a_version_that_the_list_lacks_is_asked_for_once() -> None:
+    (listed,) = copies(1)
+    listed |= {
+        "active": True,
+        "versionId": "draft",
+        "activeVersionId": "live",
+        "activeVersion": None,
+    }
+    live = [{**listed["nodes"][0], "notes": "Live. Parameters: x."}]
+    asked: list[str] = []
+
+    def answer(request: Request) -> Response:
+        asked.append(request.path)
+        told = {"data": [listed]} if request.path.endswith("/workflows") else {"nodes": live}
+        return Response(200, json.dumps(told).encode(), (("content-type", "application/json"),))
+
+    async with server(answer) as url, N8nTools(url, api_key="key") as n:
+        found = await n.discover()
+        assert (await n.discover()).tools == found.tools
+    assert [t.description for t in found.tools] == ["Live."]
+    assert asked == ["/api/v1/workflows", "/api/v1/workflows/w0/live", "/api/v1/workflows"]
+
+
+async def test_a_version_that_cannot_be_had_is_no_tool() -> None:
+    (listed,) = copies(1)
+    listed |= {
+        "active": True,
+        "versionId": "draft",
+        "activeVersionId": "live",
+        "activeVersion": None,
+    }
+
+    def answer(request: Request) -> Response:
+        if not request.path.endswith("/workflows"):
+            return Response(404)
+        body = json.dumps({"data": [listed]}).encode()
+        return Response(200, body, (("content-type", "application/json"),))
+
+    async with server(answer) as url, N8nTools(url, api_key="key") as n:
+        assert reasons(await n.discover()) == {"copy 0": "unpublished"}
 
 
 async def test_a_short_rate_limit_is_waited_for() -> None:

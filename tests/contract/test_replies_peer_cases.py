@@ -6,23 +6,19 @@ looks a little like a call, `neg_syntax` is marker syntax that is none.
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from caal_node.replies import parse_reply
 from caal_node.replies.markers import markers
+from tests.reply_examples import PEERS, PEERS_FILE
 
-_BESIDE = Path(__file__).parents[3] / "shared" / "cases" / "tool_call_texts.jsonl"
-CASES = Path(os.environ.get("CAAL_REPLY_CASES") or _BESIDE)
 needs_cases = pytest.mark.skipif(
-    not CASES.is_file(),
-    reason=f"no {CASES.name} beside the checkout (or name one in CAAL_REPLY_CASES)",
+    not PEERS,
+    reason=f"no {PEERS_FILE.name} beside the checkout (or name one in CAAL_REPLY_CASES)",
 )
 # By value. What is missed is where the suites contradict each other or call undeclared tools.
 GOALS = {"core": 0.98, "neg_plain": 1.0, "neg_syntax": 0.98}
@@ -41,16 +37,12 @@ def same(left: Any, right: Any) -> bool:
     return left == right
 
 
-def cases() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
-
-
 @needs_cases
 def test_the_rates_are_reached() -> None:
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
     missed: list[str] = []
-    for case in cases():
+    for case in PEERS:
         reply = parse_reply(
             case["text"], case["tools"], in_thinking=bool(case.get("think_prefill"))
         )
@@ -71,6 +63,6 @@ def test_no_marker_is_left_in_what_is_spoken() -> None:
         case["id"]: parse_reply(
             case["text"], case["tools"], in_thinking=bool(case.get("think_prefill"))
         ).text
-        for case in cases()
+        for case in PEERS
     }
     assert [name for name, text in spoken.items() if markers().strip.search(text)] == []

@@ -117,5 +117,15 @@ def test_a_missing_model_server_is_an_apology_and_no_crash(tmp_path: Path) -> No
 
 def test_help_names_every_command(tmp_path: Path) -> None:
     done = run("--help", folder=tmp_path)
-    for command in ("chat", "start", "dev", "console", "control", "tools", "doctor", "demo"):
+    for command in (
+        "chat",
+        "start",
+        "dev",
+        "console",
+        "control",
+        "tools",
+        "doctor",
+        "validate",
+        "demo",
+    ):
         assert command in done.stdout

@@ -142,7 +142,7 @@ def test_comments_may_stand_anywhere() -> None:
         ('{"a": {"command": " "}}', "a.command: is empty"),
         ('{"a": {"url": "http://x", "headers": {"X": "a\\nb"}}}', "a.headers.X: is no HTTP header"),
         ('{"a": {"url": "http://x", "token": ""}}', "a.token: is empty"),
-        ('{"a": {"command": "x", "auto_enable": "if_match"}}', 'use "always" or "never"'),
+        ('{"a": {"command": "x", "auto_enable": "if_match"}}', 'a: lacks "enable_if"; add'),
         ('{"a": {"command": "x", "examples": {"t": [{}]}}}', 'a.examples.t.0: lacks "say"'),
         ('{"servers": [{"command": "x"}]}', 'servers.0: lacks "name"; add one'),
         ('{"servers": [{"name": "a", "command": "x"},\n{"name": "a", "command": "y"}]}',

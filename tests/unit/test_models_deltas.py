@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.errors import ModelReplyError
-from caal_node.models.deltas import CALLS_MAX, CallDelta, join_calls
+from caal_node.models.deltas import ARGUMENTS_MAX, CALLS_MAX, CallDelta, join_calls
 from caal_node.models.port import NativeCall
 
 
@@ -52,9 +52,9 @@ def test_one_index_and_no_ids_is_seen_by_the_names() -> None:
 
 
 def test_without_index_a_name_begins_a_call() -> None:
-    assert join(piece("f", "{"), piece(None, "}"), piece("f", "{}")) == (
+    assert join(piece("f", "{"), piece(None, "}"), piece("f", '{"a":1}')) == (
         NativeCall("", "f", "{}"),
-        NativeCall("", "f", "{}"),
+        NativeCall("", "f", '{"a":1}'),
     )
 
 
@@ -88,6 +88,47 @@ def test_arguments_may_be_an_object_or_missing() -> None:
 
 def test_pieces_without_a_call_are_dropped() -> None:
     assert join(piece(None, "}", index=3), {}, piece("", "{}", id="x")) == ()
+
+
+def test_one_index_no_ids_and_one_name_is_seen_by_complete_arguments() -> None:
+    pieces = [piece("f", '{"a":', index=0), piece(None, "1}", index=0)]
+    assert [c.arguments for c in join(*pieces, piece("f", '{"a":2}', index=0))] == [
+        '{"a":1}',
+        '{"a":2}',
+    ]
+    assert [c.arguments for c in join(piece("f", {"a": 1}, index=0), piece("f", {}, index=0))] == [
+        '{"a": 1}',
+        "{}",
+    ]
+
+
+def test_one_id_for_every_call_is_seen_by_complete_arguments() -> None:
+    assert join(piece("f", '{"a":1}', id="0"), piece("g", "{}", id="0")) == (
+        NativeCall("0", "f", '{"a":1}'),
+        NativeCall("0", "g", "{}"),
+    )
+
+
+def test_a_name_first_and_its_arguments_in_pieces_without_an_index() -> None:
+    assert join(
+        piece("f"), piece(None, '{"a"'), piece(None, ": 1}"), piece("g"), piece(None, "{}")
+    ) == (NativeCall("", "f", '{"a": 1}'), NativeCall("", "g", "{}"))
+
+
+def test_a_call_that_is_sent_again_is_one_call() -> None:
+    twice = [piece("f", '{"a": 1}', index=0, id="x"), piece("f", '{"a":1}', index=1, id="x")]
+    assert join(*twice) == (NativeCall("x", "f", '{"a": 1}'),)
+    without_ids = [piece("f", {"a": 1}, index=0), piece("f", {"a": 1}, index=1)]
+    assert join(*without_ids) == (NativeCall("", "f", '{"a": 1}'),)
+
+
+def test_equal_calls_with_ids_of_their_own_are_two() -> None:
+    assert len(join(piece("f", "{}", index=0, id="x"), piece("f", "{}", index=1, id="y"))) == 2
+
+
+def test_endless_arguments_are_an_error() -> None:
+    with pytest.raises(ModelReplyError, match="characters"):
+        join(piece("f", "x" * (ARGUMENTS_MAX // 2), index=0), *[piece(None, "x" * 600_000)])
 
 
 def test_an_endless_row_of_calls_is_an_error() -> None:

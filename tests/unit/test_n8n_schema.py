@@ -15,6 +15,15 @@ from n8n.normalise import DESCRIPTION_CHARS, Draft, normalise, published_nodes, 
 from n8n.scan import scan
 from n8n.tool import Skipped, WorkflowTool
 
+SAMPLES = [
+    "calendar",
+    "door_code",
+    "lights",
+    "reload_tools",
+    "report",
+    "train_times",
+    "weather",
+]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
     lambda inner: (
@@ -115,6 +124,55 @@ def test_a_sibling_trigger_tells_types_when_nothing_else_does() -> None:
     }
 
 
+def test_pinned_data_tells_names_and_types_and_no_values() -> None:
+    request = {"body": {"city": "Oslo", "days": 3, "now": True}, "query": {"page": "1"}}
+    pinned = {"Webhook": [{"json": request}]}
+    made = tool(webhook(), code("return $input.all()"), pinData=pinned)
+    assert made.input_schema["properties"] == {
+        "city": {"type": "string"},
+        "days": {"type": "number"},
+        "now": {"type": "boolean"},
+        "page": {"type": "string"},
+    }
+    assert set(made.origins.values()) == {"pinned"}
+    assert made.places == {"page": "query"}
+    assert "required" not in made.input_schema
+
+
+def test_pinned_data_comes_after_the_nodes_and_before_a_sibling_trigger() -> None:
+    pinned = {"Webhook": [{"json": {"body": {"old": 1}}}]}
+    assert tool(webhook(), code("$json.body.new"), pinData=pinned).origins == {"new": "nodes"}
+    sibling = {
+        "type": "n8n-nodes-base.executeWorkflowTrigger",
+        "parameters": {"workflowInputs": {"values": [{"name": "typed"}]}},
+    }
+    assert tool(sibling, webhook(), pinData=pinned).origins == {"old": "pinned"}
+
+
+@given(JSON)
+def test_any_pinned_data_is_survived(pins: Any) -> None:
+    made = tool(webhook(), pinData={"Webhook": pins})
+    Draft202012Validator.check_schema(dict(made.input_schema))
+
+
+def test_a_workflow_that_says_it_takes_nothing_is_closed() -> None:
+    made = tool(webhook("Does it. Parameters: none."), code("$json.body.x"))
+    assert made.input_schema == {"type": "object", "properties": {}}
+
+
+def test_each_of_several_webhooks_has_the_inputs_of_the_nodes_it_reaches() -> None:
+    other = {**webhook(path="b"), "id": "n9", "name": "Webhook B"}
+    first = {**code("$json.body.alpha"), "name": "First"}
+    second = {**code("$json.body.beta"), "name": "Second", "id": "n3"}
+    link = {
+        "Webhook": {"main": [[{"node": "First", "type": "main", "index": 0}]]},
+        "Webhook B": {"main": [[{"node": "Second", "type": "main", "index": 0}]]},
+    }
+    drafts = normalise(workflow(webhook(path="a"), other, first, second, connections=link))
+    assert isinstance(drafts, list)
+    assert [list(d.tool.origins) for d in drafts] == [["alpha"], ["beta"]]
+
+
 def test_a_workflow_that_tells_nothing_takes_anything() -> None:
     made = tool(webhook())
     assert made.input_schema == {"type": "object", "properties": {}, "additionalProperties": True}
@@ -182,14 +240,14 @@ def test_an_example_without_a_required_argument_is_a_problem() -> None:
     assert made.problems == ("the example 'rain' lacks city",)
 
 
-@pytest.mark.parametrize("name", ["weather", "calendar"])
+@pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_workflow_is_a_good_tool(name: str) -> None:
     text = (resources.files("n8n") / "workflows" / f"{name}.json").read_text("utf-8")
     drafts = normalise({**json.loads(text), "id": name, "active": True})
     assert isinstance(drafts, list)
     made = drafts[0].tool
     assert made.problems == ()
-    assert len(made.examples) == 2
+    assert made.examples
     validator = Draft202012Validator(dict(made.input_schema))
     assert all(validator.is_valid(dict(e.arguments)) for e in made.examples)
     assert set(made.origins.values()) <= {"schema", "prose"}

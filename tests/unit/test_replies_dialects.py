@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,36 +18,8 @@ from caal_node.replies import (
 )
 from caal_node.replies.dialects import dialects
 from caal_node.replies.markers import markers
-from caal_node.replies.parser import summarise
-
-TOOLS: list[dict[str, Any]] = [
-    {
-        "type": "function",
-        "function": {
-            "name": "set_timer",
-            "description": "Set a kitchen timer",
-            "parameters": {
-                "type": "object",
-                "properties": {"minutes": {"type": "integer"}, "label": {"type": "string"}},
-                "required": ["minutes"],
-            },
-        },
-    },
-    {
-        "type": "function",
-        "function": {
-            "name": "get_time",
-            "description": "Get current time in a zone",
-            "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}},
-        },
-    },
-]
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "reply_dialects.jsonl")
-    .read_text(encoding="utf-8")
-    .splitlines()
-]
+from caal_node.replies.summary import summarise
+from tests.reply_examples import CASES, TOOLS
 
 
 def streamed(text: str, size: int, *, in_thinking: bool = False) -> tuple[Reply, list[Event]]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,15 +15,9 @@ from caal_node.replies import (
     parse_reply,
 )
 from caal_node.replies.markers import markers
-from caal_node.replies.parser import summarise
-from tests.unit.test_replies_dialects import TOOLS
+from caal_node.replies.summary import joined, summarise
+from tests.reply_examples import EXAMPLES, TOOLS
 
-_SAMPLES = [
-    json.loads(line)["text"]
-    for line in (Path(__file__).parents[1] / "data" / "reply_dialects.jsonl")
-    .read_text(encoding="utf-8")
-    .splitlines()
-]
 _FRAGMENTS = st.one_of(
     st.sampled_from(
         sorted(
@@ -49,7 +40,7 @@ _FRAGMENTS = st.one_of(
         )
     ),
     st.text(max_size=8),
-    st.sampled_from(_SAMPLES),
+    st.sampled_from(EXAMPLES),
 )
 
 
@@ -82,26 +73,14 @@ def events_of(chunks: list[str], *, in_thinking: bool) -> list[Event]:
     return events + parser.finish()
 
 
-def merged(events: list[Event]) -> list[Event]:
-    """Neighbouring deltas of a kind as one."""
-    out: list[Event] = []
-    for event in events:
-        last = out[-1] if out else None
-        if hasattr(event, "text") and type(last) is type(event):
-            out[-1] = type(event)(last.text + event.text)  # type: ignore[union-attr, call-arg]
-        else:
-            out.append(event)
-    return out
-
-
 @settings(max_examples=400, deadline=None)
 @given(chunked(), st.booleans())
 def test_any_chunks_give_the_events_of_the_whole(
     sample: tuple[str, list[str]], in_thinking: bool
 ) -> None:
     text, chunks = sample
-    whole = merged(events_of([text], in_thinking=in_thinking))
-    assert merged(events_of(chunks, in_thinking=in_thinking)) == whole
+    whole = joined(events_of([text], in_thinking=in_thinking))
+    assert joined(events_of(chunks, in_thinking=in_thinking)) == whole
 
 
 @settings(max_examples=400, deadline=None)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -110,20 +109,25 @@ async def test_a_policy_that_says_no_runs_nothing() -> None:
 async def test_the_plan_is_held_while_the_tool_runs() -> None:
     order: list[str] = []
 
-    @asynccontextmanager
-    async def plan(
-        entry: Entry, arguments: Mapping[str, Any], call_id: str
-    ) -> AsyncGenerator[None]:
-        order.append(f"in {call_id}")
-        yield
-        order.append(f"out {call_id}")
+    class Turn:
+        def __init__(self, entry: Entry, arguments: Mapping[str, Any], call_id: str) -> None:
+            self.call_id = call_id
+
+        def __enter__(self) -> None:
+            order.append(f"in {self.call_id}")
+
+        def __exit__(self, *_: object) -> None:
+            order.append(f"out {self.call_id}")
+
+        async def come(self) -> None:
+            order.append("may run")
 
     async def tier() -> str:
         order.append("runs")
         return "done"
 
-    await pipeline(gates=Gates(plan=plan)).run(entry(), "7", {"city": "x"}, tier)
-    assert order == ["in 7", "runs", "out 7"]
+    await pipeline(gates=Gates(plan=Turn)).run(entry(), "7", {"city": "x"}, tier)
+    assert order == ["in 7", "may run", "runs", "out 7"]
 
 
 async def test_what_may_not_be_seen_is_in_no_result_and_no_tool_data() -> None:

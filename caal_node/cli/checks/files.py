@@ -15,7 +15,7 @@ from caal_node.settings import FIELDS, Settings
 from caal_node.settings_file import unknown_variables
 
 CUES: Final = "cues"
-ELSEWHERE: Final = frozenset({"CAAL_CACHE", "CAAL_TEST_GGUF"})
+ELSEWHERE: Final = frozenset({"CAAL_CACHE", "CAAL_STATE", "CAAL_TEST_GGUF"})
 """Variables of this project that are no settings."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from caal_node.context.items import Item, User
 from caal_node.models.port import Chunk, NativeCall, Reasoning, Request, Text
 from caal_node.models.question import Question
-from caal_node.models.ways.port import Reader, WayName
+from caal_node.models.ways.port import Doubt, Reader, Way, WayName
 from caal_node.prompting import read
 from caal_node.replies import Event, ReasoningDelta, ReplyParser
 from caal_node.replies.calls import CallDesk, OpenCall
@@ -30,9 +30,13 @@ class Native:
     def reader(self, question: Question) -> Reader:
         return _Reader(question)
 
+    def doubted(self, doubt: Doubt) -> Way:
+        return self
+
 
 class _Reader:
     def __init__(self, question: Question) -> None:
+        self.doubt: Doubt | None = None
         self._text = ReplyParser(question.tools)
         self._events: list[Event] = []
         self._desk = CallDesk(toolbox(question.tools), self._events.append, "native_")

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from caal_node.context.items import Call, Item, Result, User
 from caal_node.models.port import Chunk, Reasoning, Request, Text
 from caal_node.models.question import Question
-from caal_node.models.ways.port import Reader, WayName
+from caal_node.models.ways.port import Doubt, Reader, Way, WayName
 from caal_node.models.ways.speech import only_speech
 from caal_node.replies import Event, ReasoningDelta, ReplyParser
 
 
 class Plain:
+    """`as_text`: for models whose template has no place for calls and their results."""
+
     name: WayName = "plain"
 
+    def __init__(self, *, as_text: bool = False) -> None:
+        self._as_text = as_text
+
     def request(self, question: Question) -> Request:
-        return Request(question.items, stream=question.stream, max_tokens=question.max_tokens)
+        items = tuple(_told(question.items)) if self._as_text else question.items
+        return Request(items, stream=question.stream, max_tokens=question.max_tokens)
 
     def reader(self, question: Question) -> Reader:
         return _Reader(question)
 
+    def doubted(self, doubt: Doubt) -> Way:
+        return self
+
+
+def _told(items: Iterable[Item]) -> Iterator[Item]:
+    for item in items:
+        if isinstance(item, Result):
+            yield User(f"({item.name}: {item.output})", item.id)
+        elif not isinstance(item, Call):
+            yield item
+
 
 class _Reader:
     def __init__(self, question: Question) -> None:
+        self.doubt: Doubt | None = None
         self._parser = ReplyParser(question.tools)
 
     def feed(self, chunk: Chunk) -> list[Event]:

@@ -9,11 +9,19 @@ from caal_node.models.port import Chunk, Request
 from caal_node.models.question import Question
 from caal_node.replies import Event
 
-WayName: TypeAlias = Literal["native", "protocol", "plain"]
+WayName: TypeAlias = Literal["native", "one_reply", "protocol", "plain"]
+Doubt: TypeAlias = Literal[
+    "unsure",  # a call was begun that the model itself holds for unlikely
+    "too_shy",  # speech was begun where the request fits a tool, and the odds were even
+    "unsaid",  # a call lacks what nobody said
+]
 
 
 class Reader(typing.Protocol):
     """Reads one reply, chunk by chunk."""
+
+    doubt: Doubt | None
+    """Why the reply is not to be used; the request may be ended as soon as it is set."""
 
     def feed(self, chunk: Chunk) -> list[Event]: ...
 
@@ -28,3 +36,7 @@ class Way(typing.Protocol):
     def request(self, question: Question) -> Request: ...
 
     def reader(self, question: Question) -> Reader: ...
+
+    def doubted(self, doubt: Doubt) -> Way:
+        """The way to ask again after `doubt`."""
+        ...

@@ -17,23 +17,49 @@ _DEEPEST: Final = 6
 """Levels of nesting that are held; below, any value. Grammars grow with every level."""
 
 
-def reply_schema(tools: Sequence[ToolSchema], may_call: bool) -> dict[str, Any]:
-    """One object: a call of one of `tools`, or speech."""
+def line_schema(tools: Sequence[ToolSchema]) -> dict[str, Any]:
+    """One line of the JSONL style: a call of one of `tools`, or speech."""
     speech = _object({"type": {"const": "final_answer"}, "text": {"type": "string"}})
-    if not (tools and may_call):
+    if not tools:
         return speech
-    return {"anyOf": [*(_call(tool["function"]) for tool in tools), speech]}
+    calls = (_object({"type": {"const": "tool_call"}, **_call(tool["function"])}) for tool in tools)
+    return {"anyOf": [*calls, speech]}
+
+
+def reply_schema(
+    tools: Sequence[ToolSchema], *, most: int = 6, speech: bool = True
+) -> dict[str, Any]:
+    """One object: up to `most` calls of `tools`, or speech; speech alone without tools."""
+    say = _object({"say": {"type": "string"}})
+    if not tools:
+        return say
+    listed = {"type": "array", "items": _one_of(tools), "minItems": 1, "maxItems": most}
+    calls = _object({"calls": listed})
+    return {"anyOf": [calls, say]} if speech else calls
+
+
+def wishes_schema(wishes: Sequence[Sequence[ToolSchema]], *, speech: bool = True) -> dict[str, Any]:
+    """One object: a call for each of `wishes`, in order, of the tools that fit it; or speech."""
+    listed = {
+        "type": "array",
+        "prefixItems": [_one_of(tools) for tools in wishes],
+        "minItems": len(wishes),
+        "maxItems": len(wishes),
+    }
+    calls = _object({"calls": listed})
+    return {"anyOf": [calls, _object({"say": {"type": "string"}})]} if speech else calls
+
+
+def _one_of(tools: Sequence[ToolSchema]) -> dict[str, Any]:
+    return {"anyOf": [_object(_call(tool["function"])) for tool in tools]}
 
 
 def _call(function: Mapping[str, Any]) -> dict[str, Any]:
     arguments = _shape(function.get("parameters") or {}, 0)
-    return _object(
-        {
-            "type": {"const": "tool_call"},
-            "name": {"const": function["name"]},
-            "arguments": arguments if arguments.get("type") == "object" else {"type": "object"},
-        }
-    )
+    return {
+        "name": {"const": function["name"]},
+        "arguments": arguments if arguments.get("type") == "object" else {"type": "object"},
+    }
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +81,7 @@ def _shape(schema: Any, depth: int) -> dict[str, Any]:
         kept["type"] = "object"
         kept["properties"] = {name: _shape(sub, depth + 1) for name, sub in properties.items()}
         kept["required"] = [name for name in given.get("required", ()) if name in properties]
-        if properties and not given.get("additionalProperties"):
+        if not given.get("additionalProperties"):
             kept["additionalProperties"] = False
     if isinstance(given.get("items"), Mapping):
         kept["items"] = _shape(given["items"], depth + 1)
@@ -64,3 +90,11 @@ def _shape(schema: Any, depth: int) -> dict[str, Any]:
             options = cast("list[Any]", given[key])
             kept["anyOf"] = [_shape(option, depth + 1) for option in options]
     return kept
+
+
+def examples_schema(tool: ToolSchema, count: int) -> dict[str, Any]:
+    """An object with `count` examples of `tool`: words, and the arguments that they mean."""
+    arguments = _call(tool["function"])["arguments"]
+    row = _object({"say": {"type": "string"}, "arguments": arguments})
+    rows = {"type": "array", "items": row, "minItems": count, "maxItems": count}
+    return _object({"examples": rows})

@@ -4,25 +4,53 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
+from caal_node.errors import ConfigError
 from caal_node.events import TierName
 from caal_node.settings import Settings
 from caal_node.tools.tiers.mcp import McpTier
 from caal_node.tools.tiers.n8n import N8nTier
 from caal_node.tools.tiers.port import Tier
+from caal_node.weights import cache
 
 
 def configured_tiers(settings: Settings) -> dict[TierName, Tier]:
-    """n8n where there is a URL; MCP always, as its file may appear before a reload."""
+    """n8n where there is a URL; MCP always, as its file may appear before a reload.
+
+    Raises:
+        ConfigError: a webhook's credentials are not what they should be.
+    """
     tiers: dict[TierName, Tier] = {}
     if settings.n8n_url:
-        tiers["n8n"] = N8nTier(
-            settings.n8n_url,
-            mcp_token=_plain(settings.n8n_mcp_token),
-            api_key=_plain(settings.n8n_api_key),
-            call_timeout_s=settings.tool_timeout,
-        )
-    tiers["mcp"] = McpTier(settings.mcp_servers, call_timeout_s=settings.tool_timeout)
+        tiers["n8n"] = n8n_tier(settings)
+    tiers["mcp"] = McpTier(
+        settings.mcp_servers,
+        call_timeout_s=settings.tool_timeout,
+        offer_tokens=settings.mcp_tokens,
+        catalogue=cache.root() / "mcp",
+        room_path=settings.mcp_path,
+    )
     return tiers
+
+
+def n8n_tier(settings: Settings) -> N8nTier:
+    """The n8n of the settings.
+
+    Raises:
+        ConfigError: there is none, or its address or a webhook's credentials are malformed.
+    """
+    if not settings.n8n_url:
+        raise ConfigError("N8N_URL: not set. Write the address of your n8n.")
+    return N8nTier(
+        settings.n8n_url,
+        mcp_token=_plain(settings.n8n_mcp_token),
+        api_key=_plain(settings.n8n_api_key),
+        call_timeout_s=settings.tool_timeout,
+        auth={
+            key: {name: value.get_secret_value() for name, value in told.items()}
+            for key, told in settings.n8n_auth.items()
+        },
+        poll_s=settings.n8n_poll,
+    )
 
 
 def _plain(secret: SecretStr | None) -> str | None:

@@ -1,32 +1,70 @@
-"""The third tier: tools of MCP servers, named `server__tool`."""
+"""The third tier: tools of MCP servers, named `server__tool`.
+
+Few tools are offered as they are. Where their schemas are more than `offer_tokens`, the model is
+offered `mcp_discover` alone; what it finds stays callable, in the order found, until the session
+ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, cast
 
 import mcp_bridge
-from caal_node.errors import ToolBroke, ToolTimeout, ToolUnavailable
+from caal_node.context.compact import compact_schema
+from caal_node.context.tokens import tools_tokens
+from caal_node.errors import InvalidArguments, ToolBroke, ToolTimeout, ToolUnavailable
 from caal_node.tools.spec import Example, ToolSpec
 from caal_node.tools.tiers.port import Listing
 
+logger = logging.getLogger("caal_node.tools")
+
+OFFER_TOKENS: Final = 3_000
+FOUND_BYTES: Final = 24_000
+"""Schemas that searches have added, as compact JSON: some 6,000 tokens. Past it the ones found
+first go, as otherwise there would be no room left to talk in."""
+_SOURCE: Final = "mcp"
+
 
 class McpTier:
-    """Reads the configuration file at each discovery, so that a reload sees a new server."""
+    """Reads the configuration file at each discovery, so that a reload sees a new server.
 
-    def __init__(self, config: Path, *, call_timeout_s: float) -> None:
+    Args:
+        catalogue: A folder where tools are remembered between runs; None connects every server.
+        room_path: The folder that the room works in, for servers that want one.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        *,
+        call_timeout_s: float,
+        offer_tokens: int = OFFER_TOKENS,
+        catalogue: Path | None = None,
+        room_path: Path | None = None,
+    ) -> None:
         self._config = config
+        self._room_path = str(room_path.expanduser()) if room_path else None
         self._call_timeout_s = call_timeout_s
+        self._offer_tokens = offer_tokens
+        self._catalogue = mcp_bridge.Catalogue(catalogue) if catalogue else None
         self._open = AsyncExitStack()
         self._servers: mcp_bridge.ServerManager | None = None
+        self._found: dict[str, mcp_bridge.ToolInfo] = {}
+        self._searching: mcp_bridge.ToolInfo | None = None
+        self._grown = False
 
     async def discover(self) -> Listing:
         try:
             configs = await asyncio.to_thread(
-                mcp_bridge.load_servers, self._config, missing_ok=True
+                mcp_bridge.load_servers,
+                self._config,
+                missing_ok=True,
+                room_path=self._room_path,
             )
         except mcp_bridge.ConfigError as error:
             # Servers that run already go on: a slip in the file must not take a live room's tools.
@@ -36,7 +74,9 @@ class McpTier:
             await self._servers.reload(configs)
         elif configs:
             self._servers = await self._open.enter_async_context(
-                mcp_bridge.ServerManager(configs, call_timeout_s=self._call_timeout_s)
+                mcp_bridge.ServerManager(
+                    configs, call_timeout_s=self._call_timeout_s, catalogue=self._catalogue
+                )
             )
         return await self._listed()
 
@@ -44,23 +84,33 @@ class McpTier:
         if self._servers is None:
             return Listing()
         tools = await self._servers.list_tools()
-        specs = tuple(
-            ToolSpec(
-                tier="mcp",
-                source=tool.server,
-                name=tool.name,
-                wanted=tool.name,
-                description=tool.description,
-                parameters=tool.input_schema,
-                examples=tuple(Example(e.say, e.arguments) for e in tool.examples),
+        tokens = await asyncio.to_thread(_tokens, tools)
+        if tokens <= self._offer_tokens and any(s.state == "idle" for s in self._servers.servers):
+            # All of them are offered, so what they are today counts, and nobody waits for a start.
+            await self._servers.reload()
+            tools = await self._servers.list_tools()
+            tokens = await asyncio.to_thread(_tokens, tools)
+        self._searching = None
+        if tokens > self._offer_tokens:
+            self._searching = mcp_bridge.discover_tool(
+                list(dict.fromkeys(tool.server for tool in tools))
             )
-            for tool in tools
-        )
+            logger.info("%d MCP tools of about %d tokens are searched for", len(tools), tokens)
+            now = {tool.name: tool for tool in tools}
+            self._found = {name: now[name] for name in self._found if name in now}
+            specs = self._offered(self._searching)
+        else:
+            specs = tuple(map(_spec, tools))
         return Listing(specs, dict(self._servers.failed))
+
+    def _offered(self, search: mcp_bridge.ToolInfo) -> tuple[ToolSpec, ...]:
+        return (_spec(search, remembered=False), *map(_spec, self._found.values()))
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
         if self._servers is None:
             raise ToolUnavailable(f"{spec.source} is not connected.")
+        if spec.source == _SOURCE and spec.name == mcp_bridge.DISCOVER:
+            return await self._search(self._servers, arguments)
         try:
             result = await self._servers.call_tool(
                 spec.name, dict(arguments), timeout_s=self._call_timeout_s
@@ -75,6 +125,72 @@ class McpTier:
             raise ToolBroke(str(result.value))
         return result.value
 
+    async def _search(self, servers: mcp_bridge.ServerManager, arguments: Mapping[str, Any]) -> Any:
+        patterns = _patterns(arguments.get("patterns"))
+        found = await servers.discover(patterns)
+        offer = mcp_bridge.offer(found, known=frozenset(self._found))
+        before = list(self._found)
+        self._found |= {tool.name: tool for tool in offer.ready}
+        self._trim(keep={tool.name for tool in offer.ready})
+        self._grown = self._grown or list(self._found) != before
+        servers.wake(tool.server for tool in offer.ready)
+        logger.info("mcp_discover: %d match, %d offered", len(found), len(offer.ready))
+        return offer.answer()
+
+    def _trim(self, keep: set[str]) -> None:
+        sizes = {name: mcp_bridge.schema_size(tool) for name, tool in self._found.items()}
+        over = sum(sizes.values()) - FOUND_BYTES
+        for name in list(self._found):
+            if over > 0 and name not in keep:
+                del self._found[name]
+                over -= sizes[name]
+
+    def grown(self) -> tuple[ToolSpec, ...] | None:
+        if not self._grown or self._searching is None:
+            return None
+        self._grown = False
+        return self._offered(self._searching)
+
     async def aclose(self) -> None:
         self._servers = None
         await self._open.aclose()
+
+
+def _spec(tool: mcp_bridge.ToolInfo, *, remembered: bool = True) -> ToolSpec:
+    return ToolSpec(
+        tier="mcp",
+        source=tool.server or _SOURCE,
+        name=tool.name,
+        wanted=tool.name,
+        description=tool.description,
+        parameters=tool.input_schema,
+        examples=tuple(Example(e.say, e.arguments) for e in tool.examples),
+        read_only=tool.read_only,
+        remembered=remembered,
+    )
+
+
+def _tokens(tools: Sequence[mcp_bridge.ToolInfo]) -> int:
+    """Of the schemas as the model would read them; in a thread, as 500 take 30 ms."""
+    return tools_tokens(
+        {
+            "type": "function",
+            "function": compact_schema(
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.input_schema),
+                }
+            ),
+        }
+        for tool in tools
+    )
+
+
+def _patterns(value: object) -> list[str]:
+    """What a model wrote, which may be one text in place of a list."""
+    given = cast("list[object]", value if isinstance(value, list) else [value])
+    patterns = [text for text in given if isinstance(text, str) and text.strip()]
+    if not patterns:
+        raise InvalidArguments('patterns: write a list of words, such as ["weather forecast"]')
+    return patterns

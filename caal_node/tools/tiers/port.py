@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from caal_node.tools.spec import ToolSpec
 
@@ -17,13 +17,32 @@ class Listing:
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+@runtime_checkable
+class Polled(Protocol):
+    """A tier that is to be listed afresh by itself every so often."""
+
+    @property
+    def poll_s(self) -> float:
+        """Seconds between two looks; 0: never."""
+        ...
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A tier whose own calls can make more of its tools callable."""
+
+    def grown(self) -> tuple[ToolSpec, ...] | None:
+        """All specs of now, once after a call has changed them; else None."""
+        ...
+
+
 class Tier(Protocol):
     async def discover(self) -> Listing:
         """Look at every source afresh. Never raises for a dead source: it is listed as failed."""
         ...
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-        """Run one tool; gives a JSON value or text.
+        """Run one tool; gives a JSON value or text, or either as `Verbatim`.
 
         Raises:
             ToolFailure: in the kind that fits.

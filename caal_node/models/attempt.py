@@ -1,0 +1,89 @@
+"""One request of one way, its events passed on as soon as they are certain."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from caal_node.models.port import Backend, Done, NativeCall, ServerCall, ServerResult, Usage
+from caal_node.models.question import Question
+from caal_node.models.signs import Sign, read_signs, without_thinking
+from caal_node.models.ways import Way
+from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, ToolCallStart, UnknownCall
+
+_UNCERTAIN = (UnknownCall, BrokenCall, ToolCallStart)
+"""Kept back while the stream runs: another attempt may make a call of it."""
+
+
+class Attempt:
+    """`sign`, `spoke` and what follows are there once `run` has ended, also by an error."""
+
+    def __init__(self, backend: Backend, way: Way, question: Question) -> None:
+        self.way = way
+        self.request = way.request(question)
+        self.sign: Sign | None = None
+        self.spoke = False
+        """Something of the reply has been passed on: it is the reply."""
+        self.asked_back = False
+        """A call was not made, as nobody said what it needs; the person may have been asked."""
+        self.usage = Usage()
+        self._backend = backend
+        self._question = question
+        self._events: list[Event] = []
+        self._structured = 0
+
+    @property
+    def held(self) -> list[Event]:
+        """What cannot be called, and was kept back."""
+        return [event for event in self._events if isinstance(event, _UNCERTAIN)]
+
+    @property
+    def leaked(self) -> bool:
+        """Calls were made, and none of them came as the structured call it should have been."""
+        calls = any(isinstance(event, ToolCallEnd) for event in self._events)
+        return self.way.name == "native" and calls and not self._structured
+
+    async def run(self) -> AsyncGenerator[Event | ServerCall | ServerResult]:
+        """Events of the reply: while it comes, or, for a complete one, once it is understood.
+
+        Raises:
+            ModelError: as `Backend.ask`.
+        """
+        reader = self.way.reader(self._question)
+        done: Done | None = None
+        async with aclosing(self._backend.ask(self.request)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, Done):
+                    done, self.usage = chunk, chunk.usage
+                    continue
+                if isinstance(chunk, ServerCall | ServerResult):
+                    self.spoke = True  # to ask again would run it again
+                    yield chunk
+                    continue
+                self._structured += isinstance(chunk, NativeCall)
+                events = reader.feed(chunk)
+                if reader.doubt in ("unsure", "too_shy"):
+                    self.sign = reader.doubt
+                    return  # which ends the request
+                for event in self._read(events):
+                    yield event
+        for event in self._read(reader.finish()):
+            yield event
+        self.sign = read_signs(self._events, done)
+        self.asked_back = reader.doubt == "unsaid"
+
+    def whole(self) -> list[Event]:
+        """The events of a reply that was not to be streamed."""
+        if self._question.stream:
+            return []
+        return [self._passed(event) for event in without_thinking(self._events)]
+
+    def _read(self, events: list[Event]) -> list[Event]:
+        self._events.extend(events)
+        if not self._question.stream:
+            return []
+        return [self._passed(event) for event in events if not isinstance(event, _UNCERTAIN)]
+
+    def _passed(self, event: Event) -> Event:
+        self.spoke |= isinstance(event, TextDelta | ToolCallEnd)
+        return event

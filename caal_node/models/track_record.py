@@ -1,0 +1,82 @@
+"""What a model has shown on the ladder: signs, steps, and where its next turn begins."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from caal_node.models.signs import Sign
+from caal_node.models.ways import Way, WayName
+
+logger = logging.getLogger("caal_node.models")
+
+_PATIENCE: Final[Mapping[Sign, int]] = MappingProxyType({"leaked_call": 3})
+_USUAL_PATIENCE: Final = 3
+"""Times that asking once more may mend a sign before the model is no longer asked natively. Each
+costs a request; asking by text costs a cold prompt, once."""
+_PLAIN_AFTER: Final = 2
+"""Turns in a row that only a plain reply could end, after which plain replies come first."""
+_PLAIN_TURNS: Final = 5
+"""Turns that do. Then tools are tried again, since whoever asks for one should get it some day."""
+DOUBTS: Final = frozenset({"unsure", "too_shy", "unsaid"})
+"""Signs that belong to a way that works."""
+
+
+class TrackRecord:
+    """Of one model on one server."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.native = True
+        """Whether it is asked with its server's own tool calls."""
+        self.reason = ""
+        """Why it is not."""
+        self.refuses_schema = False
+        self.signs: Final[Counter[Sign]] = Counter()
+        self.steps: Final[Counter[str]] = Counter()
+        self._plain_ends = 0
+        self._plain_left = 0
+
+    def leave_native(self, reason: str) -> None:
+        if self.native:
+            logger.info("%s: tools are asked for by text from now on: %s", self._model, reason)
+            self.native, self.reason = False, reason
+
+    @property
+    def plain_first(self) -> bool:
+        """Whether a question with tools is asked plainly for now."""
+        return self._plain_left > 0
+
+    def begin(self) -> None:
+        """A question with tools is asked."""
+        self._plain_left = max(0, self._plain_left - 1)
+
+    def note(self, sign: Sign, way: Way) -> None:
+        self.signs[sign] += 1
+        level = logging.INFO if sign in DOUBTS else logging.WARNING
+        logger.log(level, "%s: %s with the %s way", self._model, sign, way.name)
+        if sign in DOUBTS or sign == "context_cut":
+            return
+        patience = 1 if sign == "refused" else _PATIENCE.get(sign, _USUAL_PATIENCE)
+        if way.name == "native" and self.signs[sign] >= patience:
+            self.leave_native(sign)
+        elif sign == "refused" and way.name in ("one_reply", "protocol"):
+            self.refuses_schema = True
+
+    def step(self, name: str) -> None:
+        self.steps[name] += 1
+        logger.info("%s: next step: %s", self._model, name)
+
+    def worked(self, way: Way, began: WayName) -> None:
+        """Remember what gave a reply, where it is not what was asked first."""
+        if way.name != "plain":
+            self._plain_ends = 0
+            if began == "native" != way.name:
+                self.leave_native("its own tool calls failed, and asking by text worked")
+        elif began != "plain":
+            self._plain_ends += 1
+            if self._plain_ends >= _PLAIN_AFTER:
+                self._plain_left = _PLAIN_TURNS

@@ -1,0 +1,197 @@
+"""The ways of asking that `small_models` compares, each as one coroutine: request in, heard out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, cast
+
+from livekit.agents import APIConnectOptions, RunContext, function_tool, llm
+from livekit.plugins import openai
+
+from caal_node.context.items import System, User
+from caal_node.models.ladder import Ladder
+from caal_node.models.port import Backend, Done, NativeCall, ServerCall, ServerResult, Text
+from caal_node.models.probe import calls_natively
+from caal_node.models.question import Question
+from caal_node.models.warm import warm
+from caal_node.models.ways import Native, Plain, Protocol, Way
+from caal_node.prompting import read
+from caal_node.replies import Event, summarise
+from tests.bench.spoken_requests import Heard, Requests
+
+REPLY_TOKENS: Final = 200
+PATIENT: Final = APIConnectOptions(max_retry=0, timeout=600.0)
+
+Clock: TypeAlias = Callable[[], float]
+Ask: TypeAlias = Callable[[str], Awaitable[Heard]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    backend: Backend
+    openai_url: str
+    model: str
+    requests: Requests
+    clock: Clock
+    """Seconds: the engine's own processor time where it can be read, else of the wall."""
+
+    def question(self, words: str) -> Question:
+        return Question(
+            (System(read("system.md")), User(words)),
+            self.requests.tools,
+            examples=self.requests.examples,
+            stream=False,
+            max_tokens=REPLY_TOKENS,
+        )
+
+
+@asynccontextmanager
+async def native(setting: Setting) -> AsyncGenerator[Ask]:
+    """The server's own tool calls, and its text as it is."""
+    way = Native()
+    await warm(setting.backend, way.request(setting.question("hello")))
+
+    async def ask(words: str) -> Heard:
+        began = setting.clock()
+        calls: list[tuple[str, Mapping[str, Any]]] = []
+        spoken: list[str] = []
+        prompt = 0
+        async with aclosing(setting.backend.ask(way.request(setting.question(words)))) as chunks:
+            async for chunk in chunks:
+                match chunk:
+                    case NativeCall():
+                        calls.append((chunk.name, _object(chunk.arguments)))
+                    case Text():
+                        spoken.append(chunk.text)
+                    case Done():
+                        prompt = chunk.usage.prompt
+                    case _:
+                        pass
+        return Heard(tuple(calls), "".join(spoken), setting.clock() - began, prompt)
+
+    yield ask
+
+
+@asynccontextmanager
+async def livekit(setting: Setting) -> AsyncGenerator[Ask]:
+    """livekit's openai plugin on `/v1`, with the same tools."""
+
+    async def run(raw_arguments: dict[str, object], context: RunContext[Any]) -> str:
+        return ""
+
+    tools: list[llm.Tool] = [
+        function_tool(run, raw_schema=dict(tool["function"])) for tool in setting.requests.tools
+    ]
+    model = openai.LLM(
+        model=setting.model,
+        base_url=setting.openai_url,
+        api_key="none",
+        temperature=0.0,
+        max_completion_tokens=REPLY_TOKENS,
+    )
+
+    async def ask(words: str) -> Heard:
+        began = setting.clock()
+        ctx = llm.ChatContext.empty()
+        ctx.add_message(role="system", content=read("system.md"))
+        ctx.add_message(role="user", content=words)
+        calls: list[tuple[str, Mapping[str, Any]]] = []
+        spoken: list[str] = []
+        prompt = 0
+        async with model.chat(chat_ctx=ctx, tools=tools, conn_options=PATIENT) as stream:
+            async for chunk in stream:
+                if chunk.delta:
+                    spoken.append(chunk.delta.content or "")
+                    calls += [(c.name, _object(c.arguments)) for c in chunk.delta.tool_calls]
+                if chunk.usage:
+                    prompt = chunk.usage.prompt_tokens
+        return Heard(tuple(calls), "".join(spoken), setting.clock() - began, prompt)
+
+    await ask("hello")
+    try:
+        yield ask
+    finally:
+        await model.aclose()
+
+
+def by(way: Way) -> Callable[[Setting], Any]:
+    """One way alone, as the ladder begins with it."""
+
+    @asynccontextmanager
+    async def opened(setting: Setting) -> AsyncGenerator[Ask]:
+        ladder = _Only(setting.backend, way)
+        await warm(setting.backend, way.request(setting.question("hello")))
+        yield _asking(setting, ladder)
+
+    return opened
+
+
+@asynccontextmanager
+async def node(setting: Setting) -> AsyncGenerator[Ask]:
+    """What the node does by itself: probe, warm-up, ladder."""
+    ladder = Ladder(setting.backend)
+    await ladder.learn()
+    if not await calls_natively(setting.backend):
+        ladder.leave_native("it answered a sample request without a structured call")
+    question = setting.question("hello")
+    await warm(setting.backend, ladder.best(question).request(question))
+    yield _asking(setting, ladder)
+    print(
+        f"  stands on {ladder.standing.way}; {dict(ladder.signs)} {dict(ladder.steps)}", flush=True
+    )
+
+
+class _Only(Ladder):
+    def __init__(self, backend: Backend, way: Way) -> None:
+        super().__init__(backend)
+        self._way = way
+
+    def best(self, question: Question) -> Way:
+        return self._way
+
+    async def _below(self, way: Way, sign: Any) -> Way | None:
+        return None if isinstance(way, Plain) else Plain(as_text=True)
+
+
+def _asking(setting: Setting, ladder: Ladder) -> Ask:
+    async def ask(words: str) -> Heard:
+        began = setting.clock()
+        events: list[Event] = []
+        prompt = 0
+        async with aclosing(ladder.ask(setting.question(words))) as parts:
+            async for part in parts:
+                if isinstance(part, Done):
+                    prompt = part.usage.prompt or prompt
+                elif not isinstance(part, ServerCall | ServerResult):
+                    events.append(part)
+        reply = summarise(events)
+        calls = tuple((call.name, call.arguments) for call in reply.calls)
+        return Heard(calls, reply.text, setting.clock() - began, prompt)
+
+    return ask
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return {"?": text}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"?": value}
+
+
+WAYS: Final[Mapping[str, Callable[[Setting], Any]]] = MappingProxyType(
+    {
+        "native": native,
+        "livekit": livekit,
+        "jsonl": by(Protocol()),
+        "jsonl+schema": by(Protocol(constrain=True)),
+        "node": node,
+    }
+)
+
+wall: Final[Clock] = time.perf_counter

@@ -1,0 +1,121 @@
+"""How fast a reply is understood: MB of text a second of CPU time, by the shape of the text.
+
+    python -m tests.bench.reply_parser [CHARACTERS]
+
+Each text of CHARACTERS (default 1,000,000) is fed in chunks of 1, 8 and 64 characters and whole,
+cut beforehand. The best of three runs: other processes share the core's caches. First speech and
+calls as models write them, then the worst cases: texts in which every character may begin
+something, in which nothing ever ends, or in which a careless reader would go back to the beginning
+again and again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Final
+
+from caal_node.replies import ReplyParser
+from tests.bench.table import print_table
+
+CHUNKS: Final = (1, 8, 64)
+RUNS: Final = 3
+TOOLS: Final[list[dict[str, Any]]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "set_timer",
+            "description": "Set a timer",
+            "parameters": {
+                "type": "object",
+                "properties": {"minutes": {"type": "integer"}, "label": {"type": "string"}},
+            },
+        },
+    }
+]
+_CALL: Final = '<tool_call>{"name":"set_timer","arguments":{"label":"%s"}}</tool_call>'
+_LABEL: Final = "<tool_call><function=set_timer><parameter=label>"
+
+
+def texts(size: int) -> dict[str, str]:
+    """Shape -> text of about `size` characters."""
+
+    def filled(piece: str) -> str:
+        return (piece * (size // len(piece) + 1))[:size]
+
+    def deep(opening: str, closing: str) -> str:
+        count = size // len(opening + closing)
+        return opening * count + closing * count
+
+    return {
+        "prose": filled("The quick brown fox jumps over the lazy dog, and rests for a while. "),
+        "prose in lines": filled("It is a fine day for a walk along the river bank.\n"),
+        "prose, other scripts": filled("Сегодня хорошо. 今天天气很好。 Où étais-tu ? 🙂 שלום! "),
+        "Markdown": filled("- **One** of `them` is [here](https://example.org/a).\n"),
+        "thinking, one block": "<think>" + filled("Let me see what is to be done about it. "),
+        "thinking, many blocks": filled("<think>Let me see.</think>Well. "),
+        "final answer": '{"type":"final_answer","text":"' + filled("Well, then. ") + '"}',
+        "calls": filled('<tool_call>{"name":"set_timer","arguments":{"minutes":5}}</tool_call>'),
+        "JSON string": _CALL % filled("some words "),
+        "JSON string, escapes": _CALL % filled("a\\n"),
+        "JSON string, bare": '{"name":"set_timer","arguments":{"label":"' + filled("word ") + '"}}',
+        "element": _LABEL + filled("some words "),
+        "element with <": _LABEL + filled("<"),
+        "marker, never closed": "<tool_call>set_timer\n<arg_key>" + filled("some words "),
+        "marker and prose": filled("<tool_call> is what they write, and then they talk on. "),
+        "fence, never closed": "```python\n" + filled("x = [1, 2]\n"),
+        "code fences": filled('```json\n{"name":"Bob"}\n```\n'),
+        "run of <": filled("<"),
+        "run of [": filled("["),
+        "run of {": filled("{"),
+        "run of (": filled("("),
+        "run of ]": filled("]"),
+        "run of }": filled("}"),
+        "run of `": filled("`"),
+        'run of "': filled('"'),
+        "run of backslashes": filled("\\"),
+        "spaces": filled(" "),
+        "newlines": filled("\n"),
+        "white space": filled(" \n\t"),
+        "spaces in a call": "<tool_call>" + filled(" \n"),
+        "nested [ ]": deep("[", "]"),
+        "nested { }": deep('{"a":', "}"),
+        "nested in a call": '<tool_call>{"name":"set_timer","arguments":' + filled('{"a":['),
+        "{[ in turns": filled("{["),
+        '[{" in turns': filled('[{"a":'),
+        "half markers": filled("<tool_cal"),
+        "openers": filled("<tool_call>"),
+        "closers": filled("a</think>"),
+        "strays": filled("a<|end|>"),
+        "headers": filled("<|start|>assistant to="),
+        "calls broken off": filled('<tool_call>{"name":"set_timer","arguments":{"label":"'),
+    }
+
+
+def rate(text: str, size: int) -> float:
+    """MB/s in chunks of `size` characters."""
+    chunks = [text[at : at + size] for at in range(0, len(text), size)]
+    best = float("inf")
+    for _ in range(RUNS):
+        parser = ReplyParser(TOOLS)
+        feed = parser.feed
+        began = time.process_time()
+        for chunk in chunks:
+            feed(chunk)
+        parser.finish()
+        best = min(best, time.process_time() - began)
+    return len(text) / best / 1e6
+
+
+def main() -> None:
+    size = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    rows = [
+        (shape, *(rate(text, chunk) for chunk in (*CHUNKS, len(text))))
+        for shape, text in texts(size).items()
+    ]
+    columns = (f"MB/s, {size:,} characters", *(f"by {chunk}" for chunk in CHUNKS), "whole")
+    print_table("Understanding a reply", columns, rows)
+
+
+if __name__ == "__main__":
+    main()

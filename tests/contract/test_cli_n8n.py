@@ -1,0 +1,191 @@
+"""`caal-node n8n check`, `n8n try` and `tools --explain`, as authors run them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from caal_node.agent import CaalAgent
+from caal_node.cli.explain import explained, resolved
+from caal_node.cli.n8n_check import check_files, check_instance
+from caal_node.cli.n8n_try import MODELS_OWN, try_workflow
+from caal_node.errors import ConfigError
+from caal_node.prompting import sentence
+from caal_node.settings import Settings, load_settings
+from n8n.replay import RecordedN8n
+
+HEADER = {"header": "x-recorded-key", "value": "recorded-header-value"}
+
+
+def settings_of(recorded: RecordedN8n, **more: str) -> Settings:
+    env = {"N8N_URL": recorded.base_url, "N8N_API_KEY": recorded.api_key, **more}
+    return load_settings({**env, "CAAL_CUES": "off"}, Path("no-such-caal.toml"))
+
+
+async def tried(
+    capsys: pytest.CaptureFixture[str], name: str, *pairs: str, **more: str
+) -> dict[str, Any]:
+    async with RecordedN8n() as recorded:
+        worked = await try_workflow(settings_of(recorded, **more), name, pairs, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is worked
+    return told
+
+
+async def test_try_shows_what_the_model_gets(capsys: pytest.CaptureFixture[str]) -> None:
+    told = await tried(capsys, "get_weather", "city=Paris", "days=3")
+    assert told["arguments"] == {"city": "Paris", "days": 3}
+    assert json.loads(told["model"])["forecast"] == "sunny"
+    assert told["person"] == MODELS_OWN
+
+
+@pytest.mark.parametrize(
+    ("name", "heard", "model", "mend"),
+    [
+        ("fails_last_node", "workflow_failed", "Upstream CRM said no", "mend its node Stop"),
+        ("fails_handled", "workflow_refused", "unknown city", None),
+        ("timeout_2s", "workflow_stopped", "took too long", "its own time limit"),
+        ("secure_lookup", "workflow_locked", "refused this assistant", "configure them"),
+        ("zero_items", "workflow_failed", "ended without a result", "always output data"),
+    ],
+)
+async def test_try_shows_what_a_person_hears_of_a_failure(
+    capsys: pytest.CaptureFixture[str], name: str, heard: str, model: str, mend: str | None
+) -> None:
+    told = await tried(capsys, name, "city=x")
+    assert told["person"] == sentence(heard)
+    assert model in told["model"]
+    assert (mend or "") in (told["mend"] or "")
+
+
+async def test_try_uses_the_configured_credentials(capsys: pytest.CaptureFixture[str]) -> None:
+    auth = json.dumps({"secure_lookup": HEADER})
+    told = await tried(capsys, "secure_lookup", "id=1", N8N_AUTH=auth)
+    assert json.loads(told["model"])["id"] == "1"
+
+
+async def test_try_tells_a_person_as_much(capsys: pytest.CaptureFixture[str]) -> None:
+    async with RecordedN8n() as recorded:
+        await try_workflow(settings_of(recorded), "get_weather", ["city=Oslo"], as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("workflow 'get_weather': POST /webhook/get_weather")
+    assert [line.split()[0] for line in lines[1:]] == ["call", "model", "person", "done"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "words"),
+    [
+        ("get_wether", [], "Did you mean get_weather"),
+        ("get_weather", ["Paris"], "'Paris': write an argument as key=value"),
+    ],
+)
+async def test_a_wrong_word_is_told_with_its_mend(name: str, pairs: list[str], words: str) -> None:
+    async with RecordedN8n() as recorded:
+        with pytest.raises(ConfigError, match=words):
+            await try_workflow(settings_of(recorded), name, pairs, as_json=False)
+
+
+async def test_an_instance_is_checked_workflow_by_workflow(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with RecordedN8n() as recorded:
+        assert not await check_instance(settings_of(recorded), as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    by_workflow = {(f["workflow"], f["level"]): f["message"] for f in told["findings"]}
+    assert told["workflows"] == 28
+    assert "takes 70 s" in by_workflow["very_slow", "warning"]
+    assert "has no notes" in by_workflow["no_notes", "warning"]
+    assert "answers before it has run" in by_workflow["fire_and_forget", "warning"]
+    assert "path is an expression" in by_workflow["expr_path", "error"]
+    assert ("get_weather", "error") not in by_workflow
+
+
+def test_a_file_is_checked_without_any_n8n(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "clock.json"
+    hook = {"name": "Webhook", "type": "n8n-nodes-base.webhook", "webhookId": "w"}
+    parameters = {"httpMethod": "POST", "path": "clock", "responseMode": "onReceived"}
+    file.write_text(json.dumps({"name": "clock", "nodes": [{**hook, "parameters": parameters}]}))
+    assert not check_files([file], as_json=False)
+    out = capsys.readouterr().out
+    assert "warning  clock: it has no notes" in out
+    assert "mend: open the Webhook node, Settings, Notes" in out
+    assert out.splitlines()[-1] == "1 workflows: 0 errors, 2 warnings, 1 pieces of advice"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{oops", "no JSON"), ('{"a": 1}', "no workflow in it"), (None, "cannot be read")],
+)
+def test_a_file_that_is_no_workflow_is_told(tmp_path: Path, text: str | None, words: str) -> None:
+    file = tmp_path / "x.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        check_files([file], as_json=False)
+
+
+async def test_explain_tells_where_each_parameter_came_from() -> None:
+    async with RecordedN8n() as recorded:
+        agent = CaalAgent(settings=settings_of(recorded), warm=False)
+        await agent.reload_tools()
+        try:
+            names = ("get_weather", "Convert_Units", "get_order", "typed_tool")
+            shown = {name: explained(agent.table.resolve(name)) for name in names}
+            with pytest.raises(ConfigError, match="Did you mean get_order"):
+                resolved(agent.table, "get_ordr")
+        finally:
+            await agent.close_tools()
+    told = {n: {p["name"]: p["from"] for p in one["parameters"]} for n, one in shown.items()}
+    assert set(told["get_weather"].values()) == {"the parameters that the notes list"}
+    assert set(told["Convert_Units"].values()) == {"an @param line of the notes"}
+    assert told["get_order"] == {"orderId": "the webhook's path"}
+    assert set(told["typed_tool"].values()) == {
+        "the inputs of the sibling Execute Workflow Trigger"
+    }
+
+
+async def test_the_command_line_takes_it_all(tmp_path: Path) -> None:
+    async with RecordedN8n() as recorded:
+        env = {
+            "N8N_URL": recorded.base_url,
+            "N8N_API_KEY": recorded.api_key,
+            "CAAL_MCP_SERVERS": str(tmp_path / "none.json"),
+        }
+        outs = [
+            await command(tmp_path, env, *words)
+            for words in (
+                ("n8n", "try", "get_weather", "city=Paris"),
+                ("n8n", "check", "--instance"),
+                ("n8n", "check"),
+                ("tools", "--explain", "get_weather"),
+            )
+        ]
+    assert [code for code, _ in outs] == [0, 1, 2, 0]
+    assert '"high_c":21' in outs[0][1]
+    assert "warnings" in outs[1][1]
+    assert "the parameters that the notes list" in outs[3][1]
+
+
+async def command(folder: Path, env: dict[str, str], *words: str) -> tuple[int, str]:
+    import os
+    import sys
+
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("N8N_", "CAAL_"))}
+    wide = {"COLUMNS": "200"}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "caal_node.cli", *words),
+        cwd=folder,
+        env={**clean, **wide, **env},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(60):
+        out, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode()

@@ -1,0 +1,119 @@
+"""Example utterances reach the agent from every place where an author may write them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from livekit.agents import function_tool
+
+from caal_node.agent import CaalAgent
+from caal_node.settings import load_settings
+from caal_node.tools.made_examples import FILE_NAME, MadeExamples
+from caal_node.tools.spec import Example
+from n8n.replay.loopback import LoopbackServer, Request, Response
+from tests.conversation import FakeTier, weather_spec
+
+
+class Kitchen(CaalAgent):
+    @function_tool
+    async def set_timer(self, minutes: float) -> str:
+        """Start a timer.
+
+        Example: ten minutes for the pasta -> {"minutes": 10}
+        """
+        return f"{minutes}"
+
+
+WORKFLOW = {
+    "id": "w1",
+    "name": "forecast",
+    "active": True,
+    "createdAt": "2026-01-01T00:00:00Z",
+    "updatedAt": "2026",
+    "versionId": "v",
+    "activeVersionId": "v",
+    "nodes": [
+        {
+            "id": "n1",
+            "name": "Webhook",
+            "type": "n8n-nodes-base.webhook",
+            "webhookId": "h1",
+            "notes": "Forecast. Parameters: city (required).\n"
+            'Example: rain in Oslo -> {"city": "Oslo"}',
+            "parameters": {"httpMethod": "POST", "path": "p1", "responseMode": "lastNode"},
+        }
+    ],
+}
+
+
+@asynccontextmanager
+async def n8n_with_notes() -> AsyncGenerator[str]:
+    async def answer(request: Request) -> Response:
+        found = [WORKFLOW] if request.path.endswith("/workflows") else []
+        return Response(200, json.dumps({"data": found, "nextCursor": None}).encode())
+
+    server = LoopbackServer(answer)
+    try:
+        yield f"http://127.0.0.1:{await server.start(0)}"
+    finally:
+        await server.aclose()
+
+
+MADE = (Example("is it raining in Oslo", {"city": "Oslo"}),)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Everything that is a file, written before there is an event loop."""
+    monkeypatch.setenv("CAAL_STATE", str(tmp_path))
+    example = {"say": "what time is it in Tokyo", "arguments": {"timezone": "Asia/Tokyo"}}
+    server = {
+        "command": sys.executable,
+        "args": ["-m", "mcp_server_time"],
+        "connect_timeout": 60,
+        "examples": {"get_current_time": [example]},
+    }
+    (tmp_path / "servers.json").write_text(json.dumps({"time": server}))
+    arguments = '{source_timezone = "UTC", time = "05:00", target_timezone = "Europe/Rome"}'
+    said = f'say = "five here is what in Rome"\narguments = {arguments}\n'
+    (tmp_path / "caal.toml").write_text(f"[[examples.time__convert_time]]\n{said}")
+    MadeExamples(tmp_path / FILE_NAME).keep({"get_weather": (weather_spec(), MADE)})
+    return tmp_path
+
+
+async def test_docstring_notes_server_file_and_settings_are_all_read(folder: Path) -> None:
+    async with n8n_with_notes() as url:
+        env = {
+            "N8N_URL": url,
+            "N8N_API_KEY": "key",
+            "CAAL_MCP_SERVERS": str(folder / "servers.json"),
+        }
+        agent = Kitchen(settings=load_settings(env, folder / "caal.toml"))
+        try:
+            await agent.reload_tools()
+            assert not agent.failed
+            shown = agent.examples()
+        finally:
+            await agent.close_tools()
+    assert shown.get("forecast") == (Example("rain in Oslo", {"city": "Oslo"}),)
+    assert shown["set_timer"] == (Example("ten minutes for the pasta", {"minutes": 10}),)
+    assert shown["time__get_current_time"] == (
+        Example("what time is it in Tokyo", {"timezone": "Asia/Tokyo"}),
+    )
+    (converted,) = shown["time__convert_time"]
+    assert converted.utterance == "five here is what in Rome"
+    assert converted.arguments["target_timezone"] == "Europe/Rome"
+
+
+async def test_those_that_a_model_made_come_where_the_author_wrote_none(folder: Path) -> None:
+    agent = CaalAgent(settings=load_settings({}, folder / "none.toml"), tiers={"n8n": FakeTier()})
+    try:
+        await agent.reload_tools()
+        assert agent.examples()["get_weather"] == MADE
+    finally:
+        await agent.close_tools()

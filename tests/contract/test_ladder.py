@@ -1,0 +1,474 @@
+"""Each sign of a way that fails, over the real wire, and the step that is taken after it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from caal_node.context.items import Assistant, System, User
+from caal_node.errors import ModelContextFull, ModelError, ModelReplyError, ModelSilent
+from caal_node.models.backends import make_backend
+from caal_node.models.ladder import Ladder
+from caal_node.models.port import Done, ServerCall, ServerResult
+from caal_node.models.question import Question
+from caal_node.replies import Event, Reply, TextDelta, summarise
+from tests.stand_in_model import (
+    Break,
+    Call,
+    Cut,
+    End,
+    Hang,
+    Raw,
+    Refuse,
+    StandInModel,
+    Vanish,
+    Wait,
+)
+
+WEATHER: Final = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
+    },
+}
+QUESTION: Final = Question(
+    (System("You help."), User("what is the weather in Paris")), (WEATHER,), stream=False
+)
+CALL: Final = Call("get_weather", {"city": "Paris"})
+IN_ONE: Final = '{"calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]}'
+IN_LINES: Final = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}'
+PEG: Final = "The model produced output that does not match the expected peg-native format: {"
+
+_NO_EVENTS: Final = (Done, ServerCall, ServerResult)
+
+apis = pytest.mark.parametrize("api", ["ollama", "openai"])
+
+
+@asynccontextmanager
+async def ladder(server: StandInModel, api: Any, **options: Any) -> AsyncGenerator[Ladder]:
+    url = server.url if api == "ollama" else server.openai_url
+    backend = make_backend(server.model, api, url, None)
+    try:
+        yield Ladder(backend, **options)
+    finally:
+        await backend.aclose()
+
+
+async def asked(steps: Ladder, question: Question = QUESTION) -> Reply:
+    return summarise(await events(steps, question))
+
+
+async def events(steps: Ladder, question: Question) -> list[Event]:
+    async with aclosing(steps.ask(question)) as parts:
+        return [part async for part in parts if not isinstance(part, _NO_EVENTS)]
+
+
+def bodies(server: StandInModel) -> list[Any]:
+    return [chat.json for chat in server.chats]
+
+
+def named(reply: Reply) -> list[str]:
+    return [call.name for call in reply.calls]
+
+
+TRANSIENT = {
+    "empty": [End()],
+    "without_its_end": ["Some words", Vanish()],
+    "error_in_mid_stream": ["Some words", Break("GGML_ASSERT(false)")],
+}
+
+
+class TestOnceMore:
+    @apis
+    @pytest.mark.parametrize("sign", sorted(TRANSIENT))
+    async def test_what_may_pass_is_asked_once_more_the_same_way(self, api: str, sign: str) -> None:
+        async with (
+            StandInModel(TRANSIENT[sign], [CALL], llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            assert named(await asked(steps)) == ["get_weather"]
+            first, again = bodies(server)
+            assert first == again
+            assert steps.native, "it was mended"
+            assert sum(steps.signs.values()) == 1
+            assert steps.steps == {"once_more": 1}
+
+    @apis
+    async def test_a_streamed_reply_that_broke_off_unspoken_is_asked_once_more(
+        self, api: str
+    ) -> None:
+        async with (
+            StandInModel([Break("out of memory")], ["Sunny."], llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            assert (await asked(steps, replace(QUESTION, stream=True))).text == "Sunny."
+            assert steps.signs["broke_off"] == 1
+
+    @apis
+    async def test_what_was_spoken_is_never_asked_for_twice(self, api: str) -> None:
+        async with (
+            StandInModel(["It is sunny in ", Vanish()], ["No."], llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            heard: list[str] = []
+
+            async def listen() -> None:
+                async with aclosing(steps.ask(replace(QUESTION, stream=True))) as parts:
+                    async for part in parts:
+                        if isinstance(part, TextDelta):
+                            heard.append(part.text)
+
+            with pytest.raises(ModelReplyError):
+                await listen()
+            assert "".join(heard).startswith("It is sunny")
+            assert len(server.chats) == 1
+
+    @apis
+    async def test_an_unknown_name_is_told_with_what_is_valid(self, api: str) -> None:
+        wrong = Call("book_hotel", {"city": "Paris"})
+        async with (
+            StandInModel([wrong], [CALL], llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            assert named(await asked(steps)) == ["get_weather"]
+            first, again = (body["messages"] for body in bodies(server))
+            assert again[: len(first)] == first, "the repair stands at the prompt's end"
+            told = json.loads(again[-1]["content"])
+            assert told == {"error": "unknown_tool", "valid": ["get_weather"]}
+            assert again[-1]["role"] == "tool"
+
+    async def test_a_broken_call_is_told_in_the_text_protocol_too(self) -> None:
+        broken = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Par'
+        async with (
+            StandInModel([broken, End("length")], [IN_LINES], capabilities=[]) as server,
+            ladder(server, "ollama", text="jsonl") as steps,
+        ):
+            steps.leave_native("test")
+            assert named(await asked(steps)) == ["get_weather"]
+            told = json.loads(bodies(server)[1]["messages"][-1]["content"])
+            assert told["type"] == "tool_observation"
+            assert told["error"]["error"] == "invalid_call"
+
+
+class TestTextProtocol:
+    @apis
+    async def test_after_two_failures_tools_are_asked_for_by_text_from_then_on(
+        self, api: str
+    ) -> None:
+        async with (
+            StandInModel([End()], [End()], [IN_ONE], [IN_ONE], llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            assert named(await asked(steps)) == ["get_weather"]
+            assert steps.steps == {"once_more": 1, "one_reply": 1}
+            assert not steps.native
+            assert steps.standing.way == "one_reply"
+            assert "by text worked" in steps.standing.reason
+            assert named(await asked(steps)) == ["get_weather"]
+            sent = bodies(server)
+            assert len(sent) == 4, "the next turn starts on the step that works"
+            assert ["tools" in body for body in sent] == [True, True, False, False]
+            assert all(("format" in b) or ("response_format" in b) for b in sent[2:])
+
+    @apis
+    @pytest.mark.parametrize(
+        ("status", "words", "sign", "requests"),
+        [
+            (400, "stand-in does not support tools", "refused", 2),
+            (500, PEG, "grammar", 3),
+            (422, "unexpected field: tools", "refused", 2),
+        ],
+    )
+    async def test_a_refusal_of_tools_goes_on_to_text(
+        self, api: str, status: int, words: str, sign: Any, requests: int
+    ) -> None:
+        refusals = [[Refuse(status, words)]] * (requests - 1)
+        async with (
+            StandInModel(*refusals, [IN_ONE], llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            assert named(await asked(steps)) == ["get_weather"]
+            assert steps.signs == {sign: requests - 1}
+            assert not steps.native
+            assert len(server.chats) == requests
+
+    async def test_a_server_without_a_schema_is_asked_in_lines(self) -> None:
+        async with (
+            StandInModel([IN_LINES], llama=False) as server,
+            ladder(server, "openai") as steps,
+        ):
+            steps.leave_native("test")
+            assert named(await asked(steps)) == ["get_weather"]
+            (body,) = bodies(server)
+            assert "response_format" not in body
+            assert "next_train" not in str(body["messages"]), "nothing keeps it from being called"
+
+    @pytest.mark.parametrize(
+        ("style", "reply"),
+        [
+            ("jsonl", IN_LINES),
+            (
+                "xml",
+                "<tool_call>\n" + IN_LINES.replace('"type": "tool_call", ', "") + "\n</tool_call>",
+            ),
+            (
+                "markdown-json",
+                "```json\n" + IN_LINES.replace('"type": "tool_call", ', "") + "\n```",
+            ),
+        ],
+    )
+    async def test_each_style_is_asked_for_and_understood(self, style: Any, reply: str) -> None:
+        async with (
+            StandInModel([reply], capabilities=[]) as server,
+            ladder(server, "openai", text=style) as steps,
+        ):
+            steps.leave_native("test")
+            assert named(await asked(steps)) == ["get_weather"]
+            head = bodies(server)[0]["messages"][0]["content"]
+            marks = {
+                "jsonl": '"type": "tool_call"',
+                "xml": "<tool_call>",
+                "markdown-json": "```json",
+            }
+            assert marks[style] in head
+
+
+class TestOneReply:
+    """The constrained reply on the wire: speech streams, odds are read, a doubt ends it."""
+
+    @apis
+    async def test_speech_is_passed_on_while_the_server_still_writes(self, api: str) -> None:
+        rest = asyncio.Event()
+        reply = ['{"say": "It is sunny ', Wait(rest), 'in Paris."}']
+        async with StandInModel(reply, llama=True) as server, ladder(server, api) as steps:
+            steps.leave_native("test")
+            heard = ""
+            async with aclosing(steps.ask(replace(QUESTION, stream=True))) as parts:
+                async for part in parts:
+                    if isinstance(part, TextDelta):
+                        heard += part.text
+                        if heard.startswith("It is sunny"):
+                            rest.set()
+            assert heard == "It is sunny in Paris."
+
+    @apis
+    async def test_a_call_that_the_model_doubts_is_ended_and_asked_for_as_speech(
+        self, api: str
+    ) -> None:
+        doubtful = [*_odds(api, ("calls", -0.6), ("say", -0.8)), Hang()]
+        async with (
+            StandInModel(doubtful, ['{"say": "You are welcome."}'], llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            steps.leave_native("test")
+            assert (await asked(steps)).text == "You are welcome."
+            await server.client_gone()
+            first, second = bodies(server)
+            assert first["top_logprobs"] == 10
+            assert first["messages"] == second["messages"], "the prompt stays"
+            assert "calls" not in json.dumps(second.get("format") or second["response_format"])
+            assert steps.signs == {"unsure": 1}
+            assert steps.standing.way == "one_reply"
+
+    @apis
+    async def test_a_call_that_the_model_is_sure_of_is_made(self, api: str) -> None:
+        sure = [*_odds(api, ("calls", -0.01), ("say", -9.0)), IN_ONE.removeprefix('{"calls')]
+        async with StandInModel(sure, llama=True) as server, ladder(server, api) as steps:
+            steps.leave_native("test")
+            assert named(await asked(steps)) == ["get_weather"]
+            assert not steps.signs
+
+
+def _odds(api: str, *top: tuple[str, float]) -> list[Raw]:
+    """Two streamed tokens, the reply's beginning and its key, as each server tells their odds."""
+    candidates = [{"token": token, "logprob": logprob} for token, logprob in top]
+    tokens = [
+        {"token": '{"', "logprob": 0.0, "top_logprobs": []},
+        {**candidates[0], "top_logprobs": candidates},
+    ]
+    raw: list[Raw] = []
+    for token in tokens:
+        if api == "ollama":
+            message = {"role": "assistant", "content": token["token"]}
+            line = {"message": message, "done": False, "logprobs": [token]}
+            raw.append(Raw(json.dumps(line).encode() + b"\n"))
+        else:
+            choice = {"delta": {"content": token["token"]}, "logprobs": {"content": [token]}}
+            raw.append(Raw(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"))
+    return raw
+
+
+class TestPlainAndApology:
+    @apis
+    async def test_a_plain_reply_comes_before_the_apology(self, api: str) -> None:
+        async with (
+            StandInModel([End()], [End()], [End()], ["I cannot look."], llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            assert (await asked(steps)).text == "I cannot look."
+            last = bodies(server)[-1]
+            assert "tools" not in last
+            assert "format" not in last
+            assert "response_format" not in last
+            assert list(steps.steps) == ["once_more", "one_reply", "plain"]
+
+    @apis
+    async def test_where_nothing_comes_it_is_an_error_that_can_be_said(self, api: str) -> None:
+        async with (
+            StandInModel(*[[End()]] * 4, llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            with pytest.raises(ModelSilent) as told:
+                await asked(steps)
+            assert told.value.spoken == "empty_reply"
+            assert steps.steps["apology"] == 1
+            assert len(server.chats) == 4
+
+    async def test_plain_replies_come_first_for_a_while_where_only_they_work(self) -> None:
+        def answer(request: Any) -> Any:
+            body = request.json
+            return [End()] if "tools" in body or "format" in body else ["Hello."]
+
+        async with StandInModel(answer=answer) as server, ladder(server, "ollama") as steps:
+            for _ in range(2):
+                assert (await asked(steps)).text == "Hello."
+            before = len(server.chats)
+            for _ in range(5):
+                assert (await asked(steps)).text == "Hello."
+            assert len(server.chats) == before + 5
+            await asked(steps)
+            assert len(server.chats) > before + 6, "tools are tried again"
+
+    @pytest.mark.parametrize("step", [[Refuse(401, "key")], [Cut()], [Refuse(503, "busy")]])
+    async def test_what_no_way_can_mend_is_not_asked_again(self, step: Any) -> None:
+        async with StandInModel(step) as server, ladder(server, "ollama") as steps:
+            with pytest.raises(ModelError):
+                await asked(steps)
+            assert len(server.chats) == 1
+            assert not steps.signs
+            assert steps.native
+
+
+def _counted(api: str, words: str, tokens: int) -> Raw:
+    """A whole reply whose server counted so many tokens of prompt."""
+    if api == "ollama":
+        message = {"role": "assistant", "content": words}
+        line = {"message": message, "done": True, "done_reason": "stop"}
+        return Raw(json.dumps({**line, "prompt_eval_count": tokens, "eval_count": 5}).encode())
+    choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": words}}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 5}
+    return Raw(json.dumps({"choices": [choice], "usage": usage}).encode())
+
+
+class TestContextCut:
+    """A server that drops the oldest messages says nothing; its own count of tokens does."""
+
+    long: Final = replace(
+        QUESTION,
+        items=(
+            System("You help."),
+            *(
+                item
+                for n in range(40)
+                for item in (User(f"tell me about {n} " + "word " * 40), Assistant("Well."))
+            ),
+            User("and now the weather in Paris"),
+        ),
+    )
+
+    @apis
+    async def test_a_count_far_below_the_prompt_is_asked_again_with_less(self, api: str) -> None:
+        replies = [[_counted(api, "Who are you?", 300)], [_counted(api, "Sunny.", 250)]]
+        async with (
+            StandInModel(*replies, llama=True, context_tokens=2048) as server,
+            ladder(server, api) as steps,
+        ):
+            assert (await asked(steps, self.long)).text == "Sunny."
+            first, second = (body["messages"] for body in bodies(server))
+            assert len(second) < len(first) / 4
+            assert second[-1] == first[-1], "the person's words stay"
+            assert second[0] == first[0]
+            assert steps.signs == {"context_cut": 1}
+            assert steps.native
+
+    @apis
+    async def test_the_next_turn_is_shortened_before_it_is_sent(self, api: str) -> None:
+        replies = [_counted(api, w, n) for w, n in (("?", 300), ("Sunny.", 250), ("Rainy.", 250))]
+        async with (
+            StandInModel(*([reply] for reply in replies), llama=True) as server,
+            ladder(server, api) as steps,
+        ):
+            await asked(steps, self.long)
+            assert (await asked(steps, self.long)).text == "Rainy."
+            assert len(server.chats) == 3
+
+    @apis
+    async def test_a_prompt_at_the_contexts_end_counts_as_cut(self, api: str) -> None:
+        replies = [[_counted(api, "?", 2047)], [_counted(api, "Sunny.", 1500)]]
+        async with (
+            StandInModel(*replies, llama=True, context_tokens=2048) as server,
+            ladder(server, api) as steps,
+        ):
+            await steps.learn()
+            assert (await asked(steps, self.long)).text == "Sunny."
+            assert steps.signs["context_cut"] == 1
+
+    async def test_cut_again_it_is_plain_and_then_said(self) -> None:
+        replies = [[_counted("ollama", "?", 2046)] for _ in range(3)]
+        async with (
+            StandInModel(*replies, context_tokens=2048) as server,
+            ladder(server, "ollama") as steps,
+        ):
+            await steps.learn()
+            with pytest.raises(ModelContextFull):
+                await asked(steps, self.long)
+            assert [("tools" in body) for body in bodies(server)] == [True, True, False]
+
+    async def test_a_server_that_counts_without_its_cache_is_not_mistrusted_for_long(self) -> None:
+        replies = [_counted("ollama", "Sunny.", n) for n in (2600, 60, 70, 65)]
+        async with (
+            StandInModel(*([reply] for reply in replies)) as server,
+            ladder(server, "ollama") as steps,
+        ):
+            for _ in replies:
+                assert (await asked(steps, self.long)).text == "Sunny."
+            assert len(server.chats) == 4
+            assert not steps.signs
+
+
+async def test_every_step_is_logged_and_the_standing_can_be_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        StandInModel([End()], [End()], [IN_ONE]) as server,
+        ladder(server, "ollama") as steps,
+    ):
+        with caplog.at_level(logging.INFO, logger="caal_node.models"):
+            await asked(steps)
+        said = [record.getMessage() for record in caplog.records]
+        assert [line for line in said if "next step" in line] == [
+            "stand-in: next step: once_more",
+            "stand-in: next step: one_reply",
+        ]
+        assert not any("Paris" in line for line in said)
+        kept = json.loads(json.dumps(steps.standing.as_json()))
+        assert kept["way"] == "one_reply"
+        assert kept["signs"] == {"empty": 2}
+        server.add([IN_ONE])
+        async with ladder(server, "ollama") as later:
+            later.resume(kept["way"], kept["reason"])
+            assert named(await asked(later)) == ["get_weather"]
+            assert "tools" not in bodies(server)[-1]

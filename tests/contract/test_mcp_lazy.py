@@ -1,0 +1,167 @@
+"""Servers that the catalogue knows are connected when they are needed, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from caal_node.errors import InvalidArguments
+from caal_node.tools.spec import ToolSpec
+from caal_node.tools.tiers.mcp import McpTier
+from mcp_bridge import DISCOVER, Catalogue, ServerManager, ServerUnavailable, UnknownTool
+from mcp_bridge.tools import Definition
+from tests.mcp_events import Events, events, sdk_server
+
+
+@pytest.fixture
+async def seen() -> AsyncIterator[Events]:
+    async with events() as found:
+        yield found
+
+
+async def test_a_known_server_is_listed_and_searched_without_being_started(
+    seen: Events, tmp_path: Path
+) -> None:
+    catalogue = Catalogue(tmp_path)
+    async with ServerManager([sdk_server(seen)], catalogue=catalogue) as manager:
+        first = await manager.list_tools()
+        assert manager.servers[0].state == "ready"
+    await seen.pid()
+    async with ServerManager([sdk_server(seen)], catalogue=catalogue) as manager:
+        assert await manager.list_tools() == first
+        assert [tool.tool for tool in await manager.discover("echo")] == ["echo"]
+        (status,) = manager.servers
+        assert (status.state, status.tools, status.connect_ms) == ("idle", 12, None)
+        assert manager.failed == {}
+        assert not seen.any("pid")
+        assert (await manager.call_tool("sdk__echo", {"say": "hi"})).value == "hi"
+        await seen.pid()
+        assert manager.servers[0].state == "ready"
+
+
+async def test_calls_at_once_start_a_known_server_once(seen: Events, tmp_path: Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    async with ServerManager([sdk_server(seen)], catalogue=catalogue):
+        await seen.pid()
+    async with ServerManager([sdk_server(seen)], catalogue=catalogue) as manager:
+        manager.wake(["sdk", "sdk", "nobody"])
+        pair = await asyncio.gather(manager.call_tool("sdk__pair"), manager.call_tool("sdk__pair"))
+        assert [result.value for result in pair] == ["both", "both"]
+        await seen.pid()
+        assert not seen.any("pid")
+
+
+async def test_what_a_server_offers_today_counts_before_anything_is_called(
+    seen: Events, tmp_path: Path
+) -> None:
+    catalogue, config = Catalogue(tmp_path), sdk_server(seen)
+    old = (Definition("gone", "Was there.", {}), Definition("echo", "Other words.", {}))
+    await asyncio.to_thread(catalogue.write, config, old)
+    async with ServerManager([config], catalogue=catalogue) as manager:
+        assert [tool.tool for tool in await manager.list_tools()] == ["gone", "echo"]
+        with pytest.raises(UnknownTool):
+            await manager.call_tool("sdk__gone")
+        assert len(await manager.list_tools()) == 12
+        assert [tool.tool for tool in await manager.discover("picture")] == ["picture"]
+    assert len(await asyncio.to_thread(catalogue.read, config) or ()) == 12
+
+
+async def test_a_known_server_that_is_dead_says_so_and_is_tried_again(
+    seen: Events, tmp_path: Path
+) -> None:
+    catalogue = Catalogue(tmp_path)
+    config = dataclasses.replace(sdk_server(seen), args=("-c", "import sys; sys.exit(3)"))
+    await asyncio.to_thread(catalogue.write, config, (Definition("echo", "", {}),))
+    async with ServerManager([config], catalogue=catalogue) as manager:
+        for _ in range(2):
+            with pytest.raises(ServerUnavailable, match="exited with code 3"):
+                await manager.call_tool("sdk__echo")
+            assert "exited with code 3" in manager.failed["sdk"]
+            assert len(await manager.list_tools()) == 1, "it may come back"
+
+
+async def test_closing_ends_a_start_that_is_under_way(seen: Events, tmp_path: Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    config = dataclasses.replace(sdk_server(seen), args=("-c", "import time; time.sleep(60)"))
+    await asyncio.to_thread(catalogue.write, config, (Definition("echo", "", {}),))
+    async with ServerManager([config], catalogue=catalogue) as manager:
+        manager.wake(["sdk"])
+        await asyncio.sleep(0)
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("mcp")]
+
+
+def config_file(tmp_path: Path, *tools: str) -> Path:
+    args = ["-m", "tests.fifty_tools", *tools]
+    env = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    server = {"command": sys.executable, "args": args, "env": env, "connect_timeout": 60}
+    path = tmp_path / "mcp_servers.json"
+    path.write_text(json.dumps({"house": server}))
+    return path
+
+
+async def search(tier: McpTier, *patterns: str) -> tuple[Any, list[str]]:
+    """The answer of one search, and the names that can be called after it."""
+    answer = await tier.call(spec_of(DISCOVER), {"patterns": list(patterns)})
+    grown = tier.grown()
+    return answer, [spec.name for spec in grown or ()]
+
+
+def spec_of(name: str) -> ToolSpec:
+    return ToolSpec("mcp", "mcp", name, name, "", {})
+
+
+async def test_many_tools_are_offered_as_one_that_finds_them(tmp_path: Path) -> None:
+    tier = McpTier(config_file(tmp_path), call_timeout_s=30, catalogue=tmp_path / "cache")
+    try:
+        listing = await tier.discover()
+        assert [spec.name for spec in listing.specs] == [DISCOVER]
+        assert "house" in listing.specs[0].description
+        answer, names = await search(tier, "weather forecast")
+        assert names[0] == DISCOVER
+        assert "house__get_forecast" in names
+        assert list(answer["callable_now"]) == names[1:]
+        before = names
+        answer, names = await search(tier, "house__play_music", "*balance*")
+        assert names[: len(before)] == before, "what was found stays, in its order"
+        assert {"house__play_music", "house__get_balance"} <= set(names)
+        again, names = await search(tier, "weather forecast")
+        assert names == [], "nothing new"
+        assert "house__get_forecast" in again["callable_now"]
+        called = await tier.call(spec_of("house__get_forecast"), {"place": "Paris"})
+        assert called["status"] == "ok"
+        listing = await tier.discover()
+        assert [spec.name for spec in listing.specs][: len(before)] == before, "a reload keeps them"
+    finally:
+        await tier.aclose()
+
+
+async def test_few_tools_are_offered_as_they_are(tmp_path: Path) -> None:
+    path = config_file(tmp_path, "get_forecast", "play_music")
+    for _ in range(2):  # the second time they are known
+        tier = McpTier(path, call_timeout_s=30, catalogue=tmp_path / "cache")
+        try:
+            listing = await tier.discover()
+            assert {s.name for s in listing.specs} == {"house__get_forecast", "house__play_music"}
+            assert tier.grown() is None
+        finally:
+            await tier.aclose()
+
+
+async def test_a_search_without_words_is_asked_for_them(tmp_path: Path) -> None:
+    tier = McpTier(config_file(tmp_path), call_timeout_s=30, offer_tokens=0)
+    try:
+        await tier.discover()
+        with pytest.raises(InvalidArguments, match="patterns"):
+            await tier.call(spec_of(DISCOVER), {"patterns": [" "]})
+        answer = await tier.call(spec_of(DISCOVER), {"patterns": "xylophone submarine"})
+        assert answer["found"] == 0
+        assert tier.grown() is None
+    finally:
+        await tier.aclose()

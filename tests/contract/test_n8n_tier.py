@@ -1,0 +1,291 @@
+"""Workflows as an agent's tools: what a model gets, what a person hears, what a reload does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from livekit.agents import llm
+
+import n8n
+from caal_node.agent import CaalAgent
+from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.convert import to_schemas
+from caal_node.errors import ConfigError, ToolBroke, ToolFailure
+from caal_node.events import ToolCallEnded, TurnEnded
+from caal_node.prompting import sentence
+from caal_node.settings import load_settings
+from caal_node.tools.outcome import Verbatim
+from caal_node.tools.spec import ToolSpec
+from caal_node.tools.tiers.configured import n8n_tier
+from caal_node.tools.tiers.n8n import N8nTier
+from caal_node.tools.tiers.n8n_failures import KINDS, failure_of
+from n8n.replay import RecordedN8n
+from tests.conversation import NOWHERE, FakeTier, conversation
+from tests.stand_in_model import Call, StandInModel
+
+CALL = Call("get_weather", {"city": "Paris"}, id="c1")
+WORDS = "It is sunny in Paris."
+
+
+@asynccontextmanager
+async def tier_of(recorded: RecordedN8n, **more: Any) -> AsyncGenerator[N8nTier]:
+    options = {"mcp_token": None, "api_key": recorded.api_key, "call_timeout_s": 5, **more}
+    tier = N8nTier(recorded.base_url, **options)
+    try:
+        yield tier
+    finally:
+        await tier.aclose()
+
+
+async def agent_of(recorded: RecordedN8n, tier: N8nTier) -> CaalAgent:
+    settings = load_settings({"CAAL_CUES": "off"}, NOWHERE)
+    agent = CaalAgent(settings=settings, tiers={"n8n": tier}, warm=False)
+    await agent.reload_tools()
+    return agent
+
+
+def prompt(agent: CaalAgent) -> str:
+    """The tools as the model reads them."""
+    return json.dumps(to_schemas(llm.ToolContext(agent.tools).flatten()))
+
+
+async def asked_to_reload(agent: CaalAgent) -> ReloadReport:
+    return await agent.on_reload(ReloadRequest("r"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_failure_has_a_sentence_of_its_own(kind: n8n.Failure) -> None:
+    failure = failure_of(n8n.N8nError(kind, "the model's text"))
+    assert str(failure) == "the model's text"
+    if kind == "invalid_arguments":
+        return  # the model mends its call; nobody hears of it
+    said = sentence(failure.spoken)
+    assert said != sentence("went_wrong")
+    assert said != sentence("tool_failed")
+
+
+def test_the_authors_words_go_with_a_failure() -> None:
+    error = n8n.N8nError("rejected", "refused", spoken="I know no such town.")
+    assert failure_of(error).words == "I know no such town."
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("fails_last_node", "workflow_failed"),
+        ("fails_handled", "workflow_refused"),
+        ("timeout_2s", "workflow_stopped"),
+        ("secure_lookup", "workflow_locked"),
+    ],
+)
+async def test_a_failed_run_is_a_failure_with_its_sentence(name: str, key: str) -> None:
+    async with RecordedN8n() as recorded, tier_of(recorded) as tier:
+        listing = await tier.discover()
+        spec = next(s for s in listing.specs if s.name == name)
+        with pytest.raises(ToolFailure) as caught:
+            await tier.call(spec, {})
+    assert caught.value.spoken == key
+    assert "stack" not in str(caught.value)
+
+
+async def test_a_call_past_its_time_has_n8ns_words_and_not_the_pipelines() -> None:
+    async with (
+        RecordedN8n(active=["get_weather"]) as recorded,
+        tier_of(recorded, call_timeout_s=0.2) as tier,
+        StandInModel([CALL], ["Sorry."]) as server,
+    ):
+        with recorded.hold("get_weather"):
+            async with conversation(server, tier=tier, env={"CAAL_TOOL_TIMEOUT": "0.2"}) as talk:
+                await talk.say("weather?")
+        told = json.loads(server.chats[1].json["messages"][-1]["content"])
+    assert "It may still be running" in told["message"]
+    assert told["say"] == sentence("workflow_slow")
+
+
+def answering(value: Any) -> FakeTier:
+    async def answer(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return FakeTier(answer=answer)
+
+
+async def test_the_authors_sentence_is_spoken_without_asking_the_model_again() -> None:
+    tier = answering(Verbatim({"message": WORDS, "high_c": 21}, WORDS))
+    async with (
+        StandInModel([CALL], ["And tomorrow?"]) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert await talk.say("weather in Paris?") == WORDS
+        assert len(server.chats) == 1
+        (ended,) = talk.of(ToolCallEnded)
+        (turn,) = talk.of(TurnEnded)
+        assert (ended.outcome, turn.requests) == ("ok", 1)
+        kinds = [item.type for item in talk.history()]
+        assert kinds[-4:] == ["message", "function_call", "function_call_output", "message"]
+        assert talk.history()[-1].text_content == WORDS
+        # The next turn goes on from there: the call, its result, and what was said.
+        await talk.say("and tomorrow?")
+        roles = [message["role"] for message in server.chats[1].json["messages"]]
+        assert roles[-5:] == ["user", "assistant", "tool", "assistant", "user"]
+
+
+async def test_the_authors_sentence_for_a_failure_is_spoken_as_it_stands_too() -> None:
+    failure = ToolBroke("train_times refused the call (404)")
+    failure.words = "I know no station named Rome."
+    async with (
+        StandInModel([CALL]) as server,
+        conversation(server, tier=answering(failure)) as talk,
+    ):
+        assert await talk.say("trains to Rome?") == failure.words
+        assert len(server.chats) == 1
+        (ended,) = talk.of(ToolCallEnded)
+        assert ended.outcome == "error"
+
+
+async def test_beside_another_call_the_authors_sentence_is_heard_and_the_model_answers() -> None:
+    async def answer(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        return (
+            Verbatim({"message": WORDS}, WORDS) if arguments["city"] == "Paris" else {"high_c": 3}
+        )
+
+    calls = [CALL, Call("get_weather", {"city": "Oslo"}, id="c2")]
+    async with (
+        StandInModel(calls, ["In Oslo it is 3 degrees."]) as server,
+        conversation(server, tier=FakeTier(answer=answer)) as talk,
+    ):
+        heard = await talk.say("weather in Paris and Oslo?")
+        assert WORDS in heard
+        assert "In Oslo it is 3 degrees." in heard
+        assert len(server.chats) == 2
+
+
+async def test_a_result_without_such_a_sentence_is_answered_by_the_model() -> None:
+    async with (
+        StandInModel([CALL], ["Sunny."]) as server,
+        conversation(server, tier=answering({"message": WORDS})) as talk,
+    ):
+        assert await talk.say("weather in Paris?") == "Sunny."
+        assert len(server.chats) == 2
+
+
+async def test_a_reload_tells_what_came_and_went_and_the_rest_of_the_prompt_stays() -> None:
+    async with RecordedN8n(active=["echo", "get_weather"]) as recorded, tier_of(recorded) as tier:
+        agent = await agent_of(recorded, tier)
+        before = prompt(agent)
+        assert await asked_to_reload(agent) == ReloadReport(2)
+        assert prompt(agent) == before, "nothing changed, so not a byte of the prompt may"
+        recorded.activate("list_events")
+        recorded.deactivate("echo")
+        told = await asked_to_reload(agent)
+        assert told == ReloadReport(2, added=("list_events",), removed=("echo",))
+        assert '"get_weather"' in prompt(agent)
+        recorded.instance.rename("get_weather", "weather_now")
+        told = await asked_to_reload(agent)
+        assert (told.added, told.removed) == (("weather_now",), ("get_weather",))
+
+
+async def test_a_workflow_with_other_notes_is_told_as_changed() -> None:
+    async with RecordedN8n(active=["get_weather", "echo"]) as recorded, tier_of(recorded) as tier:
+        agent = await agent_of(recorded, tier)
+        recorded.instance.publish("get_weather", notes="Tells the weather. Parameters: town.")
+        told = await asked_to_reload(agent)
+        assert told == ReloadReport(2, changed=("get_weather",))
+
+
+async def test_while_n8n_is_away_its_tools_stay_and_it_is_told_as_failed() -> None:
+    async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
+        agent = await agent_of(recorded, tier)
+        before = prompt(agent)
+        await recorded.aclose()
+        told = await asked_to_reload(agent)
+        assert told == ReloadReport(1, failed=("n8n",))
+        assert prompt(agent) == before
+        with pytest.raises(ToolFailure) as caught:
+            await tier.call(agent.table.resolve("get_weather").spec, {"city": "Oslo"})
+        assert caught.value.spoken == "workflow_unreachable"
+
+
+class Watched(N8nTier):
+    """Tells of each look at n8n."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.looks: asyncio.Queue[int] = asyncio.Queue()
+
+    async def discover(self) -> Any:
+        found = await super().discover()
+        self.looks.put_nowait(len(found.specs))
+        return found
+
+    async def seen(self, specs: int) -> None:
+        """Wait until so many were found, and then taken over: a look ends after the one before."""
+        async with asyncio.timeout(10):
+            while await self.looks.get() != specs:
+                pass
+            await self.looks.get()
+
+
+async def test_a_poll_finds_a_new_workflow_without_being_asked() -> None:
+    async with RecordedN8n(active=["get_weather"]) as recorded, StandInModel(["Hi."]) as server:
+        options: dict[str, Any] = {"mcp_token": None, "api_key": recorded.api_key}
+        tier = Watched(recorded.base_url, **options, call_timeout_s=5, poll_s=0.01)
+        async with conversation(server, tier=tier) as talk:  # type: ignore[arg-type]
+            table = talk.agent.table
+            await tier.seen(1)
+            assert talk.agent.table is table, "nothing changed, so nothing is swapped"
+            recorded.activate("echo")
+            await tier.seen(2)
+            assert [entry.exposed for entry in talk.agent.table] == ["echo", "get_weather"]
+        ended = tier.looks.qsize()
+        await asyncio.sleep(0)
+        assert tier.looks.qsize() == ended, "a session that is over asks no more"
+
+
+async def test_without_a_poll_n8n_is_asked_once() -> None:
+    async with (
+        RecordedN8n(active=["get_weather"]) as recorded,
+        tier_of(recorded) as tier,
+        StandInModel(["Hi."]) as server,
+        conversation(server, tier=tier) as talk,  # type: ignore[arg-type]
+    ):
+        await talk.say("hello")
+        assert [seen.path for seen in recorded.seen] == ["/api/v1/workflows"]
+
+
+async def test_a_long_description_is_cut_for_the_prompt_and_kept_for_discovery() -> None:
+    notes = "Tells the weather of a town. " + "It knows a lot of towns. " * 40
+    async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
+        recorded.instance.publish("get_weather", notes=notes)
+        agent = await agent_of(recorded, tier)
+        spec = agent.table.resolve("get_weather").spec
+        assert len(spec.description) <= 300
+        assert spec.details == notes.strip()
+        assert notes.strip() not in prompt(agent)
+
+
+async def test_an_author_who_says_it_takes_long_gets_the_time() -> None:
+    async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
+        recorded.instance.publish("get_weather", notes="Writes it.\nTakes: 40 s")
+        (spec,) = (await tier.discover()).specs
+    assert spec.timeout_s is not None
+    assert spec.timeout_s > 40
+
+
+def test_webhook_credentials_come_from_the_settings() -> None:
+    env = {"N8N_URL": "http://127.0.0.1:1", "N8N_AUTH": '{"a": {"header": "X-Key", "value": "v"}}'}
+    n8n_tier(load_settings(env, NOWHERE))
+    env["N8N_AUTH"] = '{"a": {"heder": "X-Key", "value": "s3cret"}}'
+    with pytest.raises(ConfigError, match="n8n_auth, a: write") as caught:
+        n8n_tier(load_settings(env, NOWHERE))
+    assert "s3cret" not in str(caught.value)
+    env["N8N_AUTH"] = "s3cret"
+    with pytest.raises(ConfigError, match="N8N_AUTH: write a JSON object") as caught:
+        load_settings(env, NOWHERE)
+    assert "s3cret" not in str(caught.value)

@@ -1,0 +1,98 @@
+"""Whole turns in which calls wait for each other, and in which a search makes tools callable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from caal_node.tools.spec import ToolSpec
+from tests.conversation import FakeTier, conversation, weather_spec
+from tests.stand_in_model import Call, StandInModel
+
+
+def spec(name: str) -> ToolSpec:
+    return ToolSpec("n8n", "n8n", name, name, f"Does {name}.", {"type": "object"})
+
+
+def results(server: StandInModel, chat: int = 1) -> list[str]:
+    messages = server.chats[chat].json["messages"]
+    return [message["content"] for message in messages if message["role"] == "tool"]
+
+
+async def test_readers_run_at_once_and_results_keep_the_models_order() -> None:
+    second_done = asyncio.Event()
+
+    async def answer(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
+        if spec.name == "get_slow":
+            await second_done.wait()  # comes only if the two run side by side
+            return "slow"
+        second_done.set()
+        return "quick"
+
+    tier = FakeTier(spec("get_slow"), spec("get_quick"), answer=answer)
+    calls = [Call("get_slow", {}, id="c1"), Call("get_quick", {}, id="c2")]
+    async with (
+        StandInModel(calls, ["Both."]) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert await talk.say("both, please") == "Both."
+        assert results(server) == ["slow", "quick"]
+
+
+async def test_writers_of_one_source_run_in_the_models_order() -> None:
+    log: list[str] = []
+
+    async def answer(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
+        log.append(f"{spec.name} began")
+        await asyncio.sleep(0)
+        log.append(f"{spec.name} ended")
+        return spec.name
+
+    tier = FakeTier(spec("create_event"), spec("invite_people"), answer=answer)
+    calls = [Call("create_event", {}, id="c1"), Call("invite_people", {}, id="c2")]
+    async with (
+        StandInModel(calls, ["Done."]) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        await talk.say("make it and invite them")
+        first, second = "create_event", "invite_people"
+        assert log == [f"{first} began", f"{first} ended", f"{second} began", f"{second} ended"]
+        assert results(server) == [first, second]
+
+
+class Searching(FakeTier):
+    """Offers a search, and what it has found."""
+
+    def __init__(self) -> None:
+        super().__init__(spec("find_tools"), answer=self._run)
+        self._grown = False
+
+    async def _run(self, called: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        if called.name == "find_tools":
+            self.specs.append(weather_spec())
+            self._grown = True
+            return {"callable_now": ["get_weather"]}
+        return {"forecast": "sunny"}
+
+    def grown(self) -> tuple[ToolSpec, ...] | None:
+        grown, self._grown = self._grown, False
+        return tuple(self.specs) if grown else None
+
+
+async def test_what_a_search_finds_is_called_in_the_same_turn_and_stays() -> None:
+    search = Call("find_tools", {}, id="c1")
+    weather = Call("get_weather", {"city": "Paris"}, id="c2")
+    async with (
+        StandInModel([search], [weather], ["Sunny."], ["Bye."]) as server,
+        conversation(server, tier=Searching()) as talk,
+    ):
+        assert await talk.say("weather in Paris?") == "Sunny."
+        assert await talk.say("bye") == "Bye."
+        offered = [
+            [tool["function"]["name"] for tool in chat.json["tools"]] for chat in server.chats
+        ]
+        assert offered == [["find_tools"], *[["find_tools", "get_weather"]] * 3]
+        assert [name for name, _ in talk.tier.calls] == ["find_tools", "get_weather"]
+        first, second = (chat.json["tools"] for chat in server.chats[:2])
+        assert second[:1] == first, "the prompt's prefix stays up to the end of what was offered"

@@ -1,0 +1,419 @@
+"""Ways of asking: what stands in the prompt, how it grows, and what a reply may hold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from caal_node.context.items import Assistant, Call, Item, Result, System, User
+from caal_node.models.messages import to_messages
+from caal_node.models.port import Done, Text, Token, Usage
+from caal_node.models.question import Question
+from caal_node.models.repair import repaired
+from caal_node.models.ways import OneReply, Plain, Protocol, Way
+from caal_node.models.ways.catalogue import catalogue
+from caal_node.models.ways.head import EXAMPLE_TOKENS, prompt
+from caal_node.models.ways.limits import Limits, turn_is_over
+from caal_node.models.ways.outline import outline
+from caal_node.models.ways.reach import is_far, reach
+from caal_node.models.ways.reply_schema import line_schema, reply_schema
+from caal_node.models.ways.styles import STYLES, OneObject
+from caal_node.replies import (
+    BrokenCall,
+    TextDelta,
+    ToolCallEnd,
+    UnknownCall,
+    parse_reply,
+    summarise,
+)
+from caal_node.tools.spec import Example
+
+
+def tool(name: str, description: str = "", required: tuple[str, ...] = (), **props: Any) -> Any:
+    parameters = {"type": "object", "properties": props, "required": list(required)}
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+TIMER: Final = tool(
+    "set_timer",
+    "Start a timer.",
+    ("minutes",),
+    minutes={"type": "number", "description": "how long"},
+    label={"type": "string"},
+)
+MUSIC: Final = tool("play_music", "Play a song or an artist.", ("query",), query={"type": "string"})
+LIGHT: Final = tool(
+    "set_light",
+    "Switch a lamp.",
+    ("room", "state"),
+    room={"type": "string"},
+    state={"enum": ["on", "off"]},
+)
+TOOLS: Final = (TIMER, MUSIC, LIGHT)
+EXAMPLES: Final = {
+    "set_timer": (Example("ten minutes for the pasta", {"minutes": 10, "label": "pasta"}),),
+    "play_music": (Example("put on some jazz", {"query": "jazz"}),),
+}
+SYSTEM: Final = System("You help.")
+
+
+def question(*items: Item, **given_: Any) -> Question:
+    return Question((SYSTEM, *items), TOOLS, examples=EXAMPLES, **given_)
+
+
+ways = pytest.mark.parametrize(
+    "way",
+    [OneReply(), Protocol(), Protocol(constrain=True), Protocol("xml"), Protocol("markdown-json")],
+    ids=["one_reply", "jsonl", "jsonl+schema", "xml", "markdown-json"],
+)
+
+
+# -- the prompt only grows -------------------------------------------------------------------
+
+_words = st.text(max_size=20)
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | _words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_words, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def _turn(draw: st.DrawFn) -> list[list[Item]]:
+    """One turn as the requests see it: each list is what is new at that request."""
+    rounds: list[list[Item]] = [[User(draw(_words))]]
+    for number in range(draw(st.integers(0, 3))):
+        names = draw(st.lists(st.sampled_from(["set_timer", "play_music"]), min_size=1, max_size=3))
+        ids = [f"c{number}_{n}" for n in range(len(names))]
+        new: list[Item] = [
+            Call(i, name, json.dumps({"minutes": draw(st.integers(0, 9))}))
+            for i, name in zip(ids, names, strict=True)
+        ]
+        new += [
+            Result(i, name, json.dumps(draw(_values)), is_error=draw(st.booleans()))
+            for i, name in zip(ids, names, strict=True)
+        ]
+        rounds.append(new)
+    return rounds
+
+
+def _sent(way: Way, items: list[Item]) -> list[Any]:
+    request = way.request(question(*items))
+    return to_messages(request.items, lambda call, index: {}, lambda result: {})
+
+
+@ways
+@given(turns=st.lists(st.tuples(_turn(), _words), min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_a_request_is_the_beginning_of_the_next_one(
+    way: Way, turns: list[tuple[list[list[Item]], str]]
+) -> None:
+    items: list[Item] = []
+    before: list[Any] = []
+    for rounds, answer in turns:
+        for new in rounds:
+            items += new
+            sent = _sent(way, items)
+            assert sent[: len(before)] == before
+            before = sent
+        items.append(Assistant(answer))
+
+
+@ways
+def test_the_head_does_not_depend_on_what_is_asked(way: Way) -> None:
+    first = way.request(question(User("five minutes please"))).items
+    other = way.request(question(User("play jazz and dim the lights"))).items
+    assert first[:-1] == other[:-1]
+
+
+def test_a_repair_stands_at_the_end_and_says_what_is_valid() -> None:
+    asked = question(User("wake me"))
+    told = repaired(asked, [UnknownCall("alarm", ("set_timer",)), BrokenCall("1", "x", "cut off")])
+    assert told.items[: len(asked.items)] == asked.items
+    for way in (OneReply(), Protocol()):
+        before, after = way.request(asked).items, way.request(told).items
+        assert after[: len(before)] == before
+        last = after[-1]
+        assert isinstance(last, User)
+        assert "set_timer" in last.text
+        assert "cut off" in last.text
+
+
+def test_without_problems_the_same_question_is_asked() -> None:
+    asked = question(User("wake me"))
+    assert repaired(asked, []) is asked
+
+
+# -- the head --------------------------------------------------------------------------------
+
+
+def test_the_catalogue_has_name_two_lines_and_schema() -> None:
+    nested = tool(
+        "order",
+        "Order things. " + "It goes on and on about how it works. " * 20,
+        ("lines",),
+        lines={
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}},
+                "required": ["sku"],
+            },
+        },
+        gift={"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+        pace={"enum": ["slow", "fast"], "description": "how fast"},
+    )
+    (name, schema) = catalogue([nested]).split("\n")
+    assert name.startswith("- order: Order things.")
+    assert len(name) < 200
+    assert schema.strip() == (
+        '{lines: [{sku: string, count?: integer}], gift?: boolean|null, pace?: "slow"|"fast" '
+        "(how fast)}"
+    )
+
+
+@given(_values)
+def test_no_schema_breaks_the_catalogue(schema: Any) -> None:
+    odd = tool("odd", "", x=schema)
+    assert catalogue([odd]).startswith("- odd")
+    line_schema([odd])
+    reply_schema([odd])
+
+
+def test_examples_are_chat_turns_one_round_of_each_tool_before_the_second() -> None:
+    many = {
+        name: tuple(Example(f"{name} {n}", {}) for n in range(9))
+        for name in ("set_timer", "play_music")
+    }
+    asked = replace(question(User("hi")), examples=many)
+    said = [item.text for item in Protocol().request(asked).items if isinstance(item, User)]
+    shown = [text for text in said if text.startswith(("set_timer", "play_music"))]
+    assert shown == [f"{name} {n}" for n in range(3) for name in ("set_timer", "play_music")]
+
+
+def test_many_tools_share_the_room_for_examples() -> None:
+    tools = tuple(tool(f"tool_{n}") for n in range(200))
+    examples = {f"tool_{n}": (Example("words " * 10, {}),) * 3 for n in range(200)}
+    asked = Question((SYSTEM, User("hi")), tools, examples=examples)
+    items = prompt(asked, STYLES["jsonl"], may_call=True, dialogues=False)
+    from caal_node.context.tokens import items_tokens
+
+    assert items_tokens(items[1:-1]) < EXAMPLE_TOKENS + 300
+    assert len(items) > 20
+
+
+def test_dialogues_with_tools_of_no_table_are_shown_only_under_a_schema() -> None:
+    asked = question(User("hi"))
+    assert "next_train" in str(OneReply().request(asked).items)
+    assert "next_train" in str(Protocol(constrain=True).request(asked).items)
+    for free in (Protocol(), Protocol("xml"), Protocol("markdown-json")):
+        assert "next_train" not in str(free.request(asked).items)
+        assert free.request(asked).schema is None
+
+
+@pytest.mark.parametrize("style", [*STYLES.values(), OneObject()], ids=lambda s: type(s).__name__)
+def test_what_a_style_writes_is_understood(style: Any) -> None:
+    calls = [("set_timer", {"minutes": 5}), ("play_music", {"query": 'say "hi"\n{ok}'})]
+    reply = parse_reply(style.calls(calls), list(TOOLS))
+    assert [(call.name, call.arguments) for call in reply.calls] == calls
+    assert parse_reply(style.speech("It is 5 o'clock."), list(TOOLS)).text == "It is 5 o'clock."
+
+
+# -- limits ----------------------------------------------------------------------------------
+
+
+def _round(n: int, calls: int = 1) -> list[Item]:
+    made: list[Item] = [Call(f"{n}.{c}", "set_timer", "{}") for c in range(calls)]
+    return [*made, *(Result(f"{n}.{c}", "set_timer", "1") for c in range(calls))]
+
+
+def test_a_turn_ends_after_so_many_replies_or_calls() -> None:
+    limits = Limits(iterations=2, calls_per_turn=5)
+    items: list[Item] = [User("go"), *_round(1)]
+    assert not turn_is_over(items, limits)
+    assert turn_is_over([*items, *_round(2)], limits)
+    assert turn_is_over([User("go"), *_round(1, calls=5)], limits)
+    assert not turn_is_over([*items, *_round(2), User("again")], limits)
+
+
+def test_after_the_limits_only_speech_is_in_reach() -> None:
+    way = OneReply(limits=Limits(iterations=1))
+    request = way.request(question(User("go"), *_round(1)))
+    assert request.schema == reply_schema(())
+    last = request.items[-1]
+    assert isinstance(last, User)
+    assert "No more tools" in last.text
+
+
+def _read(way: Way, asked: Question, *pieces: str) -> list[Any]:
+    reader = way.reader(asked)
+    return [e for piece in pieces for e in reader.feed(Text(piece))] + reader.finish()
+
+
+def test_calls_beyond_the_limit_of_a_reply_are_not_made() -> None:
+    way = Protocol(limits=Limits(calls_per_reply=2))
+    lines = "\n".join(
+        json.dumps({"type": "tool_call", "name": "set_timer", "arguments": {"minutes": n}})
+        for n in range(5)
+    )
+    reply = summarise(_read(way, question(User("go")), lines))
+    assert [call.arguments["minutes"] for call in reply.calls] == [0, 1]
+
+
+def test_arguments_beyond_the_limit_are_a_broken_call() -> None:
+    way = Protocol(limits=Limits(payload_bytes=50))
+    call = {"type": "tool_call", "name": "play_music", "arguments": {"query": "x" * 60}}
+    events = _read(way, question(User("go")), json.dumps(call))
+    (problem,) = [e for e in events if isinstance(e, BrokenCall)]
+    assert "50" in problem.problem
+    assert not any(isinstance(e, ToolCallEnd) for e in events)
+
+
+def test_a_long_list_is_told_by_its_structure_and_its_ids() -> None:
+    rows = [{"id": n, "name": f"hotel {n}", "about": "x" * 200} for n in range(200)]
+    told = outline(rows, 1_000)
+    assert len(json.dumps(told)) <= 1_000
+    assert told["count"] == 200
+    assert told["fields"] == ["id", "name", "about"]
+    assert told["ids"][:3] == [0, 1, 2]
+    assert "hotel 0" in told["first"]
+    wrapped = outline({"total": 200, "hotels": rows}, 1_000)
+    assert wrapped["total"] == 200
+    assert wrapped["hotels"]["count"] == 200
+
+
+@given(_values, st.integers(200, 2_000))
+def test_an_outline_fits_and_what_fits_is_unchanged(value: Any, room: int) -> None:
+    told = outline([value] * 40, room)
+    assert len(json.dumps(told, ensure_ascii=False)) <= room + 2
+    if len(json.dumps(value, ensure_ascii=False)) <= room:
+        assert outline(value, room) == value
+
+
+# -- one reply -------------------------------------------------------------------------------
+
+
+def _names(schema: Any) -> list[str]:
+    calls = schema["anyOf"][0]["properties"]["calls"]["items"]["anyOf"]
+    return [call["properties"]["name"]["const"] for call in calls]
+
+
+def test_the_grammar_reaches_the_tools_that_fit_and_the_prompt_shows_all() -> None:
+    tools = (*TOOLS, *(tool(f"other_{n}", f"Something else entirely {n}") for n in range(20)))
+    asked = Question((SYSTEM, User("play a song")), tools, examples=EXAMPLES)
+    request = OneReply().request(asked)
+    assert "play_music" in _names(request.schema)
+    assert len(_names(request.schema)) <= 5
+    head = request.items[0]
+    assert isinstance(head, System)
+    assert all(t["function"]["name"] in head.text for t in tools)
+
+
+def _reached(*items: Item) -> list[set[str]]:
+    return [{t["function"]["name"] for t in tools} for tools in reach(question(*items))]
+
+
+def test_words_that_name_no_tool_leave_all_in_reach() -> None:
+    assert _reached(User("yes")) == [{"set_timer", "play_music", "set_light"}]
+
+
+def test_a_tool_that_was_called_stays_in_reach() -> None:
+    called = (Call("1", "set_light", "{}"), Result("1", "set_light", "ok"))
+    (reached,) = _reached(User("play a song"), *called)
+    assert reached >= {"set_light", "play_music"}
+
+
+def test_talk_that_shares_no_word_with_a_tool_is_far_unless_it_goes_on_from_one() -> None:
+    far = "who wrote that"
+    asked = Question((SYSTEM, User(far)), (tool("x", "What is set by the person"),))
+    assert is_far(asked)
+    assert not is_far(replace(asked, items=(*asked.items, Call("1", "x", "{}"), User(far))))
+    assert not is_far(replace(asked, items=(SYSTEM, User("person"), User(far))))
+    assert not is_far(replace(asked, items=(SYSTEM, User("was steht im Kalender"))))
+
+
+def test_two_wishes_ask_for_a_call_each_of_what_fits_it() -> None:
+    asked = question(User("set a timer for five minutes and play some jazz"))
+    schema: Any = OneReply().request(asked).schema
+    calls = schema["anyOf"][0]["properties"]["calls"]
+    assert (calls["minItems"], calls["maxItems"]) == (2, 2)
+    timer, music = (
+        [call["properties"]["name"]["const"] for call in wish["anyOf"]]
+        for wish in calls["prefixItems"]
+    )
+    assert "set_timer" in timer
+    assert music == ["play_music"]
+    assert len(_reached(User("play some jazz and soul"))) == 1
+
+
+def test_speech_goes_out_as_it_is_generated() -> None:
+    reader = OneReply().reader(question(User("hi"), *_round(1)))
+    heard = [
+        "".join(e.text for e in reader.feed(Text(piece)) if isinstance(e, TextDelta))
+        for piece in ('{"say": "', "It ", "is ", "su", "nny", '."}')
+    ]
+    assert heard[1:5] == ["It ", "is ", "su", "nny"]
+
+
+def _odds(calls: float, say: float, chosen: str) -> Text:
+    tops = (("calls", calls), ("say", say))
+    return Text(f'{{"{chosen}', (Token('{"', ()), Token(chosen, tops)))
+
+
+@pytest.mark.parametrize(
+    ("calls", "say", "chosen", "doubt"),
+    [(-0.1, -9.0, "calls", None), (-0.6, -0.8, "calls", "unsure"), (-9.0, -0.1, "say", None)],
+)
+def test_a_call_that_the_model_holds_for_unlikely_is_doubted(
+    calls: float, say: float, chosen: str, doubt: str | None
+) -> None:
+    reader = OneReply().reader(question(User("hello")))
+    reader.feed(_odds(calls, say, chosen))
+    assert reader.doubt == doubt
+
+
+def test_a_server_without_odds_is_believed() -> None:
+    reader = OneReply().reader(question(User("set a timer for 5 minutes")))
+    reader.feed(Text('{"calls": [{"name": "set_timer", "arguments": {"minutes": 5}}]}'))
+    assert reader.doubt is None
+
+
+def test_a_required_number_that_nobody_said_is_asked_for() -> None:
+    reply = '{"calls": [{"name": "set_timer", "arguments": {"minutes": 5}}]}'
+    events = _read(OneReply(), question(User("set a timer please")), reply)
+    assert events == [TextDelta("For that I still need to know the how long.")]
+
+
+def test_a_call_that_can_be_made_is_made_beside_one_that_cannot() -> None:
+    reply = (
+        '{"calls": [{"name": "set_timer", "arguments": {"minutes": 5}}, '
+        '{"name": "play_music", "arguments": {"query": "soul"}}]}'
+    )
+    told = summarise(_read(OneReply(), question(User("set a timer and play soul")), reply))
+    assert [call.name for call in told.calls] == ["play_music"]
+    assert told.text == ""
+
+
+def test_asking_again_after_a_doubt_changes_the_grammar_alone() -> None:
+    asked = question(User("hello"))
+    way = OneReply()
+    spoken, called = way.doubted("unsure").request(asked), way.doubted("too_shy").request(asked)
+    assert spoken.schema == reply_schema(())
+    assert "anyOf" not in (called.schema or {})
+    assert spoken.items == called.items == way.request(asked).items
+
+
+def test_plain_shows_results_as_words_where_the_template_has_no_place_for_them() -> None:
+    items = Plain(as_text=True).request(question(User("go"), *_round(1))).items
+    assert not any(isinstance(item, Call | Result) for item in items)
+    assert items[-1] == User("(set_timer: 1)", "")
+
+
+def test_the_end_of_a_reply_is_no_event() -> None:
+    assert OneReply().reader(question(User("x"))).feed(Done("stop", Usage())) == []

@@ -1,0 +1,193 @@
+"""Findings on disk: kept, found again, and never lost to a file that is not as expected."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from caal_node.errors import ConfigError
+from caal_node.validation import place
+from caal_node.validation.result import Identity, Outcome, Validation
+from caal_node.validation.store import KEPT, Store
+from caal_node.validation.suites import VERSION
+from caal_node.validation.validity import Validity, validity_of
+
+IDENTITY = Identity("ollama", "0.17.4", "sha256:aa")
+FOUND = Validation(
+    *("m:1b", "ollama", "http://127.0.0.1:11434"),
+    identity=IDENTITY,
+    at="2026-01-05T12:00:00+00:00",
+    full=True,
+    node_version="0.1.0",
+    native_offered=True,
+    outcomes=(Outcome("tool_call", "native", "a “case”", "right", "", 0.5, 100, 10),),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "state" / "validations.db")
+
+
+def test_a_finding_is_found_again_whole(store: Store) -> None:
+    assert store.of("ollama", "m:1b") == []
+    store.add(FOUND)
+    [record] = store.of("ollama", "m:1b")
+    assert (record.identity, record.at, record.address) == (IDENTITY, FOUND.at, FOUND.address)
+    assert (record.passed, record.asking) == (FOUND.passed, FOUND.asking)
+    assert (record.right, record.counted) == (1, 1)
+    assert store.report(record)["cases"][0]["case"] == "a “case”"
+    assert store.of("openai", "m:1b") == []
+    assert store.of("ollama", "m") == []
+
+
+def test_the_newest_comes_first_and_old_ones_go(store: Store) -> None:
+    store.add(replace(FOUND, model="other"))
+    for n in range(KEPT + 3):
+        store.add(replace(FOUND, at=f"2026-01-05T12:00:{n:02}+00:00"))
+    records = store.of("ollama", "m:1b")
+    assert len(records) == KEPT
+    assert records[0].at.endswith(f":{KEPT + 2:02}+00:00")
+    assert len(store.of("ollama", "other")) == 1
+
+
+def refused(store: Store) -> str:
+    messages: list[str] = []
+    for use in (store.check, lambda: store.add(FOUND), lambda: store.of("ollama", "m:1b")):
+        with pytest.raises(ConfigError) as caught:
+            use()
+        messages.append(str(caught.value))
+        assert str(store.path) in messages[-1]
+        assert "\n" not in messages[-1]
+    return messages[-1]
+
+
+def test_a_damaged_file_is_named_and_left_as_it_is(store: Store) -> None:
+    store.path.parent.mkdir()
+    store.path.write_bytes(b"SQLite format 3\0" + b"\xff" * 500)
+    before = store.path.read_bytes()
+    assert "move it away" in refused(store)
+    assert store.path.read_bytes() == before
+
+
+def test_a_file_of_a_later_version_is_named_and_left_as_it_is(store: Store) -> None:
+    store.add(FOUND)
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    before = store.path.read_bytes()
+    message = refused(store)
+    assert "later caal-node" in message
+    assert "update caal-node" in message
+    assert store.path.read_bytes() == before
+
+
+def test_somebody_elses_database_is_named_and_left_as_it_is(store: Store) -> None:
+    store.path.parent.mkdir()
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("CREATE TABLE run (id INTEGER)")
+    connection.close()
+    before = store.path.read_bytes()
+    assert "no file of caal-node" in refused(store)
+    assert store.path.read_bytes() == before
+
+
+def test_an_empty_file_is_taken_into_use(store: Store) -> None:
+    store.path.parent.mkdir()
+    store.path.touch()
+    store.add(FOUND)
+    assert len(store.of("ollama", "m:1b")) == 1
+
+
+def test_reading_an_empty_file_finds_nothing(store: Store) -> None:
+    store.path.parent.mkdir()
+    store.path.touch()
+    assert store.of("ollama", "m:1b") == []
+
+
+def test_a_folder_that_cannot_be_made_names_the_variable(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="CAAL_STATE"):
+        Store(tmp_path / "file" / "validations.db").check()
+
+
+def test_a_file_that_another_run_holds_is_said_to_be_held(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("caal_node.validation.store.BUSY_S", 0.01)
+    store.check()
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(ConfigError, match="another run holds it"):
+        store.add(FOUND)
+    other.execute("ROLLBACK")
+    other.close()
+    store.add(FOUND)
+
+
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="the XDG folders are Linux's")
+def test_the_folder_is_the_users_own_for_state(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CAAL_STATE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for given in ("", "relative/path"):
+        monkeypatch.setenv("XDG_STATE_HOME", given)
+        assert place.root() == tmp_path / ".local" / "state" / "caal-node"
+    monkeypatch.setenv("XDG_STATE_HOME", "/x")
+    assert place.root() == Path("/x/caal-node")
+    monkeypatch.setenv("CAAL_STATE", str(tmp_path / "own"))
+    assert place.validations() == tmp_path / "own" / "validations.db"
+
+
+def validity(now: Identity, store: Store, address: str = FOUND.address) -> Validity:
+    return validity_of(store.of("ollama", "m:1b"), now, address)
+
+
+def test_a_finding_holds_for_its_digest_and_version_wherever_they_run(store: Store) -> None:
+    store.add(FOUND)
+    found = validity(IDENTITY, store, "http://elsewhere:11434")
+    assert found.state == "failed"  # one case is no pass
+    assert "1 of 1 right on 2026-01-05" in found.why
+    assert found.asking == FOUND.asking
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (replace(IDENTITY, digest="sha256:bb"), "the model has changed"),
+        (replace(IDENTITY, version="0.18.0"), "with ollama 0.17.4, and this is 0.18.0"),
+        (replace(IDENTITY, server="llama.cpp"), "on ollama, and this is llama.cpp"),
+    ],
+)
+def test_a_finding_is_stale_once_digest_version_or_server_changed(
+    now: Identity, why: str, store: Store
+) -> None:
+    store.add(FOUND)
+    found = validity(now, store)
+    assert (found.state, found.asking) == ("stale", None)
+    assert why in found.why
+
+
+def test_a_finding_of_other_checks_is_stale(store: Store) -> None:
+    store.add(replace(FOUND, suites_version=VERSION + 1))
+    assert "other checks" in validity(IDENTITY, store).why
+
+
+def test_going_back_to_the_old_model_makes_its_finding_hold_again(store: Store) -> None:
+    store.add(FOUND)
+    store.add(replace(FOUND, identity=replace(IDENTITY, digest="sha256:bb")))
+    assert validity(IDENTITY, store).state == "failed"
+
+
+def test_what_is_left_out_of_a_chain() -> None:
+    def out(state: str, only: bool) -> bool:
+        return bool(Validity(state, "why").unfit(only_validated=only))  # type: ignore[arg-type]
+
+    every = ("untried", "passed", "failed", "stale", "unreachable")
+    assert [state for state in every if out(state, False)] == ["failed"]
+    assert [state for state in every if not out(state, True)] == ["passed"]
