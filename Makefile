@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types unit bench clean
+.PHONY: demo test lint types unit bench test-n8n clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/caal-node demo $(ARGS)
@@ -14,6 +14,10 @@ test: $(VENV)/dev.stamp
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m tests.prepare
 	$(BIN)/python -m pytest $(ARGS)
+
+# The n8n tests against a real n8n, installed from npm (2.2 GB, some ten minutes the first time).
+test-n8n: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.real_n8n $(ARGS)
 
 # Figures, not checks: each bench prints what it measured on this machine (half an hour in all, most of it prompt_tokens).
 bench: $(VENV)/dev.stamp

@@ -15,16 +15,15 @@ T = TypeVar("T")
 def call_factory(spec: str, kind: type[T], setting: str, *, words: str = "") -> T:
     """Import `module`, call `factory()` and return what it gives.
 
-    `words` names what the setting may say instead, for the message. A module in the current folder is found too, as `python -m` would.
+    A module in the current folder is found too, as `python -m` would. `words` names what the
+    setting may say instead, for the message.
 
     Raises:
         ConfigError: names `setting`, what is wrong with it and how to mend it.
     """
     module_name, colon, name = spec.partition(":")
     if not (module_name and colon and name):
-        raise ConfigError(
-            f"{setting}={spec!r}: write {words}module:factory"
-        )
+        raise ConfigError(f"{setting}={spec!r}: write {words}module:factory")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     try:

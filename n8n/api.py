@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import httpx2
 
+from n8n.budget import Budget
 from n8n.errors import N8nError
 from n8n.shapes import parse_json
 from n8n.wire import Reply, exchange, retry_after_s, without_userinfo
@@ -26,38 +27,62 @@ class Api:
     """
 
     def __init__(
-        self, client: httpx2.AsyncClient, base_url: str, *, credential: str, deadline: float
+        self,
+        client: httpx2.AsyncClient,
+        base_url: str,
+        *,
+        credential: str,
+        deadline: float,
+        budget: Budget | None = None,
     ) -> None:
+        """`budget`: where the API has a limit of its own, which is kept rather than run into."""
         self._client = client
         self._base_url = base_url
         self._shown = without_userinfo(base_url)
         self._credential = credential
         self._deadline = deadline
+        self._budget = budget
         self.requests = 0
 
-    async def ask(self, method: str, path: str, **request: Any) -> Reply:
-        """The reply of a 2xx. Raises N8nError, with the mend, for everything else."""
-        loop = asyncio.get_running_loop()
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        keep_back: int = 0,
+        max_bytes: int = MAX_BODY_BYTES,
+        **request: Any,
+    ) -> Reply:
+        """The reply of a 2xx. Raises N8nError, with the mend, for everything else.
+
+        `keep_back`: how many requests of the budget are to be left for others.
+        """
         while True:
-            reply = await self._once(method, path, request)
+            if self._budget is not None and (wait := self._budget.take(keep_back=keep_back)):
+                await self._wait(wait)
+                continue
+            reply = await self._once(method, path, request, max_bytes)
             if reply.status != 429:
                 break
             wait = retry_after_s(reply)
             wait = DEFAULT_RETRY_AFTER_S if wait is None else max(wait, MIN_RETRY_AFTER_S)
-            if loop.time() + wait >= self._deadline:
-                raise N8nError(
-                    "rate_limited",
-                    f"n8n takes no more requests for {wait:.0f} s (100 in 5 minutes at its MCP "
-                    "server): reload later, or set N8N_API_KEY, which needs far fewer.",
-                    status=429,
-                    retry_after_s=wait,
-                )
-            await asyncio.sleep(wait)
+            await self._wait(wait, status=429)
         if not 200 <= reply.status < 300:
             self._refused(reply)
         if reply.truncated:
-            raise N8nError("protocol", f"{path} answers more than {MAX_BODY_BYTES >> 20} MiB.")
+            raise N8nError("protocol", f"{path} answers more than {max_bytes >> 10} KiB.")
         return reply
+
+    async def _wait(self, wait: float, *, status: int | None = None) -> None:
+        if asyncio.get_running_loop().time() + wait >= self._deadline:
+            raise N8nError(
+                "rate_limited",
+                f"n8n takes no more requests for {wait:.0f} s (100 in 5 minutes at its MCP "
+                "server): reload later, or set N8N_API_KEY, which needs far fewer.",
+                status=status,
+                retry_after_s=wait,
+            )
+        await asyncio.sleep(wait)
 
     def strange(self, what: str) -> N8nError:
         """The error for a 2xx that n8n would not send."""
@@ -65,7 +90,7 @@ class Api:
             "protocol", f"{self._shown} does not answer like n8n ({what}): check N8N_URL."
         )
 
-    async def _once(self, method: str, path: str, request: dict[str, Any]) -> Reply:
+    async def _once(self, method: str, path: str, request: dict[str, Any], max_bytes: int) -> Reply:
         self.requests += 1
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -73,7 +98,7 @@ class Api:
                     self._client,
                     method,
                     f"{self._base_url}{path}",
-                    max_bytes=MAX_BODY_BYTES,
+                    max_bytes=max_bytes,
                     **request,
                 )
         except TimeoutError:

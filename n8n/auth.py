@@ -4,11 +4,19 @@ key and the MCP token never go to any."""
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import jwt
 
 from n8n.tool import WorkflowTool
+
+ALGORITHMS: Final = ("HS256", "HS384", "HS512")
+"""Those with a passphrase; n8n's key pairs need a token that was signed beforehand."""
+TOKEN_S: Final = 60
+"""How long a signed token is good: for one call, and clocks that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,20 @@ class JwtAuth:
         return {"Authorization": f"Bearer {self.token}"}
 
 
-WebhookAuth: TypeAlias = HeaderAuth | BasicAuth | JwtAuth
+@dataclass(frozen=True, slots=True)
+class JwtSecretAuth:
+    """n8n's `JWT Auth` with a passphrase: each call signs a token of its own."""
+
+    secret: str = field(repr=False)
+    algorithm: str = "HS256"
+
+    def headers(self) -> dict[str, str]:
+        now = int(time.time())
+        claims = {"iss": "caal-node", "iat": now, "exp": now + TOKEN_S}
+        return {"Authorization": f"Bearer {jwt.encode(claims, self.secret, self.algorithm)}"}
+
+
+WebhookAuth: TypeAlias = HeaderAuth | BasicAuth | JwtAuth | JwtSecretAuth
 
 
 def auth_headers(tool: WorkflowTool, known: Mapping[str, WebhookAuth]) -> dict[str, str]:

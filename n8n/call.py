@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 
 from n8n.errors import N8nError
+from n8n.executions import Sent
 from n8n.results import LONG_BYTES, CallResult, read_reply
 from n8n.tool import WorkflowTool
 from n8n.webhook import fill, placeholders
@@ -62,9 +64,14 @@ async def call_webhook(
     *,
     headers: Mapping[str, str],
     timeout_s: float,
+    on_sent: Callable[[Sent], None] = lambda _: None,
 ) -> CallResult:
-    """Raises N8nError. Nothing is ever sent twice: a workflow that did not answer may have run."""
+    """Raises N8nError. Nothing is ever sent twice: a workflow that did not answer may have run.
+
+    `on_sent` is told of the exchange once there is a reply, whatever it is.
+    """
     request = build_request(tool, arguments)
+    began = time.monotonic()
     if request.body is not None:
         headers = {**headers, "content-type": "application/json"}
     try:
@@ -94,6 +101,7 @@ async def call_webhook(
             f"The connection broke while {tool.name} was running. It may have done its work: "
             "do not call it again for the same thing.",
         ) from None
+    on_sent(Sent(request.body, reply.headers.get("date"), time.monotonic() - began))
     if len(reply.body) > LONG_BYTES:
         return await asyncio.to_thread(read_reply, tool, reply)
     return read_reply(tool, reply)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -12,16 +12,24 @@ import httpx2
 
 from n8n.api import Api
 from n8n.auth import WebhookAuth, auth_headers
+from n8n.budget import Budget
 from n8n.call import call_webhook
-from n8n.discover import Known, discover_mcp, discover_rest
+from n8n.discover import discover_mcp, discover_rest
 from n8n.errors import N8nError
+from n8n.executions import LOOK_S, TRIES, Sent, cause_of, slowest_runs
+from n8n.failures import LOOK_AT_RUN
 from n8n.instance_mcp import PATH as MCP_PATH
+from n8n.known import Known
+from n8n.lint import Finding, lint
+from n8n.progress import PROGRESS_S, Progress, told_every
 from n8n.results import CallResult
 from n8n.tool import Discovery, WorkflowTool
 from n8n.wire import open_client, without_userinfo
 
 CALL_TIMEOUT_S = 20.0
 """As long as a person waits for an answer before asking whether anybody is there."""
+GRACE_S = 5.0
+"""Beyond the time that an author says a run takes."""
 DISCOVERY_TIMEOUT_S = 30.0
 """Details of 90 workflows by MCP take about 5 s; the rest is for an instance that just woke up."""
 
@@ -48,8 +56,10 @@ class N8nTools:
         *,
         webhook_base_url: str | None = None,
         discovery_timeout_s: float = DISCOVERY_TIMEOUT_S,
+        budget: Budget | None = None,
     ) -> None:
-        """`webhook_base_url` is n8n's WEBHOOK_URL where that differs. Raises N8nError(config)."""
+        """`webhook_base_url` is n8n's WEBHOOK_URL where that differs; `budget`, how often its MCP
+        server may be asked. Raises N8nError(config)."""
         self.base_url = _base(base_url)
         self._webhooks_at = _base(webhook_base_url or base_url)
         self._mcp_token = mcp_token or None  # an empty setting is none
@@ -57,6 +67,7 @@ class N8nTools:
         self._call_timeout_s = call_timeout_s
         self._discovery_timeout_s = discovery_timeout_s
         self._webhook_auth = dict(webhook_auth or {})
+        self._budget = budget or Budget()
         self._known = Known()
         self._table: dict[str, WorkflowTool] = {}
         self._discovering = asyncio.Lock()
@@ -90,10 +101,16 @@ class N8nTools:
             return found
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        timeout_s: float | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> CallResult:
         """Call a tool of the last discovery. Raises N8nError.
 
+        Without `timeout_s` the deadline is this object's, or what the author's `Takes:` asks for
+        where that is more. `on_progress` is told every PROGRESS_S seconds that n8n still works.
         Cancelling closes the connection; n8n runs the workflow to its end all the same.
         """
         tool = self._table.get(name)
@@ -101,13 +118,67 @@ class N8nTools:
             near = difflib.get_close_matches(name, self._table, n=3, cutoff=0.5)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             raise N8nError("unknown_tool", f"There is no workflow named {name[:64]!r}.{hint}")
-        return await call_webhook(
-            self._webhooks,
-            self._webhooks_at,
-            tool,
-            arguments,
-            headers=auth_headers(tool, self._webhook_auth),
-            timeout_s=self._call_timeout_s if timeout_s is None else timeout_s,
+        sent: list[Sent] = []
+        deadline_s = self.deadline_s(tool) if timeout_s is None else timeout_s
+        try:
+            with told_every(PROGRESS_S, deadline_s, on_progress):
+                result = await call_webhook(
+                    self._webhooks,
+                    self._webhooks_at,
+                    tool,
+                    arguments,
+                    headers=auth_headers(tool, self._webhook_auth),
+                    timeout_s=deadline_s,
+                    on_sent=sent.append,
+                )
+        except N8nError as error:
+            if error.mend == LOOK_AT_RUN and sent:
+                raise await self._explained(tool, error, sent[0]) from None
+            raise
+        if result.kind == "empty" and not tool.answers_nothing and sent:
+            # n8n 1.100 to 2.6 answers 200 with nothing for a run that failed.
+            failed = N8nError("workflow_failed", f"{name} failed while it was running.", status=200)
+            if (error := await self._explained(tool, failed, sent[0], tries=1)) is not failed:
+                raise error
+        return result
+
+    async def lint(self) -> tuple[Finding, ...]:
+        """What could be better about the workflows of the last discovery; with an API key their
+        latest runs are looked at as well. Those without a finding are not in it."""
+        took: Mapping[str, float] = {}
+        if self._api_key is not None:
+            deadline = asyncio.get_running_loop().time() + LOOK_S
+            async with await self._rest(self._api_key) as client:
+                api = Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
+                took = await slowest_runs(api)
+        workflows = self._known.workflows
+        return await asyncio.to_thread(
+            lambda: tuple(f for w in workflows for f in lint(w, took.get(str(w.get("id")))))
+        )
+
+    def deadline_s(self, tool: WorkflowTool) -> float:
+        """How long a call of this tool may take."""
+        asked = 0.0 if tool.takes_s is None else tool.takes_s + GRACE_S
+        return max(self._call_timeout_s, asked)
+
+    async def _explained(
+        self, tool: WorkflowTool, error: N8nError, sent: Sent, *, tries: int = TRIES
+    ) -> N8nError:
+        """The error with its real cause, where there is a key to ask for it; else the same."""
+        if self._api_key is None:
+            return error
+        deadline = asyncio.get_running_loop().time() + LOOK_S
+        async with await self._rest(self._api_key) as client:
+            api = Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
+            cause = await cause_of(api, tool, sent, tries=tries)
+        if cause is None:
+            return error
+        return N8nError(
+            "workflow_failed",
+            f"{tool.name} failed while it was running: {cause.message}",
+            status=error.status,
+            mend=f"mend its node {cause.node or 'that failed'}: see the latest execution in n8n",
+            spoken=error.spoken,
         )
 
     async def _discover(self, deadline: float) -> Discovery:
@@ -128,9 +199,12 @@ class N8nTools:
             )
 
     async def _by_rest(self, deadline: float, key: str) -> Discovery:
-        async with await open_client(self.base_url, {"x-n8n-api-key": key}) as client:
+        async with await self._rest(key) as client:
             api = Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
             return await discover_rest(api, self._known)
+
+    async def _rest(self, key: str) -> httpx2.AsyncClient:
+        return await open_client(self.base_url, {"x-n8n-api-key": key})
 
     async def _by_mcp(self, deadline: float) -> Discovery:
         if self._mcp_token is None:
@@ -141,7 +215,13 @@ class N8nTools:
             )
         bearer = {"authorization": f"Bearer {self._mcp_token}"}
         async with await open_client(self.base_url, bearer) as client:
-            api = Api(client, self.base_url, credential="N8N_MCP_TOKEN", deadline=deadline)
+            api = Api(
+                client,
+                self.base_url,
+                credential="N8N_MCP_TOKEN",
+                deadline=deadline,
+                budget=self._budget,
+            )
             return await discover_mcp(api, self._known)
 
 

@@ -46,6 +46,7 @@ class N8nError(Exception):
         status: int | None = None,
         mend: str | None = None,
         retry_after_s: float | None = None,
+        spoken: str | None = None,
     ) -> None:
         super().__init__(message)
         self.kind: Failure = kind
@@ -55,3 +56,5 @@ class N8nError(Exception):
         self.mend = mend
         self.retry_after_s = retry_after_s
         """How long n8n asked to wait (`rate_limited` only)."""
+        self.spoken = spoken
+        """The author's own words for a person: what stands in the `Speak:` field of a refusal."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NoReturn, cast
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
 
 from n8n.errors import CallFailure, N8nError
 from n8n.html_text import text_of_html
@@ -12,6 +13,10 @@ from n8n.shapes import mapping, parse_json
 from n8n.tool import WorkflowTool
 from n8n.wire import Reply, is_text, retry_after_s
 
+MAX_SPOKEN_CHARS = 1_000
+"""About a minute of speech."""
+LOOK_AT_RUN = "look at its latest execution in n8n"
+"""The mend where n8n's answer does not say what went wrong."""
 MAX_TOLD_CHARS = 300
 """Of an author's own error, for the model."""
 _SECRETIVE = frozenset(("stacktrace", "stack", "hint", "code"))
@@ -35,7 +40,14 @@ def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
 
     def error(kind: CallFailure, message: str, mend: str | None = None) -> N8nError:
         wait = retry_after_s(reply) if status == 429 else None
-        return N8nError(kind, message, status=status, mend=mend, retry_after_s=wait)
+        return N8nError(
+            kind,
+            message,
+            status=status,
+            mend=mend,
+            retry_after_s=wait,
+            spoken=words_of(body, tool) if kind in ("rejected", "workflow_failed") else None,
+        )
 
     if status == 404 and _WRONG_METHOD.search(said):
         mend = f"its webhook does not take {tool.method} any more: reload the tools"
@@ -61,8 +73,17 @@ def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
     if said == "No item to return was found":
         mend = "its last node had no items: let it always output data, or use a Respond node"
         raise error("workflow_failed", f"{name} ended without a result.", mend)
-    mend = "look at its latest execution in n8n"
-    raise error("workflow_failed", f"{name} failed while it was running{_why(reply, said)}.", mend)
+    why = _why(reply, said)
+    mend = "its own answer is an error" if why else LOOK_AT_RUN
+    raise error("workflow_failed", f"{name} failed while it was running{why}.", mend)
+
+
+def words_of(body: Mapping[str, Any], tool: WorkflowTool) -> str | None:
+    """What a person is to hear as it stands: only where the author's notes say `Speak: field`."""
+    said = body.get(tool.spoken_field or "")
+    if not isinstance(said, str) or not said.strip():
+        return None
+    return " ".join(said.split())[:MAX_SPOKEN_CHARS]
 
 
 def _why(reply: Reply, said: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from n8n.api import Api, read_json
+from n8n.budget import FOR_LISTING
 from n8n.errors import N8nError
 from n8n.shapes import mapping, mappings
 
@@ -59,21 +60,25 @@ async def search_workflows(api: Api) -> tuple[list[Mapping[str, Any]], tuple[str
 
 async def get_workflow(api: Api, workflow_id: str) -> Mapping[str, Any]:
     """The `workflow` of get_workflow_details. Raises N8nError, or ToolRefused."""
-    answer = await _call(api, "get_workflow_details", {"workflowId": workflow_id})
+    answer = await _call(
+        api, "get_workflow_details", {"workflowId": workflow_id}, keep_back=FOR_LISTING
+    )
     workflow = mapping(answer.get("workflow"))
     if not workflow:
         raise api.strange("no workflow in its details")
     return workflow
 
 
-async def _call(api: Api, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _call(
+    api: Api, tool: str, arguments: Mapping[str, Any], *, keep_back: int = 0
+) -> Mapping[str, Any]:
     request = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
         "params": {"name": tool, "arguments": arguments},
     }
-    reply = await api.ask("POST", PATH, json=request, headers=_HEADERS)
+    reply = await api.ask("POST", PATH, keep_back=keep_back, json=request, headers=_HEADERS)
     message = mapping(
         _event(api, reply.body)
         if reply.media_type == "text/event-stream"

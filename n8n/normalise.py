@@ -9,8 +9,8 @@ from typing import Any
 
 from n8n.names import Candidate
 from n8n.notes import Notes, parse_notes, visible
-from n8n.schema import build_inputs
-from n8n.shapes import mapping, mappings
+from n8n.schema import TRIGGER_TYPE, build_inputs
+from n8n.shapes import mapping, mappings, sequence
 from n8n.tool import Example, Skipped, SkipReason, WorkflowTool
 from n8n.webhook import Webhook, is_webhook, read_webhook
 
@@ -58,7 +58,12 @@ def normalise(workflow: Mapping[str, Any]) -> list[Draft] | Skipped:
     if not reachable:
         message = "its webhook's path is an expression: give it a fixed path"
         return _skipped(workflow, "path_is_an_expression", message)
-    return [_draft(workflow, hook, hooks, nodes) for hook in reachable]
+    if len(hooks) == 1:
+        return [_draft(workflow, hook, hooks, nodes) for hook in reachable]
+    run = _followers(workflow)
+    return [
+        _draft(workflow, hook, hooks, _run_by(run, hook.node_name, nodes)) for hook in reachable
+    ]
 
 
 def title_of(workflow: Mapping[str, Any]) -> str:
@@ -108,7 +113,7 @@ def _draft(
     about = parse_notes(str(workflow.get("description") or ""))
     notes = parse_notes(hook.notes) if hook.notes.strip() else about
     full = notes.description or about.description or title
-    inputs = build_inputs(hook, notes, nodes)
+    inputs = build_inputs(hook, notes, nodes, workflow)
     examples, problems = _fitting(notes, inputs.schema)
     wanted = title if len(hooks) == 1 else f"{title}_{_hook_word(hook)}"
     version = workflow.get("activeVersionId") or workflow.get("versionId")
@@ -129,6 +134,7 @@ def _draft(
         places=inputs.places,
         origins=inputs.origins,
         spoken_field=notes.spoken_field,
+        takes_s=notes.takes_s,
         answers_nothing=hook.answers_nothing or _responds_without_data(nodes),
         problems=problems,
     )
@@ -136,6 +142,35 @@ def _draft(
         Candidate(f"{workflow_id}:{hook.node_id}", wanted, str(workflow.get("createdAt") or "")),
         tool,
     )
+
+
+def _followers(workflow: Mapping[str, Any]) -> Mapping[str, set[str]]:
+    """Node name -> names of the nodes that its outputs go to, in the published version."""
+    version = mapping(workflow.get("activeVersion"))
+    connections = mapping(version.get("connections")) or mapping(workflow.get("connections"))
+    return {
+        name: {
+            str(target.get("node"))
+            for outputs in mapping(kinds).values()
+            for output in sequence(outputs)
+            for target in mappings(output)
+        }
+        for name, kinds in connections.items()
+    }
+
+
+def _run_by(
+    followers: Mapping[str, set[str]], first: str, nodes: list[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The nodes that a webhook's request reaches, and every trigger: a sibling tells types."""
+    reached: set[str] = set()
+    waiting = [first]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += followers.get(name, ())
+    return [n for n in nodes if n.get("name") in reached or n.get("type") == TRIGGER_TYPE]
 
 
 def _fitting(

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from n8n.failures import raise_failure
+from n8n.failures import MAX_SPOKEN_CHARS, raise_failure, words_of
 from n8n.html_text import text_of_html
 from n8n.shapes import DECODER, mapping, parse_json, parse_long_json, well_formed
 from n8n.tool import WorkflowTool
 from n8n.wire import Reply, is_text
 
-MAX_SPOKEN_CHARS = 1_000
-"""About a minute of speech."""
 LONG_BYTES = 65_536
 """Replies up to here are read in 1 to 8 ms. Longer ones are for a thread, and of a cut array no
 more than this is read: a model is shown far less."""
+
+__all__ = ["LONG_BYTES", "MAX_SPOKEN_CHARS", "CallResult", "ResultKind", "read_reply"]
 
 ResultKind: TypeAlias = Literal["object", "array", "text", "scalar", "empty", "started", "binary"]
 
@@ -74,9 +74,7 @@ def read_reply(tool: WorkflowTool, reply: Reply) -> CallResult:
 
 def _result(tool: WorkflowTool, value: Any) -> CallResult:
     if isinstance(value, dict):
-        said = mapping(cast(object, value)).get(tool.spoken_field or "")
-        spoken = said.strip()[:MAX_SPOKEN_CHARS] if isinstance(said, str) else None
-        return CallResult("object", value, spoken or None)
+        return CallResult("object", value, words_of(mapping(cast(object, value)), tool))
     if isinstance(value, list):
         return CallResult("array", value)
     return CallResult("text" if isinstance(value, str) else "scalar", value)

@@ -48,6 +48,8 @@ _NAMED = re.compile(
 )
 _PULLED_NAME = re.compile(r"^\s*([A-Za-z_$][\w$]*)\s*(?::[^=]*)?(?:=\s*(.+))?$", re.DOTALL)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
+_WHOLE = re.compile(r"\$json\b|\.json\b|\$input\b|\bitems?\b")
+_HANDS_ON = frozenset(("n8n-nodes-base.executeWorkflow",))
 _NOT_INPUTS = frozenset(("length", "constructor", "prototype", "hasOwnProperty", "toString"))
 
 
@@ -63,6 +65,14 @@ def scan(nodes: list[Mapping[str, Any]]) -> dict[str, tuple[Place, Parameter]]:
             if name not in _NOT_INPUTS and len(found) < MAX_FOUND:
                 found.setdefault(name, (place, Parameter(_told_by(fallback), False, "nodes")))
     return found
+
+
+def may_read_all(nodes: list[Mapping[str, Any]]) -> bool:
+    """Whether a node may take the request as a whole, so that it names no input: an expression or
+    code with an item in it, or a workflow that is handed the item."""
+    if any(node.get("type") in _HANDS_ON for node in nodes):
+        return True
+    return any(_WHOLE.search(text) for text in _texts(nodes))
 
 
 def _reads(text: str) -> Iterator[tuple[Place, str, str | None]]:

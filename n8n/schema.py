@@ -1,7 +1,8 @@
 """A workflow's input schema, from the best that is known about each parameter.
 
 What the author wrote in the notes is the whole truth where there is any. Else the published nodes
-tell the names they read, else a sibling Execute Workflow Trigger its typed inputs. Placeholders of
+tell the names they read, else the webhook's pinned data the names that once came in, else a sibling
+Execute Workflow Trigger its typed inputs. Placeholders of
 the path are always there, and required: without them there is no URL. Otherwise a parameter is
 required only where the author says so.
 """
@@ -14,6 +15,7 @@ from typing import Any
 
 from n8n.notes import Notes
 from n8n.parameters import Parameter, type_schema
+from n8n.pins import from_pins
 from n8n.scan import scan
 from n8n.shapes import mapping, mappings
 from n8n.tool import Origin, Place
@@ -31,11 +33,19 @@ class Inputs:
     origins: Mapping[str, Origin]
 
 
-def build_inputs(webhook: Webhook, notes: Notes, nodes: list[Mapping[str, Any]]) -> Inputs:
-    read = scan(nodes)
+def build_inputs(
+    webhook: Webhook,
+    notes: Notes,
+    nodes: list[Mapping[str, Any]],
+    workflow: Mapping[str, Any],
+) -> Inputs:
+    read = {} if notes.takes_nothing else scan(nodes)
+    if not (notes.parameters or notes.takes_nothing or read):
+        read = from_pins(workflow, webhook.node_name)
     told = {name: parameter for name, (_, parameter) in read.items()}
     known = {name: _typed(p, told.get(name)) for name, p in notes.parameters.items()}
-    known = known or told or _triggers(nodes)
+    if not notes.takes_nothing:
+        known = known or told or _triggers(nodes)
     in_path = webhook.placeholders
     for name in in_path:
         written = notes.parameters.get(name) or Parameter({}, True, "path")
@@ -49,7 +59,8 @@ def build_inputs(webhook: Webhook, notes: Notes, nodes: list[Mapping[str, Any]])
         place = "path" if name in in_path else read[name][0] if name in read else usual
         if place != usual and not (place == "body" and usual == "query"):
             places[name] = place
-    return Inputs(_schema(known), places, {name: p.origin for name, p in known.items()})
+    schema = _schema(known, is_open=not (known or notes.takes_nothing))
+    return Inputs(schema, places, {name: p.origin for name, p in known.items()})
 
 
 def _typed(written: Parameter, told: Parameter | None) -> Parameter:
@@ -59,14 +70,14 @@ def _typed(written: Parameter, told: Parameter | None) -> Parameter:
     return Parameter({**told.schema, **written.schema}, written.required, written.origin)
 
 
-def _schema(known: Mapping[str, Parameter]) -> dict[str, Any]:
+def _schema(known: Mapping[str, Parameter], *, is_open: bool) -> dict[str, Any]:
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {name: dict(p.schema) for name, p in known.items()},
     }
     if required := [name for name, p in known.items() if p.required]:
         schema["required"] = required
-    if not known:
+    if is_open:
         schema["additionalProperties"] = True
     return schema
 

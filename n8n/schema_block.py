@@ -9,6 +9,7 @@ from jsonschema.exceptions import SchemaError
 
 from n8n.parameters import MAX_NAME_CHARS, Parameter, type_schema
 from n8n.shapes import sequence
+from n8n.written import from_words
 
 MAX_DEPTH = 6
 """How deep a parameter's own schema may go: a model fills in no deeper one."""
@@ -42,8 +43,7 @@ def from_schema_block(block: object) -> dict[str, Parameter]:
 
 def _from_spec(name: str, spec: Any, listed: bool) -> Parameter:
     if isinstance(spec, str):
-        known = type_schema(spec)
-        return Parameter(known if known is not None else {"description": spec}, listed, "schema")
+        return from_words(spec, "schema", required=listed)
     if not isinstance(spec, dict):
         raise ValueError(f'{name!r} must be an object such as {{"type": "string"}}')
     spec = cast(dict[str, Any], spec)

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias
 Source: TypeAlias = Literal["rest", "mcp"]
 AuthKind: TypeAlias = Literal["none", "header", "basic", "jwt", "other"]
 Place: TypeAlias = Literal["path", "query", "body"]
-Origin: TypeAlias = Literal["schema", "param", "prose", "path", "nodes", "trigger"]
+Origin: TypeAlias = Literal["schema", "param", "prose", "path", "nodes", "pinned", "trigger"]
 """Where a parameter was found: the notes' schema block, an `@param` line, a `Parameters:` line,
-the webhook's path, an expression in the published nodes, or a sibling Execute Workflow Trigger."""
+the webhook's path, an expression in the published nodes, the webhook's pinned data, or a sibling
+Execute Workflow Trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class WorkflowTool:
     """The field of the result that is to be spoken as it stands (`Speak:` in the notes)."""
     answers_nothing: bool = False
     """The author made it answer without data: an empty reply is then a success."""
+    takes_s: float | None = None
+    """How long the author says that a run may take (`Takes: 40 s` in the notes)."""
     problems: tuple[str, ...] = ()
     """What is wrong in the author's notes, one line each."""
 

@@ -1,22 +1,158 @@
-"""Parameters as authors write them into notes: `@param` lines, and a sentence of them."""
+"""Parameters as authors write them: `@param` lines, lists under a heading, a sentence of them.
+
+One item has a name, and after it words for type, need, default, bounds and choices in any order and
+between any brackets; what is none of these describes it. `city (required, string)`,
+`**city**: string - which city`, `[days=1] {integer} 1-7`, `unit? c|f` are all read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from n8n.parameters import MAX_NAME_CHARS, Parameter, choices, type_schema, typed
+from n8n.tool import Origin
 
-_NEED: Mapping[str, bool] = {"required": True, "mandatory": True, "optional": False}
-MAX_LISTED = 40
+MAX_LISTED: Final = 40
 """Parameters of one sentence."""
-_RANGE = re.compile(r"^(-?\d{1,15}(?:\.\d{1,9})?)\s*(?:-|–|\.\.|to)\s*(-?\d{1,15}(?:\.\d{1,9})?)$")
-_BOUND = re.compile(r"^(min|max)(?:imum)?\s*[:=]?\s*(-?\d{1,15}(?:\.\d{1,9})?)$")
-_DEFAULT = re.compile(r"^defaults?(?:\s+to|\s+is)?\s*[:=]?\s*(.+)$", re.IGNORECASE)
-_ONE_OF = re.compile(r"\bone of:?\s+([^;]+)", re.IGNORECASE)
-_JSDOC_NAME = re.compile(r"^(\[?)([A-Za-z_]\w*)(?:=([^\]]*))?\]?[:,]?$")
-_PROSE_NAME = re.compile(r"\s*(?:and\s+)?[`\"']?([A-Za-z_]\w*)[`\"']?\s*")
+_NEEDS: Final = {
+    "required": True,
+    "mandatory": True,
+    "req": True,
+    "must": True,
+    "optional": False,
+    "opt": False,
+}
+_NUMBER: Final = r"-?\d{1,15}(?:\.\d{1,9})?"
+_NEED: Final = re.compile(r"(required|mandatory|must|optional|req\b\.?|opt\b\.?)(?!\w)", re.I)
+_TYPE: Final = re.compile(r"\{?(?P<word>[A-Za-z]{2,8}(?:\[\])?)(?P<need>[!?=]?)\}?(?![\w'’/|])")
+_CHOICES: Final = re.compile(r"[^\s|,;]{1,64}(?:\s?\|\s?[^\s|,;]{1,64}){1,19}")
+_BETWEEN: Final = re.compile(
+    rf"(?:between\s+|from\s+)?({_NUMBER})\s*(?:-|–|\.\.|to\b|and\b)\s*({_NUMBER})(?![\w.]*\w)"
+)
+_BOUND: Final = re.compile(
+    rf"(min(?:imum)?|max(?:imum)?|at least|at most|>=|<=)\s*[:=]?\s*({_NUMBER})(?!\w)", re.I
+)
+_DEFAULT: Final = re.compile(
+    r"(?:default(?:s|ing)?|or else)\b(?:\s+to\b|\s+is\b)?\s*[:=]?\s*", re.I
+)
+_VALUE: Final = re.compile(r"\"[^\"]{0,80}\"|'[^']{0,80}'|[^\s,;()\[\]]{1,80}")
+_ONE_OF: Final = re.compile(r"\b(?:one of|either|enum|values)\b:?\s+([^;()]+)", re.I)
+_AFTER_TYPE: Final = re.compile(
+    r"\s*(?:$|[-,;:(\[|–—]|required|mandatory|must\b|optional|default|between|min|max|one of|\d)",
+    re.I,
+)
+"""What may follow the word of a type in a sentence: `text of the mail` is no type."""
+_NAME: Final = re.compile(
+    r"""\s*(?:and\s+)?(?P<dress>[*_`"']{0,3})(?P<open>\[?)(?P<name>[A-Za-z]\w*|_\w+)"""
+    r"""(?:=(?P<default>[^\]\s]{1,80}))?(?P<close>\]?)(?P<mark>(?:[*?!](?!\*))?)[*_`"']{0,3}(?![\w*])"""
+)
+_STARTS_ITEM: Final = re.compile(
+    r"\s*(?:and\s+)?[*_`\"']{0,3}\[?\w+(?:=[^\]\s]+\]?)?[*_`\"'?!\]]{0,3}\s*"
+    r"(?:$|[-–—(\[{:]|(?:required|mandatory|optional|must|default|string|text|str|integer|int|number"
+    r"|float|boolean|bool|array|list|object|date|datetime)\b)",
+    re.I,
+)
+"""A name, alone or with what may follow one: brackets, a colon, a dash, a need or a type."""
+_GROUP: Final = re.compile(r"\(([^()]{0,400})\)?|\[([^\[\]]{0,400})\]?|\{([^{}]{0,40})\}")
+_SAYS_NEED: Final = re.compile(r"[(\[]\s*(required|mandatory|optional)\s*[)\]]", re.I)
+_EDGES: Final = " \t,;:=-–—."
+_NOT_NAMES: Final = frozenset(("none", "nothing", "and", "no"))
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+@dataclass
+class _Item:
+    """What is known of one parameter so far."""
+
+    schema: dict[str, Any] = field(default_factory=dict[str, Any])
+    required: bool | None = None
+    told: list[str] = field(default_factory=list[str])
+    offered: list[str] = field(default_factory=list[str])
+    default: str | None = None
+
+    def group(self, text: str) -> None:
+        """What stands in brackets: parts, each of which begins with the words it means."""
+        text = self._one_of(text)
+        for part in re.split(r"[,;]", text):
+            if rest := self.words(part, whole=True).strip(_EDGES):
+                self.told.append(rest)
+
+    def free(self, text: str, *, bare_type: bool) -> None:
+        """Words outside brackets. `bare_type`: any text may follow the word of a type."""
+        for need in _SAYS_NEED.finditer(text):
+            self.required = _NEEDS[need[1].lower()]
+        text = _SAYS_NEED.sub("", self._one_of(text))
+        if rest := self.words(text, whole=False, bare_type=bare_type).strip(_EDGES):
+            self.told.append(rest)
+
+    def parameter(self, origin: Origin, required: bool = False) -> Parameter:
+        if self.offered:
+            self.schema.setdefault("type", "string")
+            self.schema["enum"] = [typed(choice, self.schema) for choice in self.offered]
+        if self.told:
+            self.schema["description"] = ", ".join(self.told)
+        if self.default is not None:
+            self.schema["default"] = typed(self.default, self.schema)
+        need = required if self.required is None else self.required
+        return Parameter(self.schema, need, origin)
+
+    def _one_of(self, text: str) -> str:
+        if self.offered or (listed := _ONE_OF.search(text)) is None:
+            return text
+        self.offered = choices(listed[1])
+        return f"{text[: listed.start()]};{text[listed.end() :]}"
+
+    def words(self, text: str, *, whole: bool, bare_type: bool = True) -> str:
+        """Take what has a meaning from the head of a text; what is left describes."""
+        while text := text.lstrip(_EDGES[:-1]):
+            if (need := _NEED.match(text)) is not None:
+                self.required = _NEEDS[need[1].lower().rstrip(".")]
+                text = text[need.end() :]
+            elif (default := _DEFAULT.match(text)) is not None and text[default.end() :].strip():
+                text = self._fallback(text[default.end() :], whole=whole)
+            elif (offer := _CHOICES.match(text)) is not None and not self.offered:
+                self.offered = choices(offer[0])
+                text = text[offer.end() :]
+            elif (rest := self._bounds(text)) is not None or (
+                rest := self._type(text, bare_type=bare_type)
+            ) is not None:
+                text = rest
+            else:
+                break
+        return text
+
+    def _fallback(self, text: str, *, whole: bool) -> str:
+        if whole:
+            self.default = text
+            return ""
+        if (value := _VALUE.match(text)) is not None:
+            self.default = value[0].rstrip(".")
+        return text[value.end() :] if value else ""
+
+    def _bounds(self, text: str) -> str | None:
+        if (both := _BETWEEN.match(text)) is not None:
+            self.schema.update(minimum=_number(both[1]), maximum=_number(both[2]))
+            return text[both.end() :]
+        if (one := _BOUND.match(text)) is not None:
+            low = one[1].lower().startswith(("min", ">", "at least"))
+            self.schema["minimum" if low else "maximum"] = _number(one[2])
+            return text[one.end() :]
+        return None
+
+    def _type(self, text: str, *, bare_type: bool) -> str | None:
+        word = _TYPE.match(text)
+        if word is None or "type" in self.schema or (known := type_schema(word["word"])) is None:
+            return None
+        rest = text[word.end() :]
+        if not bare_type and not _AFTER_TYPE.match(rest):
+            return None
+        self.schema.update(known)
+        if word["need"]:
+            self.required = word["need"] == "!"
+        return rest
 
 
 def from_param_line(line: str) -> dict[str, Parameter]:
@@ -24,110 +160,123 @@ def from_param_line(line: str) -> dict[str, Parameter]:
 
     At most one parameter; none when there is no name.
     """
-    words = line.split()[1:]
-    schema: dict[str, Any] = {}
-    required = False
-    if words and words[0].startswith("{"):
-        schema.update(type_schema(words.pop(0)) or {})
-    named = _JSDOC_NAME.match(words.pop(0)) if words else None
-    if named is None or len(named[2]) > MAX_NAME_CHARS:
-        return {}
-    while words:
-        word = words[0].strip("(),;:").lower()
-        if (known := type_schema(word)) is not None and "type" not in schema:
-            schema.update(known)
-        elif word in _NEED:
-            required = _NEED[word]
-        elif "|" in word and not word.startswith("|") and "enum" not in schema:
-            schema.update({"type": "string", "enum": choices(words[0].strip("(),;:"))})
-        else:
-            break
-        words.pop(0)
-    if text := " ".join(words).lstrip("-–: ").strip():
-        schema["description"] = text
-    if named[3] is not None:
-        schema["default"] = typed(named[3], schema)
-    return {named[2]: Parameter(schema, required and not named[1], "param")}
+    _, _, text = line.partition("@")
+    text = text.partition(" ")[2].strip()
+    first = re.match(r"\{[^{}]{0,40}\}", text)
+    head = first[0] if first else ""
+    return dict([found] if (found := _item(text[len(head) :], "param", head)) else [])
 
 
-def from_prose(text: str) -> tuple[dict[str, Parameter], str]:
+def from_list_line(line: str, origin: Origin, *, required: bool = False) -> dict[str, Parameter]:
+    """One line of a list under a heading: `- city (string, required): which city`."""
+    found = _item(line, origin, required=required)
+    return dict([found] if found else [])
+
+
+def from_words(text: str, origin: Origin, *, required: bool = False) -> Parameter:
+    """What stands for a parameter that has its name already: `string, required - which city`."""
+    item = _Item()
+    _describe(item, text, bare_type=False)
+    return item.parameter(origin, required)
+
+
+def from_prose(text: str, *, required: bool = False) -> tuple[dict[str, Parameter], str]:
     """`city (required, string), days (optional, integer 1-7). More text.`
 
     The parameters, and what follows the sentence.
     """
+    end = _sentence_end(text)
     found: dict[str, Parameter] = {}
-    at = 0
-    for _ in range(MAX_LISTED):
-        if (named := _PROSE_NAME.match(text, at)) is None:
+    for part in list(_parts(text[:end]))[:MAX_LISTED]:
+        if (item := _item(part, "prose", required=required)) is None:
             break
-        at = named.end()
-        attributes = ""
-        if text[at : at + 1] == "(":
-            close = text.find(")", at)
-            close = len(text) if close < 0 else close
-            attributes, at = text[at + 1 : close], min(close + 1, len(text))
-        end = _item_end(text, at)
-        words = text[at:end].strip(" :-–")
-        if len(named[1]) <= MAX_NAME_CHARS and named[1].lower() not in ("none", "nothing"):
-            found[named[1]] = _from_attributes(attributes, words)
-        at = end
-        if text[at : at + 1] not in (",", ";"):
-            break
-        at += 1
-    return found, text[at:].lstrip(". ").strip()
+        found[item[0]] = item[1]
+    return found, text[end:].lstrip(". ").strip()
 
 
-def _from_attributes(attributes: str, words: str) -> Parameter:
-    schema: dict[str, Any] = {}
-    required = False
-    told = [words] if words else []
-    default: str | None = None
-    offered: list[str] = []
-    if (listed := _ONE_OF.search(attributes)) is not None:
-        offered = choices(listed[1])
-        attributes = attributes[: listed.start()] + attributes[listed.end() :]
-    for part in filter(None, (p.strip() for p in re.split(r"[,;]", attributes))):
-        head, _, tail = part.partition(" ")
-        if part.lower() in _NEED:
-            required = _NEED[part.lower()]
-        elif (fallback := _DEFAULT.match(part)) is not None:
-            default = fallback[1]
-        elif (bounds := _bounds(part)) is not None:
-            schema.update(bounds)
-        elif (known := type_schema(head)) is not None and "type" not in schema:
-            schema.update(known)
-            if (bounds := _bounds(tail)) is not None:
-                schema.update(bounds)
-            elif tail:
-                told.append(tail)
-        elif "|" in part and not offered:
-            offered = choices(part)
-        else:
-            told.append(part)
-    if offered:
-        schema.setdefault("type", "string")
-        schema["enum"] = [typed(choice, schema) for choice in offered]
-    if told:
-        schema["description"] = ", ".join(told)
-    if default is not None:
-        schema["default"] = typed(default, schema)
-    return Parameter(schema, required, "prose")
+def _item(
+    text: str, origin: Origin, head: str = "", *, required: bool = False
+) -> tuple[str, Parameter] | None:
+    named = _NAME.match(text)
+    if named is None or len(named["name"]) > MAX_NAME_CHARS or named["name"].lower() in _NOT_NAMES:
+        return None
+    item = _Item()
+    if named["mark"] and named["mark"] not in named["dress"]:
+        item.required = named["mark"] != "?"
+    if named["open"] and named["close"]:
+        item.required = False
+    item.default = named["default"]
+    rest = text[named.end() :]
+    if named["close"] and not named["open"]:
+        rest = named["close"] + rest
+    if head:
+        item.group(head.strip("{}"))
+    _describe(item, rest, bare_type=origin == "param")
+    return named["name"], item.parameter(origin, required)
 
 
-def _item_end(text: str, at: int) -> int:
-    for i in range(at, len(text)):
-        if text[i] in ",;" or (text[i] == "." and not text[i + 1 : i + 2].strip()):
+def _describe(item: _Item, text: str, *, bare_type: bool) -> None:
+    text = text.strip()
+    while (group := _GROUP.match(text.lstrip(" :-–—"))) is not None:
+        item.group(next(g for g in group.groups() if g is not None))
+        text = text.lstrip(" :-–—")[group.end() :]
+    before, bracket, after = text.partition("(")
+    if bracket and not _Item().words(before, whole=False, bare_type=bare_type).strip(_EDGES):
+        # `string (required): which city`: only meaning stands before the brackets.
+        item.free(before, bare_type=bare_type)
+        _describe(item, bracket + after, bare_type=bare_type)
+    elif text:
+        item.free(text, bare_type=bare_type)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The items of a sentence: between semicolons where there are any, else between commas."""
+    cuts = [i for i in _outside(text) if text[i] == ";"] or [
+        i for i in _outside(text) if text[i] == ","
+    ]
+    parts = [text[a + 1 : b] for a, b in zip([-1, *cuts], [*cuts, len(text)], strict=True)]
+    held = ""
+    for part in parts:
+        for piece in re.split(r"(?<=[\w)\]`*])\s+and\s+(?=[`*\"']*\w+[`*\"']*\s*(?:$|[(:]))", part):
+            meaning = _Item()
+            left = meaning.words(piece, whole=True).strip(_EDGES)
+            says = meaning.required is not None or meaning.default or _lacks_type(held)
+            if held and not left and says:
+                held = f"{held}, {piece.strip()}"  # `city: string, required` is one item
+                continue
+            if held and not _STARTS_ITEM.match(piece):
+                held = f"{held},{piece}"  # a comma inside a description
+                continue
+            if held:
+                yield held
+            held = piece
+    if held.strip():
+        yield held
+
+
+def _lacks_type(held: str) -> bool:
+    """Whether `city: required` may be waiting for its type behind the comma."""
+    _, colon, rest = held.partition(":")
+    item = _Item()
+    item.words(rest, whole=True)
+    return bool(colon) and "type" not in item.schema
+
+
+def _outside(text: str) -> Iterator[int]:
+    """The places that are in no brackets."""
+    depth = 0
+    for i, char in enumerate(text):
+        depth = max(0, depth + (char in _OPENING) - (char in _CLOSING))
+        if depth == 0:
+            yield i
+
+
+def _sentence_end(text: str) -> int:
+    for i in _outside(text):
+        ends = text[i] == "." and not text[i + 1 : i + 2].strip()
+        if ends and text[max(0, i - 3) : i + 1].lower() not in ("e.g.", "i.e."):
             return i
     return len(text)
-
-
-def _bounds(text: str) -> dict[str, float] | None:
-    text = text.strip().lower()
-    if (both := _RANGE.match(text)) is not None:
-        return {"minimum": _number(both[1]), "maximum": _number(both[2])}
-    if (one := _BOUND.match(text)) is not None:
-        return {f"{one[1]}imum": _number(one[2])}
-    return None
 
 
 def _number(text: str) -> int | float:

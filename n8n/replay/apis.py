@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from n8n.replay.failed_runs import FailedRuns
 from n8n.replay.instance import Instance
 from n8n.replay.loopback import Request, Response
 from n8n.replay.tape import load_tape
@@ -23,6 +24,7 @@ class Apis:
         self._instance = instance
         self.mcp_enabled = True
         """Whether `MCP access` is switched on in the instance."""
+        self.failed_runs = FailedRuns()
         self._mcp_left: int | None = None
         self._retry_after_s = 0
 
@@ -36,9 +38,21 @@ class Apis:
         if key != API_KEY:
             said = "unauthorized" if key else "'X-N8N-API-KEY' header required"
             return _json(401, {"message": said})
+        place = request.path.removeprefix("/api/v1/")
+        if place == "workflows":
+            return self._listed(request)
+        if place == "executions":
+            return _json(200, self.failed_runs.listed(request.query))
+        found = self._instance.workflow(place.removeprefix("workflows/"))
+        return _json(404, {"message": "not found"}) if found is None else _json(200, found)
+
+    def _listed(self, request: Request) -> Response:
         limit = min(int(request.query.get("limit", "100")), 250)
+        with_pins = request.query.get("excludePinnedData") != "true"
         offset = _offset(request.query.get("cursor"))
-        found = self._instance.listing(active_only=request.query.get("active") == "true")
+        found = self._instance.listing(
+            active_only=request.query.get("active") == "true", with_pins=with_pins
+        )
         more = offset + limit < len(found)
         cursor = {"limit": limit, "offset": offset + limit}
         page = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from n8n.replay.tape import Tape
 from n8n.shapes import mapping, mappings
+from n8n.webhook import WEBHOOK_TYPE
 
 MAX_LIMIT = 200
 """Of search_workflows."""
@@ -26,7 +27,7 @@ class Instance:
 
     def switch(self, names: Iterable[str], *, on: bool) -> None:
         for name in names:
-            (self._on.add if on else self._on.discard)(self._id_of(name))
+            (self._on.add if on else self._on.discard)(self.id_of(name))
 
     def add(self, workflow: Mapping[str, Any]) -> None:
         """A workflow that is no recording, in the shape of the public API: told of by both APIs,
@@ -38,10 +39,35 @@ class Instance:
         )
         self._on.add(str(workflow["id"]))
 
-    def is_active(self, name: str) -> bool:
-        return self._id_of(name) in self._on
+    def rename(self, name: str, new: str) -> None:
+        """Give a recorded workflow another name, as its author may; its webhook stays."""
+        self._change(name, {"name": new})
 
-    def _id_of(self, name: str) -> str:
+    def publish(self, name: str, *, notes: str) -> None:
+        """Publish another version of a recorded workflow, with other notes on its webhooks."""
+        told = _told(self._at(name))
+        version = {**(mapping(told.get("activeVersion")) or told)}
+        version["nodes"] = [
+            {**node, "notes": notes} if node.get("type") == WEBHOOK_TYPE else node
+            for node in mappings(version.get("nodes"))
+        ]
+        version_id = f"{told.get('activeVersionId')}'"
+        self._change(name, {"activeVersion": version, "activeVersionId": version_id})
+
+    def _at(self, name: str) -> Mapping[str, Any]:
+        workflow_id = self.id_of(name)
+        return next(w for w in self._workflows if _id(w) == workflow_id)
+
+    def _change(self, name: str, change: Mapping[str, Any]) -> None:
+        """To what the public API tells; the MCP endpoint goes on as it was recorded."""
+        old = self._at(name)
+        new = {**old, "rest": {**mapping(old.get("rest")), **change}}
+        self._workflows[self._workflows.index(old)] = new
+
+    def is_active(self, name: str) -> bool:
+        return self.id_of(name) in self._on
+
+    def id_of(self, name: str) -> str:
         # The first of two namesakes is the one whose webhook was recorded.
         for workflow in self._workflows:
             if _told(workflow)["name"] == name:
@@ -55,11 +81,17 @@ class Instance:
         nodes = (node for version in versions for node in mappings(version.get("nodes")))
         return any(mapping(node.get("parameters")).get("path") == path for node in nodes)
 
-    def listing(self, *, active_only: bool) -> list[Mapping[str, Any]]:
+    def listing(self, *, active_only: bool, with_pins: bool = True) -> list[Mapping[str, Any]]:
         """`data` of GET /api/v1/workflows."""
         told = (w["rest"] for w in self._workflows if w["rest"] is not None)
         listed = [{**w, "active": w["id"] in self._on} for w in told]
+        if not with_pins:
+            listed = [{**w, "pinData": None} if w.get("pinData") else w for w in listed]
         return [w for w in listed if w["active"] or not active_only]
+
+    def workflow(self, workflow_id: str) -> Mapping[str, Any] | None:
+        """GET /api/v1/workflows/{id}"""
+        return next((w for w in self.listing(active_only=False) if w["id"] == workflow_id), None)
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of tools/call, as 2.41.1 gives it."""

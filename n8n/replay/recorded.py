@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 from n8n.replay.apis import API_KEY, MCP_TOKEN, Apis
+from n8n.replay.failed_runs import RECORDED
 from n8n.replay.hooks import HOOKS, RIGHT, answer, not_in_test, not_registered
 from n8n.replay.instance import Instance
 from n8n.replay.loopback import LoopbackServer, Request, Response
 from n8n.replay.tape import Recorded, load_tape
+
+_READ: Final = ("/api/v1/workflows", "/api/v1/executions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class RecordedN8n:
     async def _answer(self, request: Request) -> Response:
         self.seen.append(Seen(request.method, request.path, dict(request.headers), request.body))
         await self._while_held(request.path)
-        if request.path == "/api/v1/workflows" and request.method == "GET":
+        if request.path.startswith(_READ) and request.method == "GET":
             return self.apis.rest(request)
         if request.path == "/mcp-server/http" and request.method == "POST":
             return self.apis.mcp(request)
@@ -120,6 +123,8 @@ class RecordedN8n:
                 continue
             if hook.method == request.method:
                 reply = answer(load_tape(), hook, request, params, self.base_url)
+                if hook.path in RECORDED:
+                    self.apis.failed_runs.note(self.instance.id_of(hook.workflow), request)
                 await asyncio.sleep(self._pace * reply.ms / 1000)
                 return _response(reply)
             elsewhere = hook

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from caal_node.agent import CaalAgent
 from caal_node.events import Spoken, ToolCallEnded, ToolCallStarted
+from caal_node.room.hooks import Hooks
 from tests.conversation import Conversation, conversation
 from tests.stand_in_model import Raw, Reply, StandInModel, Vanish, Wait
 
@@ -87,15 +89,19 @@ async def test_its_failure_is_told() -> None:
 
 
 async def test_a_call_is_told_while_the_server_runs_it() -> None:
-    done = asyncio.Event()
+    begun, done = asyncio.Event(), asyncio.Event()
+
+    class Watched(CaalAgent):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(hooks=Hooks(on_tool_call=lambda *_: begun.set()), **options)
+
     async with (
         StandInModel(run_by_the_server("ollama", Wait(done))) as server,
-        conversation(server, env=STREAMED) as talk,
+        conversation(server, agent=Watched, env=STREAMED) as talk,
     ):
         turn = asyncio.create_task(talk.say("weather in Paris?"))
         async with asyncio.timeout(10):
-            while not talk.of(ToolCallStarted):
-                await asyncio.sleep(0)
+            await begun.wait()
         assert not talk.of(ToolCallEnded)
         done.set()
         assert await turn == "It is sunny."
