@@ -46,7 +46,7 @@ _HEAD_WORDS = (
 _PROSE = re.compile(_HEAD_WORDS + r"\s*[*_]{0,2}\s*:\s*[*_]{0,2}\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^[\s#>*_]*" + _HEAD_WORDS + r"[\s*_:]*$", re.IGNORECASE)
 _OUTPUTS = re.compile(r"(?:outputs?|returns?|returned|response|result)\s+$", re.IGNORECASE)
-_NONE = re.compile(r"\s*(?:none|nothing|no\b|-\s*$)", re.IGNORECASE)
+_NONE = re.compile(r"\s*(?:(?:none|nothing|no)\b(?!\s*[(\[:])|-\s*$)", re.IGNORECASE)
 _LISTED = re.compile(
     r"^\s*(?:(?:[-*•]|\d+[.)])\s+|(?=[`*_]*\w+[`*_?!]*\s*(?:[(:\[]|[-–—]\s)))(.*)$"
 )
@@ -169,10 +169,11 @@ class _Reader:
                 self._list = None
             return True
         found: dict[str, Parameter] = {}
-        if (item := _LISTED.match(line)) is not None:
+        says_none = self._listed == 0 and bool(_NONE.match(line.lstrip(" -*•")))
+        if not says_none and (item := _LISTED.match(line)) is not None:
             found = from_list_line(item[1], "prose", required=self._list[1])
         if not found:
-            if not (self._listed == 0 and _NONE.match(line.lstrip(" -*•"))):
+            if not says_none:
                 self.end()
                 return False
             self._list, self.takes_nothing = None, True

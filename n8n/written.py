@@ -59,7 +59,7 @@ _STARTS_ITEM: Final = re.compile(
 _GROUP: Final = re.compile(r"\(([^()]{0,400})\)?|\[([^\[\]]{0,400})\]?|\{([^{}]{0,40})\}")
 _SAYS_NEED: Final = re.compile(r"[(\[]\s*(required|mandatory|optional)\s*[)\]]", re.I)
 _EDGES: Final = " \t,;:=-–—."
-_NOT_NAMES: Final = frozenset(("none", "nothing", "and", "no"))
+_NOT_NAMES: Final = frozenset(("none", "nothing", "and"))
 _OPENING, _CLOSING = "([{", ")]}"
 
 
