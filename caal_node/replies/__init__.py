@@ -15,7 +15,8 @@ from caal_node.replies.events import (
     ToolCallStart,
     UnknownCall,
 )
-from caal_node.replies.parser import ReplyParser, parse_reply, summarise
+from caal_node.replies.parser import ReplyParser, parse_reply
+from caal_node.replies.summary import summarise
 
 __all__ = [
     "BrokenCall",

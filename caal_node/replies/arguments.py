@@ -8,12 +8,38 @@ from typing import Any, cast
 
 import json_repair
 
-from caal_node.replies.names import Tool, mapping, normalised
-from caal_node.replies.values import MAX_LOOSE_CHARS, deep, load_json
+from caal_node.replies.kinds import kinds
+from caal_node.replies.names import Tool, mapping
+from caal_node.replies.spelling import normalised
+from caal_node.replies.values import deep, load_json, typed
+
+ARGUMENT_KEYS = (
+    "arguments",
+    "parameters",
+    "args",
+    "input",
+    "params",
+    "kwargs",
+    "tool_input",
+    "action_input",
+    "function_args",
+)
+"""Under which models put a call's arguments."""
+
+
+_MAX_REPAIR_CHARS = 4_000
+"""json-repair takes about 4 us a character; longer broken arguments are refused."""
+_MAX_ESCAPE_COST = 300_000
+"""It goes back over the string at escapes: 1,000 characters with 330 of them take it 16 ms."""
 
 
 class BadArguments(ValueError):
     """`str()` is one sentence for the model."""
+
+
+def _too_dear(text: str) -> bool:
+    """Whether mending `text` could take longer than an agent may stand still (20 ms)."""
+    return len(text) > _MAX_REPAIR_CHARS or len(text) * text.count("\\") > _MAX_ESCAPE_COST
 
 
 def repair_object(text: str, tool: Tool | None) -> dict[str, Any]:
@@ -23,11 +49,11 @@ def repair_object(text: str, tool: Tool | None) -> dict[str, Any]:
         BadArguments: nothing trustworthy can be read from it.
     """
     problem = "The arguments are not valid JSON."
-    if len(text) > MAX_LOOSE_CHARS or not re.search(r"[:=]", text) or deep(text):
+    if _too_dear(text) or not re.search(r"[:=]", text) or deep(text):
         raise BadArguments(problem)
     try:
         mended: Any = json_repair.loads(text)
-    except (ValueError, RecursionError, IndexError, TypeError):
+    except Exception:  # It makes no promise of what it raises, and the text is a model's.
         raise BadArguments(problem) from None
     if not isinstance(mended, dict) or not mended:
         raise BadArguments(problem)
@@ -71,10 +97,22 @@ def from_value(value: Any, tool: Tool | None) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise BadArguments("The arguments must be one JSON object.")
-    given = cast("dict[str, Any]", value)
+    given = _unwrapped(cast("dict[str, Any]", value), tool)
     if tool is not None and {"type", "properties"} <= set(given) - set(tool.properties):
         raise BadArguments("These are the tool's parameters, not arguments for them.")
     return settle(given, tool)
+
+
+def _unwrapped(given: dict[str, Any], tool: Tool | None) -> dict[str, Any]:
+    """The arguments inside a call that was written where its arguments belong."""
+    if (
+        tool is None
+        or not set(given) <= {"name", *ARGUMENT_KEYS}
+        or set(given) & set(tool.properties)
+    ):
+        return given
+    inner = [given[key] for key in ARGUMENT_KEYS if isinstance(given.get(key), dict)]
+    return cast("dict[str, Any]", inner[0]) if len(inner) == 1 else given
 
 
 def settle(arguments: dict[str, Any], tool: Tool | None) -> dict[str, Any]:
@@ -85,7 +123,7 @@ def settle(arguments: dict[str, Any], tool: Tool | None) -> dict[str, Any]:
     for key, value in arguments.items():
         own = _own_key(key, tool, arguments)
         schema = tool.properties.get(own)
-        settled[own] = _own_enum(value, mapping(schema))
+        settled[own] = _own_enum(_own_type(value, schema, tool), mapping(schema))
     return settled
 
 
@@ -94,6 +132,13 @@ def _own_key(key: str, tool: Tool, given: Mapping[str, Any]) -> str:
         return key
     like = [name for name in tool.properties if normalised(name) == normalised(key)]
     return like[0] if len(like) == 1 and like[0] not in given else key
+
+
+def _own_type(value: Any, schema: Any, tool: Tool) -> Any:
+    """A value in quotes that its schema does not allow as a string, as what it says inside."""
+    if not isinstance(value, str) or "string" in kinds(schema, tool.schema):
+        return value
+    return typed(value, schema, root=tool.schema)
 
 
 def _own_enum(value: Any, schema: Mapping[str, Any]) -> Any:

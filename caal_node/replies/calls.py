@@ -9,7 +9,8 @@ from typing import Any
 
 from caal_node.replies.arguments import BadArguments, from_json, from_value
 from caal_node.replies.events import BrokenCall, Event, ToolCallEnd, ToolCallStart, UnknownCall
-from caal_node.replies.names import Tool, Toolbox, plausible
+from caal_node.replies.names import Tool, Toolbox
+from caal_node.replies.spelling import plausible, torn
 
 _NUMBERED = re.compile(r"^(?:functions\.)?(.+?)(?::\d+)?$", re.DOTALL)
 """How some models dress a name: `functions.set_timer:0`."""
@@ -38,7 +39,7 @@ class OpenCall:
         self.tool = box.find(name)
         if self.tool is not None:
             name = self.tool.name
-        elif box.open and name.strip():
+        elif box.open and name.strip() and not torn(name):
             name = _NUMBERED.sub(r"\1", name)
         else:
             return

@@ -29,17 +29,25 @@ STRAYS = (
 )
 """Special tokens outside `<|...|>` that leak into replies and belong to no dialect."""
 
-_SPECIAL = r"<[|｜](?:[^<>|｜\n]{0,48}(?:[|｜](?:>|\Z)|\Z))"
+APART = "–"
+"""Keeps apart what a marker stood between: no marker and no JSON goes on behind it."""
+_SPECIAL = r"<[|｜](?:[^<>|｜\n–]{0,48}(?:[|｜](?:>|\Z)|\Z))"
 """Any `<|...|>`: a special token by its form, whether it is known or not."""
-_NAMESPACED = r"</?(?:atem:|steptml:|ifm\||｜DSML｜)[^<>\n]{0,120}(?:>|\Z)"
-"""Any tag of the namespaces that only calls use."""
+_NAMESPACES = ("atem:", "steptml:", "ifm|", "｜DSML｜")
+"""Namespaces of tags that only calls use: every tag in them is a marker."""
+_IN_NAMESPACE = "</?(?:" + "|".join(map(re.escape, _NAMESPACES)) + r")[^<>\n–]{0,120}"
+_CUT_NAMESPACE = (
+    "</?(?:"
+    + "|".join(re.escape(name[:length]) for name in _NAMESPACES for length in range(len(name)))
+    + r")\Z"
+)
 
 _MAX_MARKER_CHARS = 128
 MIN_CUT_CHARS = 3
 """The beginning of a marker that is this long at a reply's end was meant as one."""
 
-TRIGGERS = re.compile(r"[<\[\]{`◁\n]")
-"""Characters that may begin a marker, a bare call, a code fence or a new line."""
+TRIGGERS = re.compile(r"[<\[\]{}`◁\n]")
+"""Characters that may begin a marker, a bare call, a code fence or a new line, or end an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,8 @@ class Markers:
     openers: dict[str, Dialect]
     thinking: frozenset[str]
     closing_thinking: frozenset[str]
+    strays: frozenset[str]
+    """Markers that mean nothing where running text is."""
     scan: re.Pattern[str]
     """Finds the next marker, its beginning at the text's end, or a single character that may
     begin a bare call (`{`, `[`), a code fence or a new line."""
@@ -78,13 +88,22 @@ def markers() -> Markers:
         openers=openers,
         thinking=thinking,
         closing_thinking=closing,
+        strays=frozenset(strays),
         scan=re.compile(
-            prefix_pattern(every) + "|" + _SPECIAL + "|" + _NAMESPACED + r"|[{\[\n]|`{1,3}"
+            prefix_pattern(every)
+            + "|"
+            + _SPECIAL
+            + "|"
+            + _IN_NAMESPACE
+            + r"(?:>|\Z)"
+            + "|"
+            + _CUT_NAMESPACE
+            + r"|[{\[\n]|`{1,3}"
         ),
         strip=re.compile(
             "|".join(map(re.escape, solid))
-            + r"|<[|｜][^<>|｜\n]{0,48}[|｜]>"
-            + r"|</?(?:atem:|steptml:|ifm\||｜DSML｜)[^<>\n]{0,120}>"
+            + r"|<[|｜][^<>|｜\n–]{0,48}[|｜]>"
+            + f"|{_IN_NAMESPACE}>"
         ),
     )
 
@@ -96,9 +115,10 @@ def is_marker(text: str) -> bool:
 
 
 def without_markers(text: str) -> str:
-    """`text` without its markers, and without those that the first ones' going would make."""
+    """`text` without its markers. What stood on either side of one must not become another, nor a
+    call's name, so white space is left in its place."""
     strip = markers().strip
-    return strip.sub("\n", strip.sub("", text))
+    return strip.sub(f" {APART} ", strip.sub(" ", text))
 
 
 def cut_marker(text: str) -> int:

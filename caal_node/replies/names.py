@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from caal_node.replies.spelling import (
+    MAX_NAME_CHARS,
+    ends_with,
+    normalised,
+    same_words,
+    spellings,
+    torn,
+    words,
+)
+
 _NEAREST = 5
 """How many valid names an error lists: enough to choose from, short enough to read."""
-_MAX_NAME_CHARS = 128
-"""Longer is no name (exposed names have at most 64 characters)."""
-_TAIL = re.compile(r"(?:<[|｜]|\[|\().*$|:\d+$", re.DOTALL)
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_FILLER = frozenset(
-    ("a", "an", "the", "of", "for", "to", "in", "on", "and", "or", "by", "with", "this", "is")
-)
-_WRAPPING = "\"'`“”‘’ \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,11 @@ class Toolbox:
     def named(self, name: str) -> Tool | None:
         """The tool of that name, exactly or but for case, separators, prefix and suffix."""
         exact = self.by_name.get(name)
-        if exact is not None:
+        if exact is not None or torn(name):
             return exact
-        for candidate in _spellings(name):
+        for candidate in spellings(name):
             tool = self.by_name.get(candidate) or self.by_key.get(normalised(candidate))
-            if tool is not None:
+            if tool is not None and same_words(candidate, tool.name):
                 return tool
         return None
 
@@ -67,12 +68,12 @@ class Toolbox:
 
     def _described(self, name: str) -> Tool | None:
         asked = set(words(name))
-        if not asked or len(name) > _MAX_NAME_CHARS:
+        if not asked or len(name) > MAX_NAME_CHARS:
             return None
         fits: list[Tool] = []
         for tool in self.tools:
             own = set(words(tool.name))
-            if own == asked:
+            if own == asked or (len(asked) > 1 and ends_with(tool.name, name)):
                 fits.append(tool)
             elif own and words(name)[0] == words(tool.name)[0]:
                 # The same verb; every other word must stand in what the tool says of itself.
@@ -96,7 +97,7 @@ class Toolbox:
 
         def likeness(tool: Tool) -> float:
             letters = difflib.SequenceMatcher(
-                None, normalised(name[:_MAX_NAME_CHARS]), normalised(tool.name)
+                None, normalised(name[:MAX_NAME_CHARS]), normalised(tool.name)
             ).ratio()
             said = set(words(tool.name)) | set(words(tool.description))
             return letters + (len(asked & said) / len(asked) if asked else 0.0)
@@ -143,37 +144,6 @@ def toolbox(tools: Sequence[Mapping[str, Any]]) -> Toolbox:
         key = normalised(tool.name)
         by_key[key] = None if key in by_key else tool
     return Toolbox(tuple(known), {tool.name: tool for tool in known}, by_key)
-
-
-def normalised(name: str) -> str:
-    """Without case and separators."""
-    return "".join(char for char in name.casefold() if char.isalnum())
-
-
-def words(text: str) -> list[str]:
-    """The words of a name or a description, in lower case, without filler."""
-    return [word for word in (w.lower() for w in _WORD.findall(text)) if word not in _FILLER]
-
-
-def plausible(name: str) -> bool:
-    """Whether text right after a marker can be a name: short, one word."""
-    return bool(name) and len(name) <= _MAX_NAME_CHARS and not re.search(r"[\s<>{}\[\]]", name)
-
-
-def _spellings(name: str) -> list[str]:
-    """What may be left of a name when wrapping, suffix and namespace are gone."""
-    bare = name.strip(_WRAPPING)
-    found = [bare]
-    if bare.endswith(".call"):  # Llama 3's built-in tools: `brave_search.call(query="...")`.
-        found.append(bare.removesuffix(".call"))
-    cut = _TAIL.sub("", bare).strip(_WRAPPING)
-    if cut and cut != bare:
-        found.append(cut)
-    for separator in (".", "/", ":"):
-        last = cut.rpartition(separator)[2]
-        if last and last != cut:
-            found.append(last)
-    return found
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from caal_node.replies.events import (
-    BrokenCall,
-    Event,
-    ReasoningDelta,
-    Reply,
-    TextDelta,
-    TextWasThinking,
-    ToolCall,
-    ToolCallEnd,
-    UnknownCall,
-)
-from caal_node.replies.running import Calm, RunningText
-from caal_node.replies.source import quiet_characters
-
-_NOTHING: Mapping[str, Event] = {}
-_NONE: frozenset[str] = frozenset()
+from caal_node.replies.events import Event, Reply
+from caal_node.replies.resting import Resting
+from caal_node.replies.running import RunningText
+from caal_node.replies.states import EVERYTHING, START, State
+from caal_node.replies.summary import joined, summarise
 
 
 class ReplyParser:
@@ -43,33 +32,21 @@ class ReplyParser:
         self._text = RunningText(tools, in_thinking=in_thinking, id_prefix=id_prefix)
         self._steps = self._text.steps()
         next(self._steps)
-        self._put = self._text.source.put
-        self._calm: Calm | None = None
-        self._single: Mapping[str, Event] = _NOTHING
-        """The calm's single characters: one look tells most of them."""
-        self._out: list[str] = []
-        self._went_out = self._out.append
-        self._quiet = _NONE
-        """Single characters that the waiting reader need not be told of."""
+        self._state: State = START
+        self._kept: list[str] = []
+        """What the steps kept that were taken while the readers slept."""
         self._finished = False
 
     def feed(self, chunk: str) -> list[Event]:
         """Take the next piece of the reply; give what it has made certain."""
-        event = self._single.get(chunk)
-        if event is not None:
-            self._went_out(chunk)
-            return [event]
-        calm = self._calm
-        if calm is not None and chunk and calm.stops.search(chunk) is None:
-            self._went_out(chunk)
-            return [calm.delta(chunk)]
-        self._put(chunk)
-        if chunk in self._quiet:
-            return []
-        wake = self._text.source.wake
-        if wake is not None and wake.search(chunk) is None:
-            return []
-        return self._go_on()
+        try:
+            event, self._state, kept = self._state.steps[chunk]
+        except KeyError:
+            pass
+        else:
+            self._kept.append(kept)
+            return [] if event is None else [event]
+        return self._feed(chunk)
 
     def finish(self) -> list[Event]:
         """The reply is over; give what is left. What is fed afterwards is not read."""
@@ -77,44 +54,57 @@ class ReplyParser:
             return []
         self._finished = True
         self._text.source.closed = True
-        return self._go_on()
+        events = self._wake("")
+        self._state = EVERYTHING
+        return events
 
-    def _go_on(self) -> list[Event]:
-        text = self._text
-        if self._out:
-            text.went_out("".join(self._out))
-            self._out.clear()
-        text.calm = None
-        text.source.gather()
+    def _feed(self, chunk: str) -> list[Event]:
+        """A chunk that is in no table."""
+        if self._finished or not chunk:
+            return []
+        step = self._state.step(chunk)
+        if step is not None:
+            event, self._state, kept = step
+            self._kept.append(kept)
+            return [] if event is None else [event]
+        if len(chunk) == 1 or self._state.bite(chunk, 0) == len(chunk):
+            return self._wake(chunk)
+        return joined(self._piecewise(chunk))
+
+    def _piecewise(self, chunk: str) -> list[Event]:
+        events: list[Event] = []
+        at, size = 0, len(chunk)
+        while at < size:
+            state = self._state
+            step = None if state.bites else state.steps.get(chunk[at])
+            end = at + 1
+            if step is None:
+                end = state.bite(chunk, at)
+                step = state.step(chunk[at:end])
+            if step is None:
+                events += self._wake(chunk[at:end])
+            else:
+                event, self._state, kept = step
+                self._kept.append(kept)
+                if event is not None:
+                    events.append(event)
+            at = end
+        return events
+
+    def _wake(self, piece: str) -> list[Event]:
+        """Let the readers see `piece`, and remember what they made of it."""
+        text, before = self._text, self._state
+        unseen = text.still.catch_up(before, "".join(self._kept))
+        self._kept.clear()
+        text.source.arrive(unseen, piece, before)
+        text.still.begin()
         with contextlib.suppress(StopIteration):
             next(self._steps)
-        self._calm = text.calm
-        self._single = _NOTHING if text.calm is None else text.calm.single
-        wake = text.source.wake
-        self._quiet = _NONE if wake is None else quiet_characters(wake)
-        return text.voice.take()
-
-
-def summarise(events: Iterable[Event]) -> Reply:
-    """The sum of a whole reply's events."""
-    pieces: list[TextDelta | ReasoningDelta] = []
-    calls: list[ToolCall] = []
-    problems: list[BrokenCall | UnknownCall] = []
-    since = 0
-    for event in events:
-        if isinstance(event, TextDelta | ReasoningDelta):
-            pieces.append(event)
-        elif isinstance(event, TextWasThinking):
-            pieces[since:] = [ReasoningDelta(piece.text) for piece in pieces[since:]]
-        elif isinstance(event, ToolCallEnd):
-            calls.append(ToolCall(event.name, event.arguments))
-            since = len(pieces)
-        elif isinstance(event, BrokenCall | UnknownCall):
-            problems.append(event)
-            since = len(pieces)
-    text = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
-    reasoning = "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
-    return Reply(calls, text.rstrip() if calls else text, reasoning.strip(), problems)
+        events = text.voice.take()
+        after = self._state = text.still.state()
+        if isinstance(before, Resting) and isinstance(after, Resting) and text.still.certain():
+            before.learn(piece, events, after, text.still.passed())
+        return events
 
 
 def parse_reply(

@@ -40,12 +40,12 @@ def say(reading: Reading, state: ObjectState) -> Steps[None]:
     source.advance(source.at + 1)
     state.committed = state.made = True
     state.raw.clear()
-    pieces, scrubber = StringPieces(source), Scrubber()
+    pieces, scrubber = StringPieces(source), Scrubber(reading)
     while True:
         if source.at >= len(source.text) and not scrubber.holds:
             reading.flow()
         piece = yield from pieces.next()
         if not piece:
             break
-        reading.say(scrubber.pass_on(piece))
-    reading.say(scrubber.end())
+        scrubber.say(piece)
+    scrubber.end()

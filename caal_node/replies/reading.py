@@ -23,8 +23,16 @@ class Reading(Protocol):
         """This much is speech."""
         ...
 
-    def say_back(self, text: str) -> None:
-        """This was read for a call and is speech, but for the markers in it."""
+    def drop(self) -> None:
+        """Something was left out of the speech here; what stands on either side stays apart."""
+        ...
+
+    def say_back(self, text: str) -> str:
+        """This was read for a call and is speech, but for the markers in it.
+
+        Returns:
+            As much of it as is not read again, from a marker on.
+        """
         ...
 
     def flow(self) -> None:

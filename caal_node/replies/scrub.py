@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from caal_node.replies.reading import Reading
+
 
 class Scrubber:
-    """Takes text in pieces, gives it without markers; holds what may become one."""
+    """Takes text in pieces and speaks it without markers; holds what may become one."""
 
-    def __init__(self) -> None:
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
         self.holds = ""
 
-    def pass_on(self, piece: str) -> str:
-        """The part of what has come that is certain."""
+    def say(self, piece: str) -> None:
         # Dialects use this, and the scanner knows all dialects.
-        from caal_node.replies.markers import cut_marker, without_markers
+        from caal_node.replies.markers import cut_marker, markers
 
-        text = without_markers(self.holds + piece)
-        at = cut_marker(text)
-        self.holds = text[at:]
-        return text[:at]
+        text = self.holds + piece
+        at = 0
+        for found in markers().strip.finditer(text):
+            self._reading.say(text[at : found.start()])
+            self._reading.drop()
+            at = found.end()
+        cut = at + cut_marker(text[at:])
+        self._reading.say(text[at:cut])
+        self.holds = text[cut:]
 
-    def end(self) -> str:
-        """What was held, now that no more comes."""
+    def end(self) -> None:
+        """No more comes."""
         from caal_node.replies.markers import spoken_rest
 
-        rest, self.holds = self.holds, ""
-        return spoken_rest(rest)
+        if self.holds:
+            self._reading.say(spoken_rest(self.holds))
+            self._reading.drop()
+        self.holds = ""

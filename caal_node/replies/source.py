@@ -8,108 +8,26 @@ What has been read is let go, which keeps every step linear in what is new.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
-from functools import lru_cache
+from collections.abc import Generator
 from typing import TypeAlias, TypeVar
+
+from caal_node.replies.tape import Tape
+from caal_node.replies.waiting import SPACE, Limited, until
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 """A reading that yields whenever it needs more text, and returns a T."""
 
-_MAX_RETRIES = 8
 _SPACE = re.compile(r"\s*")
 
 
-@lru_cache(maxsize=512)
-def _stops(stops: tuple[str, ...]) -> tuple[re.Pattern[str], int, re.Pattern[str]]:
-    """What finds the first of `stops`, how long they get, and which characters may begin one."""
-    ordered = sorted(stops, key=len, reverse=True)
-    finder = re.compile("|".join(re.escape(stop) for stop in ordered))
-    heads = re.compile("[" + "".join(sorted({re.escape(stop[0]) for stop in stops})) + "]")
-    return finder, max(map(len, stops)), heads
-
-
-@lru_cache(maxsize=512)
-def quiet_characters(wake: re.Pattern[str]) -> frozenset[str]:
-    """Characters that a reader waiting for `wake` need not be told of."""
-    return frozenset(char for char in map(chr, range(32, 127)) if wake.match(char) is None)
-
-
-class Source:
-    """The unread text, and whether more can come."""
+class Source(Tape):
+    """The unread text, and waiting for more of it."""
 
     def __init__(self) -> None:
-        self.text = ""
-        self.at = 0
-        self.closed = False
+        super().__init__()
         self.skipped = ""
         """The white space that `skip_space` skipped last."""
-        self._retries = _MAX_RETRIES
-        self.wake: re.Pattern[str] | None = None
-        """Set by a waiting reader: only text that this matches is worth waking it for."""
-        self._arrived: list[str] = []
-        self._record: list[str] | None = None
-
-    # -- arriving ---------------------------------------------------------------------------
-
-    @property
-    def put(self) -> Callable[[str], None]:
-        """Takes a chunk; it is not readable before `gather`."""
-        return self._arrived.append
-
-    def gather(self) -> None:
-        """Make what has arrived readable."""
-        if self._arrived:
-            self.text = self.text[self.at :] + "".join(self._arrived)
-            self.at = 0
-            self._arrived.clear()
-        self.wake = None
-
-    # -- taking -----------------------------------------------------------------------------
-
-    def advance(self, end: int) -> str:
-        """Take the text up to index `end`."""
-        taken = self.text[self.at : end]
-        self.at = end
-        if self._record is not None and taken:
-            self._record.append(taken)
-        return taken
-
-    def record(self) -> None:
-        """Keep what is read from here on, for `recorded`."""
-        self._record = []
-
-    def recorded(self) -> str:
-        """What was read since `record`; recording stops."""
-        text = "".join(self._record or ())
-        self._record = None
-        return text
-
-    def unread(self, text: str) -> None:
-        """Put `text`, which was taken last, back in front."""
-        left = len(text)
-        while self._record and left > 0:
-            last = self._record.pop()
-            if len(last) > left:
-                self._record.append(last[: len(last) - left])
-            left -= len(last)
-        before = self.at - len(text)
-        if before >= 0 and self.text.startswith(text, before):
-            self.at = before
-        else:
-            self.text = text + self.text[self.at :]
-            self.at = 0
-
-    def retry(self, text: str) -> None:
-        """Put back what a reader took up to the reply's end and could not use.
-
-        After a few times it is dropped, so that a hostile reply cannot be read over and over.
-        """
-        self._retries -= 1
-        if self._retries >= 0:
-            self.unread(text)
-
-    # -- waiting ----------------------------------------------------------------------------
 
     def has(self, count: int) -> Steps[bool]:
         """Wait for `count` characters. False: the reply ends before."""
@@ -138,6 +56,7 @@ class Source:
                 return self.text[self.at]
             if self.closed:
                 return ""
+            self.waiting = SPACE
             yield
 
     def take(self, literal: str) -> Steps[bool]:
@@ -154,18 +73,23 @@ class Source:
     def look(self, literals: tuple[str, ...]) -> Steps[str | None]:
         """The longest of `literals` that comes next, left where it is."""
         while True:
-            rest = self.text[self.at : self.at + 64]
-            best: str | None = None
-            waiting = False
-            for literal in literals:
-                if rest.startswith(literal):
-                    if best is None or len(literal) > len(best):
-                        best = literal
-                elif len(rest) < len(literal) and literal.startswith(rest):
-                    waiting = True
-            if not waiting or self.closed:
-                return best
+            found, certain = self.next_of(literals)
+            if certain:
+                return found
             yield
+
+    def next_of(self, literals: tuple[str, ...]) -> tuple[str | None, bool]:
+        """The longest of `literals` that comes next, and whether more text cannot change that."""
+        rest = self.text[self.at : self.at + 64]
+        best: str | None = None
+        waiting = False
+        for literal in literals:
+            if rest.startswith(literal):
+                if best is None or len(literal) > len(best):
+                    best = literal
+            elif len(rest) < len(literal) and literal.startswith(rest):
+                waiting = True
+        return best, self.closed or not waiting
 
     def until(self, stops: tuple[str, ...], limit: int | None = None) -> Steps[tuple[str, str]]:
         """Take the text in front of the first of `stops`: (text, that stop).
@@ -173,8 +97,7 @@ class Source:
         The stop itself stays unread. It is "" when the reply ends first, or when `limit`
         characters went by without one. No stop may begin with another.
         """
-        finder, longest, heads = _stops(stops)
-        parts: list[str] = []
+        finder, longest, state = until(stops)
         while True:
             if limit is None:
                 found = finder.search(self.text, self.at)
@@ -182,18 +105,12 @@ class Source:
                 found = finder.search(self.text, self.at, self.at + limit + longest)
             # A stop past the limit must not count, or the answer would depend on the chunks.
             if found is not None and (limit is None or found.start() - self.at <= limit):
-                parts.append(self.advance(found.start()))
-                return "".join(parts), found.group()
+                return self.advance(found.start()), found.group()
             if limit is not None and len(self.text) - self.at >= limit + longest:
                 return self.advance(self.at + limit), ""
             if self.closed:
-                parts.append(self.advance(len(self.text)))
-                return "".join(parts), ""
-            if limit is None:
-                # Keep only what could still be the beginning of a stop.
-                keep = heads.search(self.text, max(self.at, len(self.text) - longest + 1))
-                end = keep.start() if keep else len(self.text)
-                parts.append(self.advance(end))
-                if keep is None:
-                    self.wake = heads
+                return self.advance(len(self.text)), ""
+            here = state.behind(self.text[max(self.at, len(self.text) - longest) :])
+            left = None if limit is None else limit + longest - (len(self.text) - self.at)
+            self.waiting = here if left is None else Limited(here, left)
             yield

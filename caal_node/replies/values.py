@@ -7,23 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from caal_node.replies.names import mapping
+from caal_node.replies.kinds import kinds
 from caal_node.replies.syntax.loose import Bare, Loose, Unreadable
 
-_TYPES = {
-    "str": "string",
-    "text": "string",
-    "int": "integer",
-    "long": "integer",
-    "float": "number",
-    "double": "number",
-    "bool": "boolean",
-    "list": "array",
-    "tuple": "array",
-    "dict": "object",
-    "map": "object",
-}
-"""Type names of other worlds that tool schemas carry."""
 _INTEGER = re.compile(r"[+-]?\d{1,400}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 MAX_LOOSE_CHARS = 20_000
@@ -56,29 +42,29 @@ def deep(text: str) -> bool:
 
 def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> Any:
     """A value that was written as bare text, typed by its schema. What does not fit stays text."""
-    kinds = _kinds(schema, root or {})
-    if not kinds:
+    allowed = kinds(schema, root or {})
+    if not allowed:
         return text
     bare = text.strip()
     low = bare.lower()
-    if "null" in kinds and bare in ("null", "None"):
+    if "null" in allowed and bare in ("null", "None"):
         return None
-    if "integer" in kinds and _INTEGER.fullmatch(bare):
+    if "integer" in allowed and _INTEGER.fullmatch(bare):
         return int(bare)
-    if "number" in kinds:
+    if "number" in allowed:
         if _INTEGER.fullmatch(bare):
             return int(bare)
         if _NUMBER.fullmatch(bare):
             return float(bare)
-    if "integer" in kinds and re.fullmatch(r"[+-]?\d{1,15}\.0+", bare):
+    if "integer" in allowed and re.fullmatch(r"[+-]?\d{1,15}\.0+", bare):
         return int(float(bare))
-    if "boolean" in kinds and low in ("true", "false"):
+    if "boolean" in allowed and low in ("true", "false"):
         return low == "true"
-    if "object" in kinds and bare.startswith("{"):
+    if "object" in allowed and bare.startswith("{"):
         value = literal(bare)
         if isinstance(value, dict):
             return cast("dict[str, Any]", value)
-    if "array" in kinds and bare.startswith(("[", "(")):
+    if "array" in allowed and bare.startswith(("[", "(")):
         value = literal(bare)
         if isinstance(value, list):
             return cast("list[Any]", value)
@@ -122,47 +108,3 @@ def _has_bare_words(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_has_bare_words, cast("list[Any]", value)))
     return isinstance(value, Bare)
-
-
-def _kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
-    """The JSON types that a schema allows; empty when it does not say."""
-    if not isinstance(schema, Mapping) or depth > 8:
-        return set()
-    given = cast("Mapping[str, Any]", schema)
-    kinds: set[str] = set()
-    declared = given.get("type")
-    if isinstance(declared, str):
-        declared = [declared]
-    if isinstance(declared, list):
-        for kind in cast("list[Any]", declared):
-            low = str(kind).lower()
-            kinds.add(_TYPES.get(low, low))
-    for key in ("anyOf", "oneOf", "allOf"):
-        for part in given.get(key) or ():
-            kinds |= _kinds(part, root, depth + 1)
-    reference = given.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        target: Any = root
-        for step in reference[2:].split("/"):
-            target = mapping(target).get(step)
-        kinds |= _kinds(target, root, depth + 1)
-    if not kinds:
-        named: list[Any] = list(given.get("enum") or ())
-        kinds |= {_kind_of(value) for value in named}
-        if "properties" in given:
-            kinds.add("object")
-        if "items" in given:
-            kinds.add("array")
-    if given.get("nullable") is True:
-        kinds.add("null")
-    return kinds
-
-
-def _kind_of(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "string"

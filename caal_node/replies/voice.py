@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from caal_node.replies.events import (
     BrokenCall,
     Event,
@@ -12,10 +14,28 @@ from caal_node.replies.events import (
     ToolCallStart,
     UnknownCall,
 )
-from caal_node.replies.markers import cut_marker
+from caal_node.replies.markers import APART, cut_marker
 
+_MAX_BRACES = 9
 _TAIL_CHARS = 128
 """How much of the spoken text is kept: longer than any marker."""
+
+
+def end_of(text: str) -> str:
+    """What counts of spoken text for what may come: the beginning of a marker at its end, or a
+    letter for a word, or nothing."""
+    return text[cut_marker(text) :] or ("x" if text[-1:].strip() else "")
+
+
+class VoiceState(NamedTuple):
+    skip_space: bool
+    gap: bool
+    text_open: bool
+    space_waits: bool
+    braces: int
+    tail: str
+    """`end_of` the spoken text."""
+    before: tuple[str, int]
 
 
 class Voice:
@@ -30,6 +50,10 @@ class Voice:
         """White space that is spoken only if speech follows."""
         self._tail = ""
         """The end of what was spoken."""
+        self._braces = 0
+        """Curly brackets that are open in what was spoken."""
+        self._before = ("", 0)
+        """Tail and brackets in front of the text that an orphan closer would turn into thinking."""
         self.skip_space = False
         """Whether the next text's leading white space belongs to a marker before it."""
         self.gap = False
@@ -40,7 +64,30 @@ class Voice:
     @property
     def flowing(self) -> bool:
         """Whether a next plain character goes out just as it is."""
-        return not (self.skip_space or self._space or self.gap)
+        return self.text_open and not (self.skip_space or self._space or self.gap)
+
+    def standing(self) -> VoiceState:
+        """All that decides what becomes of the next text, but for the white space itself."""
+        self._tail = end_of(self._tail)
+        self._before = end_of(self._before[0]), self._before[1]
+        return VoiceState(
+            self.skip_space,
+            self.gap,
+            self.text_open,
+            bool(self._space),
+            self._braces,
+            self._tail,
+            self._before,
+        )
+
+    def stand(self, state: VoiceState, passed: str) -> None:
+        """Be as `state` says. passed: the text that has gone by since, white space if it waits."""
+        self.skip_space = state.skip_space
+        self.gap = state.gap
+        self.text_open = state.text_open
+        self._braces, self._tail, self._before = state.braces, state.tail, state.before
+        if state.space_waits:
+            self._space.append(passed)
 
     def take(self) -> list[Event]:
         self._flush()
@@ -68,16 +115,27 @@ class Voice:
             text = "".join(self._space) + text
             self._space.clear()
         if self.gap:
-            # A marker was dropped here. What stands on either side must not become another.
+            # A marker was dropped here. What stands on either side must not become another, nor
+            # one word.
             self.gap = False
-            if cut_marker(self._tail) < len(self._tail):
-                text = "\n" + text
-        self.text_open = True
+            text = self._joint(text) + text
+        if not self.text_open:
+            self.text_open = True
+            self._before = self._tail, self._braces
         self.went_out(text)
         self._append(TextDelta, text)
 
+    def _joint(self, text: str) -> str:
+        """What is put between the spoken text and `text`, so that they stay apart."""
+        if self._braces or cut_marker(self._tail) < len(self._tail):
+            return f" {APART} "
+        return " " if self._tail[-1:].strip() and text[0].strip() else ""
+
     def went_out(self, text: str) -> None:
         """`text` was spoken."""
+        if "{" in text or "}" in text:
+            self._braces += text.count("{") - text.count("}")
+            self._braces = min(max(self._braces, 0), _MAX_BRACES)
         self._tail = (self._tail + text)[-_TAIL_CHARS:]
 
     def think(self, text: str) -> None:
@@ -93,6 +151,7 @@ class Voice:
         self.skip_space = True
         if self.text_open:
             self.text_open = False
+            self._tail, self._braces = self._before
             self._flush()
             self._events.append(TextWasThinking())
 

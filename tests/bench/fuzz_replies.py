@@ -20,6 +20,7 @@ of every dialect and odd characters put in, nested in each other. Of each is ask
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import sys
@@ -43,7 +44,7 @@ from caal_node.replies.summary import joined
 from tests.bench.table import print_table
 from tests.reply_examples import EXAMPLES, PEERS, TOOLS
 
-MAX_CHARS: Final = 1_200
+MAX_CHARS: Final = 600
 """Long enough for a few calls with speech around them, short enough for a million replies."""
 _ODD: Final = (
     *("\x00", "\ufeff", "\u200b", "\u200d", "\u0301", "\u2028", "\ud7ff", "\U0010ffff"),
@@ -136,13 +137,12 @@ def findings(
 
 def _chunks(text: str, rng: random.Random) -> list[str]:
     longest = rng.choice((1, 2, 5, 20))
-    chunks: list[str] = []
-    at = 0
-    while at < len(text):
-        size = rng.randint(1, longest)
-        chunks.append(text[at : at + size])
-        at += size
-    return chunks
+    ends = [0]
+    for size in rng.choices(range(1, longest + 1), k=len(text)):
+        if ends[-1] >= len(text):
+            break
+        ends.append(ends[-1] + size)
+    return [text[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _events(

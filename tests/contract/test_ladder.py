@@ -268,7 +268,7 @@ class TestOneReply:
     async def test_a_call_that_the_model_doubts_is_ended_and_asked_for_as_speech(
         self, api: str
     ) -> None:
-        doubtful = [*_odds(api, ("calls", -0.6), ("say", -0.8)), Hang()]
+        doubtful = [*_odds(api, ("calls", -0.9), ("say", -0.6)), Hang()]
         async with (
             StandInModel(doubtful, ['{"say": "You are welcome."}'], llama=True) as server,
             ladder(server, api) as steps,

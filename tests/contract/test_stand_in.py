@@ -13,7 +13,13 @@ import httpx2
 import pytest
 
 from caal_node.context.items import User
-from caal_node.errors import ModelError, ModelLacksTools, ModelMissing, ModelReplyError
+from caal_node.errors import (
+    ModelContextFull,
+    ModelError,
+    ModelLacksTools,
+    ModelMissing,
+    ModelReplyError,
+)
 from caal_node.models.completions import CompletionsBackend
 from caal_node.models.ollama import OllamaBackend
 from caal_node.models.openai import OpenAIBackend
@@ -193,8 +199,8 @@ async def test_llamas_cache_is_counted() -> None:
         ("ollama/refused_missing", OLLAMA, ModelMissing),
         ("ollama/v1_missing", OPENAI, ModelMissing),
         ("ollama/refused_tools", OLLAMA, ModelLacksTools),
-        ("ollama/refused_length", OLLAMA, ModelReplyError),
-        ("llama/refused_length", OPENAI, ModelReplyError),
+        ("ollama/refused_length", OLLAMA, ModelContextFull),
+        ("llama/refused_length", OPENAI, ModelContextFull),
     ],
 )
 async def test_recorded_refusals_are_told_apart(

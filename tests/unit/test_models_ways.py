@@ -19,6 +19,7 @@ from caal_node.models.ways import OneReply, Plain, Protocol, Way
 from caal_node.models.ways.catalogue import catalogue
 from caal_node.models.ways.head import EXAMPLE_TOKENS, prompt
 from caal_node.models.ways.limits import Limits, turn_is_over
+from caal_node.models.ways.one_reply import Thresholds
 from caal_node.models.ways.outline import outline
 from caal_node.models.ways.reach import is_far, reach
 from caal_node.models.ways.reply_schema import line_schema, reply_schema
@@ -373,7 +374,8 @@ def _odds(calls: float, say: float, chosen: str) -> Text:
 def test_a_call_that_the_model_holds_for_unlikely_is_doubted(
     calls: float, say: float, chosen: str, doubt: str | None
 ) -> None:
-    reader = OneReply().reader(question(User("hello")))
+    way = OneReply(thresholds=Thresholds(sure=7.0, far=7.0))
+    reader = way.reader(question(User("hello")))
     reader.feed(_odds(calls, say, chosen))
     assert reader.doubt == doubt
 

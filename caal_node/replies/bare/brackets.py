@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 from caal_node.replies.bare.place import Place, Running
-from caal_node.replies.names import plausible
 from caal_node.replies.source import Steps
+from caal_node.replies.spelling import plausible
 from caal_node.replies.syntax.call_object import read_call_object
 from caal_node.replies.syntax.calls_python import bracketed, end_keywords
 
 _IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
 _KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
 _MAX_KEYWORD_CHARS = 80
+_MAX_SPACE_CHARS = 32
+"""More white space than any writer of JSON puts behind its first bracket."""
+_BEHIND = re.compile(rf"\s{{0,{_MAX_SPACE_CHARS}}}")
 _MAX_NAME_CHARS = 128
 
 
@@ -24,33 +27,43 @@ class Brackets:
         self._place = place
 
     def at_bracket(self, bracket: str) -> Steps[bool]:
-        """`{` or `[` in running text. Whether it begins a call; takes at least the bracket."""
-        if self._place.quoting:
-            self._place.say(self._reading.source.advance(self._reading.source.at + 1))
+        """`{` or `[` in running text. False: what follows it has not come yet."""
+        source, place = self._reading.source, self._place
+        if not place.quoting:
+            found = _BEHIND.match(source.text, source.at + 1)
+            space = found.group() if found is not None else ""
+            end = source.at + 1 + len(space)
+            char = source.text[end : end + 1]
+            if not char and len(space) < _MAX_SPACE_CHARS and not source.closed:
+                return False
+            if self._may_be_call(bracket, char):
+                place.consulted = True
+                made = yield from (self._object() if bracket == "{" else self._list())
+                if made:
+                    place.after_call()
+                return True
+        place.say(source.advance(source.at + 1))
+        return True
+
+    def _may_be_call(self, bracket: str, char: str) -> bool:
+        """Whether the bracket, with `char` behind it, is worth reading for a call."""
+        place = self._place
+        if bracket == "[" and (char.isalpha() or char == "_"):
+            return True
+        if char != ('"' if bracket == "{" else "{"):
             return False
-        if bracket == "{":
-            made = yield from self._object()
-        else:
-            made = yield from self._list()
-        if made:
-            self._place.after_call()
-        return made
+        if not place.strict:
+            return True
+        return place.sentence_over and not (bracket == "{" and self._reading.desk.box.open)
 
     def _object(self) -> Steps[bool]:
         source = self._reading.source
-        strict = self._place.strict
-        if (
-            (strict and not self._place.sentence_over)
-            or (strict and self._reading.desk.box.open)
-            or self._place.example
-        ):
+        if self._place.example:
             self._place.say(source.advance(source.at + 1))
             return False
         source.record()
-        made = yield from read_call_object(self._reading, marked=False, strict=strict)
-        text = source.recorded()
-        if not made:
-            self._place.say_back(text)
+        made = yield from read_call_object(self._reading, marked=False, strict=self._place.strict)
+        self._settle(made)
         return made
 
     def _list(self) -> Steps[bool]:
@@ -60,17 +73,29 @@ class Brackets:
         char = yield from source.skip_space()
         made = False
         if char == "{":
-            strict = self._place.strict
-            if not self._place.example and not (strict and not self._place.sentence_over):
-                made = yield from read_call_object(self._reading, marked=False, strict=strict)
+            if not self._place.example:
+                made = yield from read_call_object(
+                    self._reading, marked=False, strict=self._place.strict
+                )
                 if made:
                     yield from self._rest_of_list()
         elif char.isalpha() or char == "_":
             made = yield from self._python_list()
-        text = source.recorded()
-        if not made:
-            self._place.say_back(text)
+        self._settle(made)
         return made
+
+    def _settle(self, made: bool) -> None:
+        """What was read is a call, or it goes back to the text."""
+        source = self._reading.source
+        text = source.recorded()
+        if made:
+            return
+        said, line, rest = text.rpartition("\n")
+        if line and rest.lstrip().startswith(("{", "[")):
+            # It broke off, and began again on a line of its own.
+            source.unread(rest)
+            text = said + line
+        self._place.say_back(text)
 
     def _rest_of_list(self) -> Steps[None]:
         source = self._reading.source

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from caal_node.replies.bare.brackets import Brackets
-from caal_node.replies.bare.lines import Lines
+from caal_node.replies.bare.lines import STRAYS, Lines
 from caal_node.replies.bare.place import Place, Running
 from caal_node.replies.markers import markers
 from caal_node.replies.source import Steps
+from caal_node.replies.waiting import Run
 
 _CALL_LANGUAGES = frozenset(
     ("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code")
@@ -16,6 +17,9 @@ _CALL_LANGUAGES = frozenset(
 """Languages of fences in which models put calls. Program code is not among them."""
 _LANGUAGE = re.compile(r"[\w+.-]*")
 _MAX_LANGUAGE_CHARS = 24
+_FENCE_CHARS = 3
+_BACKTICKS = re.compile("`*")
+_MORE_BACKTICKS = Run("`")
 
 
 _OPENERS = tuple(markers().openers)
@@ -29,18 +33,26 @@ class Fences:
         self._place = place
         self._lines = lines
         self._brackets = brackets
-        self._closing = False
-        """A fence that held a call is still to be closed."""
 
     def backticks(self, run: str) -> Steps[None]:
-        """A run of backticks was taken."""
+        """A run of backticks was taken, or the first three of a longer one."""
         place = self._place
-        if len(run) < 3:
+        if len(run) < _FENCE_CHARS:
             place.say(run)
             place.span = not place.span
-        elif self._closing:
-            self._closing = False
-            place.tail = ""
+            return
+        place.consulted = True
+        source = self._reading.source
+        while True:
+            more = _BACKTICKS.match(source.text, source.at)
+            run += source.advance(more.end() if more is not None else source.at)
+            if source.at < len(source.text) or source.closed:
+                break
+            source.waiting = _MORE_BACKTICKS
+            yield
+        if place.closing:
+            place.closing = False
+            place.forget()
             place.line_start = True
         elif place.fence:
             place.fence = False
@@ -55,21 +67,23 @@ class Fences:
         char = ""
         if language in _CALL_LANGUAGES and not place.example:
             char = yield from source.skip_space()
+            while char == "<" and (yield from source.take_any(STRAYS)) is not None:
+                char = yield from source.skip_space()
         opening = run + source.recorded()
-        tail, place.tail = place.tail, ""
+        before = place.forget()
         if char in ("<", "[") and (yield from source.look(_OPENERS)) is not None:
-            self._closing = True
+            place.closing = True
             place.line_start = True
             return
         source.record()
         made = yield from self._call(char)
         shown = source.recorded()
         if made:
-            self._closing = True
+            place.closing = True
             place.after_call()
             return
         place.fence = True
-        place.tail = tail
+        place.remember(before)
         place.say_back(opening + shown)
 
     def _language(self) -> Steps[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
+from typing import Any
 
 from caal_node.replies.bare.place import Place, Running
 from caal_node.replies.dialects import dialects
-from caal_node.replies.markers import markers
+from caal_node.replies.markers import is_marker, markers, without_markers
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.calls_python import bracketed
 from caal_node.replies.syntax.json_arguments import read_arguments
@@ -14,6 +16,19 @@ from caal_node.replies.syntax.loose import Unreadable, keywords
 
 _BLANK = re.compile(r"[ \t\r]*")
 _TO = ("to=", " to=")
+_MAX_SPACE_CHARS = 32
+_MAX_TOKEN_CHARS = 64
+_SEPARATORS = ("]<]",)
+STRAYS = tuple(markers().strays - markers().openers.keys())
+"""Markers that mean nothing where running text is."""
+
+
+class Line(Enum):
+    """What became of a line's beginning."""
+
+    GOES_ON = "it is running text"
+    WAITS = "it may become a call's first word, and has not come whole"
+    WAS_READ = "it was read for a call; what is left may be another"
 
 
 class Lines:
@@ -46,45 +61,52 @@ class Lines:
         if source.text.startswith(head + name, source.at):
             self._place.say(source.advance(source.at + len(head)))
 
-    def at_line(self) -> Steps[None]:
+    def at_line(self) -> Steps[Line]:
         """A line begins, or a call has just ended."""
-        source = self._reading.source
-        if self._place.behind_call:
-            while source.text[source.at : source.at + 1] in tuple(";,]}"):
-                if (yield from source.look(("]<]",))) is not None:
-                    break  # No bracket left over, but MiniMax's separator.
-                source.advance(source.at + 1)
-        char = source.text[source.at : source.at + 1]
+        source, place = self._reading.source, self._place
+        while (char := source.text[source.at : source.at + 1]) and char in " \t\r;,]}":
+            if char in " \t\r":
+                blank = _BLANK.match(source.text, source.at)
+                place.say(source.advance(blank.end() if blank else source.at + 1))
+                continue
+            if not place.behind_call:
+                break
+            separator, certain = source.next_of(_SEPARATORS)
+            if not certain:
+                return Line.WAITS
+            if separator is not None:
+                break  # No bracket left over, but MiniMax's separator.
+            source.advance(source.at + 1)
         if not char or char in "{[`<\n":
-            return
-        if char in " \t\r":
-            blank = _BLANK.match(source.text, source.at)
-            self._place.say(source.advance(blank.end() if blank else source.at))
-            char = source.text[source.at : source.at + 1]
-            if not char or char in "{[`<\n":
-                return
-        if self._place.fence or self._place.indented:
-            self._place.line_start = False
-            return
-        head = yield from source.look(self._heads.get(char, ()))
+            return Line.GOES_ON
+        if place.fence or place.indented:
+            place.line_start = False
+            return Line.GOES_ON
+        head, certain = source.next_of(self._heads.get(char, ()))
+        if not certain:
+            return Line.WAITS
         if head is None:
-            self._place.line_start = False
-            return
+            place.line_start = False
+            return Line.GOES_ON
+        yield from self._at_head(head)
+        return Line.WAS_READ
+
+    def _at_head(self, head: str) -> Steps[None]:
+        source, place = self._reading.source, self._place
+        place.consulted = True
         source.record()
         source.advance(source.at + len(head))
         dialect = self._dialects.get(head)
         if dialect is not None:
-            made = not self._place.example and (
-                yield from dialect.read(self._reading, dialect, head)
-            )
+            made = not place.example and (yield from dialect.read(self._reading, dialect, head))
         else:
             made = yield from self.named(head)
         text = source.recorded()
         if made:
-            self._place.after_call()
+            place.after_call()
         else:
-            self._place.line_start = False
-            self._place.say_back(text)
+            place.line_start = False
+            place.say_back(text)
 
     def tool_head(self, char: str) -> Steps[str | None]:
         """The tool's name that comes next, if one does; `char` is the next character."""
@@ -97,14 +119,17 @@ class Lines:
         reading = self._reading
         source = reading.source
         char = yield from source.peek()
+        if char in ("<", "[") and (yield from self._pass_marker()):
+            char = yield from source.peek()
         if char == "(" and not self._place.example:
             inner, whole = yield from bracketed(source)
             following = yield from source.peek()
-            if not whole or (following and following not in "\r\n;`"):
+            if not whole or (following and following not in "\r\n;`<"):
                 return False
-            try:
-                given = keywords(inner, (), literal=True)
-            except Unreadable:
+            given = _literals(inner)
+            if given is None:
+                given = _literals(without_markers(inner))
+            if given is None:
                 return False  # An expression: program code, no call.
             reading.desk.open(name).end(given)
             return True
@@ -116,7 +141,32 @@ class Lines:
             source.advance(source.at + 1)
         if char != "{":
             return False
-        if not (yield from source.has(2)) or source.text[source.at + 1] not in '"} \n':
+        length = 2
+        while (yield from source.has(length)) and source.text[source.at + length - 1].isspace():
+            length += 1
+        if length > _MAX_SPACE_CHARS or source.text[source.at + length - 1 :][:1] not in ('"', "}"):
             return False
         yield from read_arguments(source, reading.desk.open(name))
         return True
+
+    def _pass_marker(self) -> Steps[bool]:
+        """Take a marker that stands between a name and its arguments, and means nothing."""
+        source = self._reading.source
+        if (yield from source.take_any(STRAYS)) is not None:
+            return True
+        if (yield from source.look(("<|", "<｜"))) is None:
+            return False
+        token, stop = yield from source.until((">",), _MAX_TOKEN_CHARS)
+        if stop and token + stop not in markers().openers and is_marker(token + stop):
+            source.advance(source.at + len(stop))
+            return True
+        source.unread(token)
+        return False
+
+
+def _literals(inner: str) -> dict[str, Any] | None:
+    """The arguments between the brackets; None: not all of them are literals."""
+    try:
+        return keywords(inner, (), literal=True)
+    except Unreadable:
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
@@ -18,6 +18,10 @@ _EXAMPLE = re.compile(
 """Words that make what comes in the same sentence an example. "I would use" is none: small models
 say so, and then call."""
 _SENTENCE_ENDS = frozenset(".!?:;>)…。！？：")
+_PHI = "functools"
+"""Stands right in front of Phi's list of calls, wherever that is."""
+_INDENTED = 4
+"""Columns from which on a line is code, as in Markdown."""
 
 
 class Running(Reading, Protocol):
@@ -26,6 +30,33 @@ class Running(Reading, Protocol):
     def open(self, dialect: Dialect, opener: str) -> Steps[None]:
         """Let `dialect` read what follows `opener`; what is no call stays running text."""
         ...
+
+
+class PlaceState(NamedTuple):
+    line_start: bool
+    behind_call: bool
+    fence: bool
+    span: bool
+    spoken: bool
+    closing: bool
+    last: str
+    indent: int
+
+
+def last_of(text: str, before: str) -> str:
+    """The kind of a text's last character that is no white space: "." where a sentence may be
+    over, "s" for the letter with which `functools` ends, '"', "x" for others, `before` for none.
+    """
+    bare = text.rstrip()
+    char = bare[-1:]
+    if not char:
+        return before
+    if char == ":":
+        # Behind a quote it stands behind a key of JSON.
+        return "x" if (bare[:-1].rstrip()[-1:] or before) == '"' else "."
+    if char in _SENTENCE_ENDS:
+        return "."
+    return char if char in (_PHI[-1], '"') else "x"
 
 
 class Place:
@@ -39,10 +70,44 @@ class Place:
         """Inside a code fence that holds no call."""
         self.span = False
         """Inside a code span."""
-        self.tail = ""
-        """The last of the text."""
         self.spoken = False
         """Whether anything was said yet."""
+        self.closing = False
+        """A fence that held a call is still to be closed."""
+        self.went_by: list[str] = []
+        """What has passed since this was last cleared."""
+        self.consulted = False
+        """Whether what was done since this was last cleared depends on more than the state."""
+        self._last = ""
+        self._indent = 0
+        self._tail = ""
+        """The last of the text."""
+
+    def standing(self) -> PlaceState:
+        return PlaceState(
+            self.line_start,
+            self.behind_call,
+            self.fence,
+            self.span,
+            self.spoken,
+            self.closing,
+            self._last,
+            self._indent,
+        )
+
+    def stand(self, state: PlaceState, passed: str) -> None:
+        """Be as `state` says; `passed` has gone by since."""
+        self._tail = (self._tail + passed)[-_TAIL_CHARS:]
+        (
+            self.line_start,
+            self.behind_call,
+            self.fence,
+            self.span,
+            self.spoken,
+            self.closing,
+            self._last,
+            self._indent,
+        ) = state
 
     @property
     def quoting(self) -> bool:
@@ -57,36 +122,56 @@ class Place:
     @property
     def example(self) -> bool:
         """Whether the text says that what comes is an example."""
-        return _EXAMPLE.search(self.tail) is not None
+        self.consulted = True
+        return _EXAMPLE.search(self._tail) is not None
 
     @property
     def indented(self) -> bool:
         """Whether the line is indented as code is."""
-        line = self.tail.rpartition("\n")[2]
-        return line.endswith(("    ", "\t")) and not line.strip()
+        return self._indent >= _INDENTED
 
     @property
     def sentence_over(self) -> bool:
-        last = self.tail.rstrip()[-1:]
-        return not last or last in _SENTENCE_ENDS or self.tail.endswith("functools")
+        if self._last == "s":
+            self.consulted = True
+            return self._tail.endswith(_PHI)
+        return self._last in ("", ".")
 
     def passed(self, text: str) -> None:
         """`text` has gone by as running text."""
+        line = text
         if "\n" in text:
-            self.line_start = text.rpartition("\n")[2].strip(" \t") == ""
+            line = text.rpartition("\n")[2]
+            self.line_start, self._indent = True, 0
             self.span = False
-        elif text.strip():
+        if self.line_start:
+            blank = line.lstrip(" \t")
+            self._indent += 0 if blank else len(line.expandtabs(_INDENTED))
+            self._indent = min(_INDENTED, self._indent)
+        if line.strip():
             self.line_start = False
         if text.strip():
             self.behind_call = False
             self.spoken = True
-        self.tail = (self.tail + text)[-_TAIL_CHARS:]
+        self._last = last_of(text, self._last)
+        self._tail = (self._tail + text)[-_TAIL_CHARS:]
+        self.went_by.append(text)
+
+    def forget(self) -> tuple[str, str]:
+        """What came before says nothing of what comes; returns it, for `remember`."""
+        before = self._tail, self._last
+        self._tail = self._last = ""
+        return before
+
+    def remember(self, before: tuple[str, str]) -> None:
+        self._tail, self._last = before
 
     def after_call(self) -> None:
         self.line_start = True
         self.behind_call = True
         self.span = False
-        self.tail = ""
+        self._indent = 0
+        self.forget()
 
     def say(self, text: str) -> None:
         self.passed(text)
@@ -94,5 +179,4 @@ class Place:
 
     def say_back(self, text: str) -> None:
         """`text` was read for a call and is none."""
-        self._reading.say_back(text)
-        self.passed(text)
+        self.passed(self._reading.say_back(text))

@@ -14,6 +14,7 @@ def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
     name, stop = yield from source.until(("\n",), _MAX_NAME_CHARS)
     if not stop:
         return False
+    name = name.partition("<")[0].strip()  # Without what leaked behind it.
     if name == "all":
         yield from source.take(stop)
         return True

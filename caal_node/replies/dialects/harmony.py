@@ -27,7 +27,7 @@ def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
     source = reading.source
     header = opener
     if opener != _MESSAGE:
-        rest, stop = yield from source.until((_MESSAGE, "\n"), _MAX_HEADER_CHARS)
+        rest, stop = yield from source.until((_MESSAGE, "<|start|>", "\n"), _MAX_HEADER_CHARS)
         if stop != _MESSAGE:
             return False
         yield from source.take(_MESSAGE)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from caal_node.replies.calls import OpenCall
-from caal_node.replies.names import plausible, properties_of
+from caal_node.replies.names import properties_of
 from caal_node.replies.reading import Dialect
 from caal_node.replies.source import Steps
+from caal_node.replies.spelling import plausible
 from caal_node.replies.syntax.block_state import Block
 from caal_node.replies.syntax.calls_python import bracketed, end_keywords
 from caal_node.replies.syntax.gemma import end_braces, read_braces
@@ -89,7 +90,8 @@ def _own_tags(dialect: Dialect) -> tuple[str, ...]:
 def _no_name(block: Block, text: str, stop: str) -> Steps[bool]:
     """What follows is no name. In front of arguments it is a bad call, else it is speech."""
     source = block.reading.source
-    if block.made == 0 and stop == "{" and plausible(text.strip()):
+    unread = block.made == 0 and not block.dialect.tentative
+    if unread and stop == "{" and plausible(text.strip()):
         block.made += 1
         yield from json_value(source)
         block.reading.desk.broken("", "The call cannot be read.")

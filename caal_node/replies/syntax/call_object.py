@@ -11,6 +11,7 @@ from typing import Any
 
 from caal_node.replies import protocol
 from caal_node.replies.reading import Reading
+from caal_node.replies.scrub import Scrubber
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.broken_object import recover
 from caal_node.replies.syntax.json_text import json_value
@@ -39,10 +40,19 @@ def read_call_object(
     strict: bare in the middle of a line, where only a tool's own name counts.
     closers: markers that end the call if its JSON never does.
     """
-    source = reading.source
     state = ObjectState(marked=marked, committed=marked)
+    made = yield from _read(reading, state, strict, closers)
+    if state.call is not None:
+        state.call.cut_off()  # Unless it has ended. What has begun must end, however it was broken.
+    return made
+
+
+def _read(
+    reading: Reading, state: ObjectState, strict: bool, closers: tuple[str, ...]
+) -> Steps[bool]:
+    source = reading.source
     state.raw.append(source.advance(source.at + 1))
-    if marked and (yield from source.skip_space()) == "{":
+    if state.marked and (yield from source.skip_space()) == "{":
         source.advance(source.at + 1)  # `{{...}}`, from a template that was taken literally.
     while True:
         char = yield from source.skip_space()
@@ -79,7 +89,9 @@ def _end(reading: Reading, state: ObjectState) -> bool:
     if state.made:
         return True
     if state.held is not None and state.final:
-        reading.say_back(state.held)
+        scrubber = Scrubber(reading)
+        scrubber.say(state.held)
+        scrubber.end()
         return True
     if not state.committed:
         return False

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 
 from caal_node.replies.source import Source, Steps
+from caal_node.replies.syntax.nesting import JSON, nested
 
-_OUTSIDE = re.compile(r'[{}\[\]"]')
-_INSIDE = re.compile(r'["\\]')
 _SCALAR_END = re.compile(r"[,}\]\s<;]")
 _PLAIN = re.compile(r'[^"\\]+')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_MAX_NESTING = 200
-"""Deeper brackets are noise, not arguments."""
 
 
 def json_value(source: Source) -> Steps[tuple[str, bool]]:
@@ -20,11 +17,8 @@ def json_value(source: Source) -> Steps[tuple[str, bool]]:
 
     Only brackets and quotes are checked.
     """
-    first = yield from source.peek()
-    if first in ("{", "["):
-        return (yield from _bracketed(source))
-    if first == '"':
-        return (yield from _quoted(source))
+    if (yield from source.peek()) in ("{", "[", '"'):
+        return (yield from nested(source, JSON))
     text: list[str] = []
     while True:
         found = _SCALAR_END.search(source.text, source.at)
@@ -35,56 +29,6 @@ def json_value(source: Source) -> Steps[tuple[str, bool]]:
         if source.closed:
             return "".join(text), False
         yield
-
-
-def _bracketed(source: Source) -> Steps[tuple[str, bool]]:
-    parts: list[str] = []
-    depth = 0
-    while True:
-        found = _OUTSIDE.search(source.text, source.at)
-        if found is None:
-            parts.append(source.advance(len(source.text)))
-            if source.closed:
-                return "".join(parts), False
-            source.wake = _OUTSIDE
-            yield
-            continue
-        char = found.group()
-        if char == '"':
-            parts.append(source.advance(found.start()))
-            text, whole = yield from _quoted(source)
-            parts.append(text)
-            if not whole:
-                return "".join(parts), False
-            continue
-        parts.append(source.advance(found.end()))
-        depth += 1 if char in "{[" else -1
-        if depth <= 0:
-            return "".join(parts), True
-        if depth > _MAX_NESTING:
-            return "".join(parts), False
-
-
-def _quoted(source: Source) -> Steps[tuple[str, bool]]:
-    """A string with its quotes."""
-    parts = [source.advance(source.at + 1)]
-    while True:
-        found = _INSIDE.search(source.text, source.at)
-        if found is None:
-            parts.append(source.advance(len(source.text)))
-            if source.closed:
-                return "".join(parts), False
-            source.wake = _INSIDE
-            yield
-            continue
-        if found.group() == '"':
-            parts.append(source.advance(found.end()))
-            return "".join(parts), True
-        parts.append(source.advance(found.start()))
-        if not (yield from source.has(2)):
-            parts.append(source.advance(len(source.text)))
-            return "".join(parts), False
-        parts.append(source.advance(source.at + 2))
 
 
 class StringPieces:

@@ -6,21 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from caal_node.replies.arguments import ARGUMENT_KEYS
 from caal_node.replies.calls import CallDesk, OpenCall
 from caal_node.replies.values import load_json
 
 NAME_KEYS = ("name", "function", "tool_name", "tool", "function_name", "action", "recipient_name")
-ARGUMENT_KEYS = (
-    "arguments",
-    "parameters",
-    "args",
-    "input",
-    "params",
-    "kwargs",
-    "tool_input",
-    "action_input",
-    "function_args",
-)
 WRAPPING_KEYS = ("function", "tool_call", "function_call", "call")
 LIST_KEYS = ("tool_calls", "calls", "function_calls", "tools")
 _ASIDE = frozenset({"id", "type", "index", "tool_call_id", "call_id", "thought", "reason"})
