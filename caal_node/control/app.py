@@ -95,36 +95,33 @@ def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
 
     @app.post("/reload-tools")
     async def reload_tools(request: Request) -> JSONResponse:
-        try:
-            _check(request, token)
-            body = _parse(ReloadBody, await _read(request))
-            room = await choose(rooms, body.room_name)
-            asked = ReloadRequest(uuid.uuid4().hex, body.tool_name, body.message)
-            report = await reload(rooms, room, asked)
-        except _Refused as no:
-            return _error(no.status, no.detail)
-        except ControlError as error:
-            logger.warning("reload-tools: %d %s", error.status, type(error).__name__)
-            return _error(error.status, str(error))
+        _check(request, token)
+        body = _parse(ReloadBody, await _read(request))
+        room = await choose(rooms, body.room_name)
+        asked = ReloadRequest(uuid.uuid4().hex, body.tool_name, body.message)
+        report = await reload(rooms, room, asked)
         return JSONResponse({"status": "reloaded", "room_name": room, **to_dict(report)})
 
     @app.post("/model")
     async def model(request: Request) -> JSONResponse:
-        try:
-            _check(request, token)
-            body = _parse(ModelBody, await _read(request))
-            room = await choose(rooms, body.room_name)
-            asked = ModelRequest(uuid.uuid4().hex, body.model, body.api, body.base_url)
-            report = await change_model(rooms, room, asked)
-        except _Refused as no:
-            return _error(no.status, no.detail)
-        except ControlError as error:
-            logger.warning("model: %d %s", error.status, type(error).__name__)
-            return _error(error.status, str(error))
+        _check(request, token)
+        body = _parse(ModelBody, await _read(request))
+        room = await choose(rooms, body.room_name)
+        asked = ModelRequest(uuid.uuid4().hex, body.model, body.api, body.base_url)
+        report = await change_model(rooms, room, asked)
         answer = {"status": "changed", "room_name": room, "model": report.model, "api": report.api}
         return JSONResponse(answer)
 
-    _ = health, reload_tools, model  # registered by their decorators
+    @app.exception_handler(_Refused)
+    async def refused(_: Request, no: _Refused) -> JSONResponse:
+        return _error(no.status, no.detail)
+
+    @app.exception_handler(ControlError)
+    async def failed(request: Request, error: ControlError) -> JSONResponse:
+        logger.warning("%s: %d %s", request.url.path, error.status, type(error).__name__)
+        return _error(error.status, str(error))
+
+    _ = health, reload_tools, model, refused, failed  # registered by their decorators
     return app
 
 
