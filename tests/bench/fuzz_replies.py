@@ -1,6 +1,6 @@
 """Replies that nobody would write: does any raise, speak a marker, or depend on its chunks?
 
-    python -m tests.bench.fuzz_replies [COUNT] [--seed SEED] [--show N]
+    python -m tests.bench.fuzz_replies [COUNT] [--seed SEED] [--minutes M]
 
 Each reply is made of the project's own examples (and of the peers' collection, where it lies
 beside the checkout) by seeded mutations: spliced, cut, doubled, swapped, truncated, with markers
@@ -171,13 +171,22 @@ def _broken_rule(events: Sequence[Event]) -> str:
     return f"{started} never ended" if started else ""
 
 
-def run(count: int, seed: int, *, shown: int = 3) -> Counter[str]:
-    """Look at `count` replies; print the first findings of each kind."""
+def run(
+    count: int, seed: int, *, shown: int = 3, seconds: float = float("inf")
+) -> tuple[int, Counter[str]]:
+    """Look at `count` replies, or at as many as there is time for; print the first findings.
+
+    Returns:
+        How many were looked at, and how many findings of each kind there were.
+    """
+    until = time.monotonic() + seconds
     rng = random.Random(seed)
     peers = [case for case in PEERS if len(case["text"]) <= MAX_CHARS]
     seeds = [*EXAMPLES, *(case["text"] for case in peers)]
     counts: Counter[str] = Counter()
-    for _ in range(count):
+    for done in range(count):
+        if time.monotonic() > until:
+            return done, counts
         text = mutated(rng, seeds)
         tools = TOOLS
         if rng.random() < 0.05:
@@ -188,7 +197,7 @@ def run(count: int, seed: int, *, shown: int = 3) -> Counter[str]:
             counts[finding.kind] += 1
             if counts[finding.kind] <= shown:
                 print(f"{finding.kind}: {finding.text!r} {finding.detail}\n", flush=True)
-    return counts
+    return count, counts
 
 
 def main() -> int:
@@ -196,11 +205,12 @@ def main() -> int:
     options.add_argument("count", nargs="?", type=int, default=100_000)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--show", type=int, default=3, help="findings of a kind to print")
+    options.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
     given = options.parse_args()
     began = time.process_time()
-    counts = run(given.count, given.seed, shown=given.show)
+    done, counts = run(given.count, given.seed, shown=given.show, seconds=60 * given.minutes)
     print_table(
-        f"{given.count:,} mutated replies, seed {given.seed}, "
+        f"{done:,} mutated replies, seed {given.seed}, "
         f"{time.process_time() - began:,.0f} s of CPU time",
         ("finding", "replies"),
         [(kind, counts[kind]) for kind in ("raises", "marker", "chunks", "again")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from caal_node.replies.bare.place import Place, Running
+from caal_node.replies.markers import cut_marker, without_markers
 from caal_node.replies.source import Steps
 from caal_node.replies.spelling import plausible
 from caal_node.replies.syntax.call_object import read_call_object
@@ -158,11 +159,12 @@ class Brackets:
         source = self._reading.source
         length = 2
         while (yield from source.has(length)):
-            inside = source.text[source.at + 1 : source.at + length]
-            if _KEYWORD.match(inside + " ") and inside[-1:] not in ("=",):
-                return True
-            if not re.fullmatch(r"\s*\w*\s*=?", inside) or length > _MAX_KEYWORD_CHARS:
-                return False
+            inside = without_markers(source.text[source.at + 1 : source.at + length])
+            if cut_marker(inside) == len(inside):
+                if _KEYWORD.match(inside + " ") and inside[-1:] not in ("=",):
+                    return True
+                if not re.fullmatch(r"\s*\w*\s*=?", inside) or length > _MAX_KEYWORD_CHARS:
+                    return False
             length += 1
         return False
 

@@ -17,8 +17,14 @@ def bracketed(source: Source) -> Steps[tuple[str, bool]]:
 
 def end_keywords(call: OpenCall, text: str) -> None:
     """End `call` with the arguments between the brackets."""
+    # Dialects use this, and the scanner knows all dialects.
+    from caal_node.replies.markers import without_markers
+
     names = tuple(properties_of(call.tool))
-    try:
-        call.end(keywords(text, names))
-    except Unreadable:
-        call.fail("The arguments cannot be read; write them as name=value.")
+    for attempt in (text, without_markers(text)):
+        try:
+            call.end(keywords(attempt, names))
+            return
+        except Unreadable:
+            continue
+    call.fail("The arguments cannot be read; write them as name=value.")
