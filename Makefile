@@ -19,7 +19,7 @@ test: $(VENV)/dev.stamp
 test-n8n: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.real_n8n $(ARGS)
 
-# Figures, not checks: each bench prints what it measured on this machine (half an hour in all, most of it prompt_tokens).
+# Figures, not checks: each bench prints what it measured on this machine (an hour or more, most of it small_models).
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.prepare
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from aiohttp import web
 
@@ -138,6 +138,8 @@ class StandInModel:
         self.family = family
         self.context_tokens = context_tokens
         self.llama = llama
+        self.prompt_tokens: int | None = None
+        """Told as read on OpenAI's API, where somebody counts them; None: `PROMPT_TOKENS`."""
         self.requests: list[Asked] = []
         self._arrived = asyncio.Semaphore(0)
         self._gone = asyncio.Semaphore(0)
@@ -175,7 +177,7 @@ class StandInModel:
         """Returns once a client has left a reply unfinished; each departure counts once."""
         await self._gone.acquire()
 
-    async def __aenter__(self) -> StandInModel:
+    async def __aenter__(self) -> Self:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
@@ -255,7 +257,9 @@ class StandInModel:
         body = asked.json
         if not self.llama and body.get("model") not in (self.model, f"{self.model}:latest"):
             return _openai_error(404, f"model '{body.get('model')}' not found")
-        form = _OpenAIForm(self.model, usage=bool(body.get("stream_options")))
+        form = _OpenAIForm(
+            self.model, usage=bool(body.get("stream_options")), prompt_tokens=self.prompt_tokens
+        )
         return await self._play(request, form, self._next(asked), body.get("stream", False))
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
@@ -482,9 +486,10 @@ class _OpenAIForm(_Form):
     content_type = "text/event-stream"
     kind = "chat.completion"
 
-    def __init__(self, model: str, *, usage: bool) -> None:
+    def __init__(self, model: str, *, usage: bool, prompt_tokens: int | None = None) -> None:
         super().__init__(model)
         self.usage = usage
+        self.prompt_tokens = prompt_tokens
         self.begun = False
 
     def lines(self, step: Step) -> Iterable[bytes]:
@@ -510,7 +515,8 @@ class _OpenAIForm(_Form):
             self._choices([{**self._delta_body({}), "finish_reason": self._why(reply, reason)}])
         )
         if self.usage:
-            yield _event({**self._choices([]), **_openai_figures(reply)})
+            figures = _openai_figures(reply, self.prompt_tokens)
+            yield _event({**self._choices([]), **figures})
         yield b"data: [DONE]\n\n"
 
     def whole(self, reply: Reply, reason: str) -> dict[str, Any]:
@@ -528,7 +534,7 @@ class _OpenAIForm(_Form):
             ]
         choice = {"finish_reason": self._why(reply, reason), "index": 0, "message": message}
         whole = self._choices([choice])
-        return {**whole, "object": self.kind, **_openai_figures(reply)}
+        return {**whole, "object": self.kind, **_openai_figures(reply, self.prompt_tokens)}
 
     def error(self, status: int, message: str) -> web.Response:
         return _openai_error(status, message)
@@ -613,13 +619,14 @@ _TIMINGS: Final = (
 )
 
 
-def _openai_figures(reply: Reply) -> dict[str, Any]:
+def _openai_figures(reply: Reply, prompt_tokens: int | None = None) -> dict[str, Any]:
+    prompt = PROMPT_TOKENS if prompt_tokens is None else prompt_tokens
     spoken = _ollama_figures(reply)["eval_count"]
     return {
         "usage": {
             "completion_tokens": spoken,
-            "prompt_tokens": PROMPT_TOKENS,
-            "total_tokens": PROMPT_TOKENS + spoken,
+            "prompt_tokens": prompt,
+            "total_tokens": prompt + spoken,
             "prompt_tokens_details": {"cached_tokens": CACHED_TOKENS},
         },
         "timings": {

@@ -65,6 +65,9 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
         }
         console.print(f"[dim]model  {model.shown}[/]")
         console.print(f"[dim]tools  set_timer (agent), {n8n_shown}, MCP server time (stdio)[/]")
+        if server is None:
+            why = "no livekit-server here, no Go" if use_room else "as asked"
+            console.print(f"[yellow]room   none: a local audio loop ({why})[/]")
         scene = await _scene(console, server, folder, env, open_)
         console.print("[dim]starting the agent and warming its model up …[/]")
         await open_.enter_async_context(scene)
@@ -83,7 +86,6 @@ async def _scene(
     open_: AsyncExitStack,
 ) -> Scene:
     if server is None:
-        console.print("[yellow]room   none: a local audio loop (no livekit-server here, no Go)[/]")
         return LoopScene(folder, {**os.environ, **env})
     livekit = await open_.enter_async_context(LiveKitServer(server))
     console.print(f"[dim]room   a real livekit-server at {livekit.url}[/]")

@@ -92,7 +92,9 @@ class CountingEngine(StandInModel):
         return self.script.next(tool["function"]["name"] for tool in asked.json.get("tools", ()))
 
     async def _openai_chat(self, request: web.Request) -> web.StreamResponse:
-        self.counts.reads.append(await self._evaluated(self.requests[-1].json))
+        read = await self._evaluated(self.requests[-1].json)
+        self.counts.reads.append(read)
+        self.prompt_tokens = read.tokens + read.cached
         return await super()._openai_chat(request)
 
     async def _evaluated(self, body: dict[str, Any]) -> Read:

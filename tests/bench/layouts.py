@@ -80,6 +80,8 @@ async def _caal(setting: Setting, wrapped: Callable[[Backend], Backend]) -> Asyn
             # No window is cut, here as in LiveKit's own client: all four carry every turn.
             "CAAL_NUM_CTX": str(engine.context_tokens),
             "CAAL_WINDOW_TOKENS": str(engine.context_tokens),
+            # Nor is a schema left for mcp_discover: what is compared is the order of the parts.
+            "CAAL_MCP_TOKENS": str(engine.context_tokens),
         },
         folder / "no-such-caal.toml",
     )

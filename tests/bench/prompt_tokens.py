@@ -3,7 +3,9 @@
 Run: `python -m tests.bench.prompt_tokens [--turns 12] [--tools 50] [--layouts NAME ...]`.
 Needs the 0.5B demo weights (python -m caal_node.weights qwen2.5-coder-0.5b) and xllamacpp. Each
 layout has an engine of its own, so that none finds another's prompts in the cache. The counts are
-llama.cpp's `timings.prompt_n`; counting_engine.py says what is scripted and what is real.
+llama.cpp's `timings.prompt_n`; counting_engine.py says what is scripted and what is real. The
+engine has the first layer of the weights only, which counts the same (one_layer.py), unless
+`--whole` is given.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from caal_node.weights import QWEN_CODER_05B, present
 from tests import fifty_tools
 from tests.bench.counting_engine import CountingEngine, Counts
 from tests.bench.layouts import LAYOUTS, Setting, opened
+from tests.bench.one_layer import write_one_layer
 from tests.bench.scripted_day import DAY, Turn
 from tests.bench.table import print_table
 
@@ -120,13 +123,18 @@ def main() -> int:
     options.add_argument("--context", type=int, default=CONTEXT_TOKENS)
     # Two threads that wait for each other on a busy machine take a hundred times as long as one.
     options.add_argument("--threads", type=int, help="of the engine; all cores unless given")
+    options.add_argument("--whole", action="store_true", help="all layers: an hour")
     given = options.parse_args()
     if (gguf := present(QWEN_CODER_05B)) is None:
         missing = f"python -m caal_node.weights {QWEN_CODER_05B.key}"
         print(f"the weights are not in the cache ({missing}): nothing measured", file=sys.stderr)
         return 1
-    asked = Options(gguf, DAY[: given.turns], given.tools, given.context, given.threads)
-    asyncio.run(bench(given.layouts, asked))
+    with tempfile.TemporaryDirectory() as folder:
+        weights = gguf if given.whole else Path(folder) / "one-layer.gguf"
+        if not given.whole:
+            write_one_layer(gguf, weights)
+        asked = Options(weights, DAY[: given.turns], given.tools, given.context, given.threads)
+        asyncio.run(bench(given.layouts, asked))
     return 0
 
 
