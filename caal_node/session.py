@@ -18,6 +18,7 @@ from caal_node.models.llm import LLM
 from caal_node.settings import Settings
 from caal_node.speech import make_stt, make_tts, make_vad
 from caal_node.validation.choice import Choice, choose
+from caal_node.validation.standings import Standings
 
 logger = logging.getLogger("caal_node")
 
@@ -32,6 +33,10 @@ def make_llm(settings: Settings, choice: Choice | None = None) -> LLM:
     else:
         native_tools = choice.native_tools
     options: dict[str, Any] = {"temperature": settings.temperature}
+    if choice is not None and choice.asking is not None:
+        options["why"] = choice.why
+    if settings.tool_calls == "auto" and settings.api != "completions":
+        options["keep"] = Standings(settings).keep
     if settings.api == "ollama":
         options |= {
             "think": settings.think,

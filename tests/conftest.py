@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,12 +18,17 @@ settings.register_profile("caal", deadline=None)
 settings.load_profile("caal")
 
 
-@pytest.fixture(autouse=True, scope="session")
-def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing that this machine's user has kept, and nothing left with them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CAAL_STATE", str(tmp_path_factory.mktemp("state")))
-        yield
+@pytest.fixture(scope="session")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder that does not exist yet, time and again."""
+    folder = tmp_path_factory.mktemp("states")
+    return (folder / str(number) for number in itertools.count())
+
+
+@pytest.fixture(autouse=True)
+def own_state(states: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that this machine's user or another test has kept, and nothing left with them."""
+    monkeypatch.setenv("CAAL_STATE", str(next(states)))
 
 
 @pytest.fixture(scope="session")

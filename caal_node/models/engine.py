@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from typing import Literal, TypeAlias
 
 from livekit.agents.utils import aio
 
@@ -12,18 +13,36 @@ from caal_node.models.ladder import Ladder, TextStyle
 from caal_node.models.port import Backend
 from caal_node.models.probe import calls_natively
 
+Keep: TypeAlias = Callable[[Literal["native", "text"], str], Awaitable[None]]
+"""Takes how the model is asked, and why, for the sessions to come. It raises nothing."""
+
+AS_CONFIGURED = "as configured"
+FOUND_NATIVE = "it answered a sample request with a structured call"
+FOUND_TEXT = "it answered a sample request without a structured call"
+
 
 class Engine:
-    """Owns `backend`. `native_tools` settles how tools are asked for; None finds out by asking."""
+    """Owns `backend`. `native_tools` settles how tools are asked for; None finds out by asking.
+
+    `why` is who settled it. `keep` is told what was found out, and what changed on the way.
+    """
 
     def __init__(
-        self, backend: Backend, native_tools: bool | None, text: TextStyle = "auto"
+        self,
+        backend: Backend,
+        native_tools: bool | None,
+        text: TextStyle = "auto",
+        *,
+        why: str = AS_CONFIGURED,
+        keep: Keep | None = None,
     ) -> None:
         self.backend = backend
         self.ladder = Ladder(backend, text)
         self._native_tools = native_tools
+        self._keep = keep
+        self._kept = native_tools
         if native_tools is False:
-            self.ladder.leave_native("as configured")
+            self.ladder.leave_native(why)
         self._finding_out: asyncio.Task[None] | None = None
         self._users = 0
         self._unused = asyncio.Event()
@@ -59,12 +78,23 @@ class Engine:
     async def aclose(self) -> None:
         if self._finding_out is not None:
             await aio.cancel_and_wait(self._finding_out)
+        if self._kept is not None and self._kept != self.ladder.native:
+            await self._remember()  # it has left its own tool calls since
         await self.backend.aclose()
 
     async def _find_way(self) -> None:
         await self.ladder.learn()
-        if self._native_tools is None and not await calls_natively(self.backend):
-            self.ladder.leave_native("it answered a sample request without a structured call")
+        if self._native_tools is not None:
+            return
+        if not await calls_natively(self.backend):
+            self.ladder.leave_native(FOUND_TEXT)
+        await self._remember()
+
+    async def _remember(self) -> None:
+        self._kept = self.ladder.native
+        if self._keep is not None:
+            why = self.ladder.standing.reason or FOUND_NATIVE
+            await self._keep("native" if self._kept else "text", why)
 
 
 def _failed(task: asyncio.Task[None]) -> bool:

@@ -3,7 +3,7 @@
 Once more (with a note on what was wrong, where there is something to say), the text protocol, a
 plain reply, an apology. Nothing is said twice: once a piece of speech is out, the reply it belongs
 to is the reply. What a model has shown is remembered, so that its next turn begins on the way that
-works: here for as long as the process runs; `standing` and `resume` are for a store between two.
+works: here for as long as the process runs, and by `Engine` from one process to the next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from caal_node.models.repair import repaired
 from caal_node.models.signs import Sign, sign_of
 from caal_node.models.standing import Standing
 from caal_node.models.track_record import DOUBTS, TrackRecord
-from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Way, WayName
+from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Way
 from caal_node.replies import Event
 
 Told: TypeAlias = Event | ServerCall | ServerResult | Done
@@ -76,12 +76,6 @@ class Ladder:
 
     def leave_native(self, reason: str) -> None:
         self._record.leave_native(reason)
-
-    def resume(self, way: WayName, reason: str) -> None:
-        """Begin where an earlier process stood."""
-        if way != "native":
-            self.leave_native(reason)
-        self._record.refuses_schema |= way == "protocol"
 
     async def learn(self) -> None:
         """Ask the server, once, what it can do; `best` then knows how to ask by text.

@@ -24,7 +24,7 @@ from livekit.agents.utils import aio, is_given, shortuuid
 from caal_node.convert import to_items, to_schemas
 from caal_node.errors import CaalError
 from caal_node.models.backends import Api, make_backend
-from caal_node.models.engine import Engine
+from caal_node.models.engine import AS_CONFIGURED, Engine, Keep
 from caal_node.models.ladder import Ladder, TextStyle
 from caal_node.models.livekit_backend import LiveKitBackend
 from caal_node.models.livekit_errors import as_api_error
@@ -53,6 +53,8 @@ class LLM(llm.LLM[Literal["caal"]]):
         base_url: The server; None is Ollama's usual address.
         api_key: Sent as a bearer token where the server wants one.
         native_tools: True or False settles how tools are asked for; None finds out by asking.
+        why: Who settled `native_tools`, for the log and for `ladder.standing`.
+        keep: Told how the model is asked, once that is found out and when it changes.
         text_protocol: How calls are written where they are asked for by text.
         max_tokens: Tokens of one reply at most.
         options: Passed to the backend: num_ctx, think, keep_alive, temperature.
@@ -66,6 +68,8 @@ class LLM(llm.LLM[Literal["caal"]]):
         api_key: str | None = None,
         *,
         native_tools: bool | None = None,
+        why: str = AS_CONFIGURED,
+        keep: Keep | None = None,
         text_protocol: TextStyle = "auto",
         max_tokens: int = REPLY_TOKENS,
         backend: Backend | None = None,
@@ -77,6 +81,8 @@ class LLM(llm.LLM[Literal["caal"]]):
             backend or make_backend(model, api, base_url, api_key, **options),
             native_tools,
             text_protocol,
+            why=why,
+            keep=keep,
         )
         self._api: Api = api
         self._max_tokens = max_tokens

@@ -1,4 +1,4 @@
-"""Where a model stands on the ladder, for people, and for the next process to begin with."""
+"""Where a model stands on the ladder, for people."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from caal_node.settings import Settings
 from caal_node.validation.asking import Asking
+from caal_node.validation.standings import Standings
 from caal_node.validation.store import Store
 from caal_node.validation.validity import Validity, find_validity
 
@@ -32,10 +33,16 @@ class Choice:
 
 
 async def choose(settings: Settings, store: Store | None = None) -> Choice:
-    """What is configured, else what a finding that still holds says, else None."""
+    """What is configured, else what a finding that still holds says, else how an earlier session
+    came to ask, else None."""
     validity = await find_validity(settings, store)
     if settings.tool_calls != "auto":
         return Choice(settings.tool_calls, "configured (CAAL_TOOL_CALLS)", validity)
     if settings.api == "completions":
         return Choice("text", "the completions API takes no tools", validity)
-    return Choice(validity.asking, validity.why, validity)
+    if validity.asking is not None:
+        return Choice(validity.asking, validity.why, validity)
+    standing = await Standings(settings).recall()
+    if standing is None:
+        return Choice(None, validity.why, validity)
+    return Choice(standing.asking, f"in an earlier session {standing.words}", validity)

@@ -1,0 +1,153 @@
+"""How a model was asked is kept for the next session, for as long as it holds."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from livekit.agents.llm import ChatContext, function_tool
+
+from caal_node.cli.checks.asking import look_at_asking
+from caal_node.session import make_llm, session_llm
+from caal_node.settings import Settings
+from caal_node.validation import place
+from caal_node.validation.choice import choose
+from caal_node.validation.standings import KEPT_DAYS, KEPT_FILES, Standings
+from tests.stand_in_model import Call, End, StandInModel
+
+CALLS = [Call("get_weather", {"city": "Oslo"})]
+
+
+def of(server: StandInModel, **more: object) -> Settings:
+    return Settings(ollama_host=server.url, model=server.model, **more)  # type: ignore[arg-type]
+
+
+def files() -> list[Path]:
+    return sorted((place.root() / "standings").glob("*"))
+
+
+@function_tool
+async def get_weather(city: str) -> str:
+    """Weather of a city."""
+    return f"Sunny in {city}."
+
+
+async def begun(settings: Settings) -> None:
+    """A session that finds out how its model is asked, and ends."""
+    model = await session_llm(settings)
+    await model.find_way()
+    await model.aclose()
+
+
+@pytest.mark.parametrize(
+    ("reply", "native"), [(CALLS, True), (["It is cold."], False)], ids=["native", "text"]
+)
+async def test_the_next_session_does_not_find_out_again(
+    reply: list[Call | str], native: bool
+) -> None:
+    async with StandInModel(reply) as server:
+        await begun(of(server))
+        assert len(server.chats) == 1
+        model = await session_llm(of(server))
+        await model.find_way()
+        assert len(server.chats) == 1
+        assert model.ladder.native is native
+        assert ("in an earlier session" in model.ladder.standing.reason) is not native
+        await model.aclose()
+
+
+async def test_a_model_that_failed_in_a_session_is_asked_by_text_in_the_next() -> None:
+    once = '{"calls":[{"name":"get_weather","arguments":{"city":"Oslo"}}]}'
+    async with StandInModel(CALLS, [End()], [End()], [once]) as server:
+        model = await session_llm(of(server))
+        asked = ChatContext.empty()
+        asked.add_message(role="user", content="weather in Oslo?")
+        async with model.chat(chat_ctx=asked, tools=[get_weather]) as stream:
+            called = [call.name async for c in stream if c.delta for call in c.delta.tool_calls]
+        assert called == ["get_weather"]
+        assert not model.ladder.native
+        await model.aclose()
+        choice = await choose(of(server))
+        assert choice.asking == "text"
+        assert "its own tool calls failed" in choice.why
+
+
+async def test_other_weights_are_found_out_anew() -> None:
+    async with StandInModel(CALLS) as server:
+        await begun(of(server))
+        assert (await choose(of(server))).asking == "native"
+    async with StandInModel(CALLS, model="other") as other:
+        assert (await choose(of(other))).asking is None
+
+
+async def test_an_old_standing_no_longer_holds() -> None:
+    async with StandInModel(CALLS) as server:
+        await begun(of(server))
+        (path,) = files()
+        kept = json.loads(path.read_text())
+        long_ago = datetime.now(UTC) - timedelta(days=KEPT_DAYS + 1)
+        path.write_text(json.dumps({**kept, "at": long_ago.isoformat()}))
+        assert (await choose(of(server))).asking is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"asking":"shouting"}', b"\xff" * 9000])
+async def test_a_damaged_file_is_found_out_anew_and_mended(damage: bytes) -> None:
+    async with StandInModel(CALLS, CALLS) as server:
+        await begun(of(server))
+        (path,) = files()
+        path.write_bytes(damage)
+        await begun(of(server))
+        assert len(server.chats) == 2
+        assert (await choose(of(server))).asking == "native"
+
+
+async def test_a_folder_that_cannot_be_written_stops_no_session(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place.root().parent.mkdir(parents=True, exist_ok=True)
+    place.root().write_text("a file where the folder should be")
+    async with StandInModel(CALLS) as server:
+        await begun(of(server))
+    assert "cannot be written" in caplog.text
+
+
+async def test_what_is_configured_is_neither_recalled_nor_kept() -> None:
+    async with StandInModel(["It is cold."]) as server:
+        await begun(of(server))
+        model = await session_llm(of(server, tool_calls="native"))
+        await model.find_way()
+        assert model.ladder.native
+        await model.aclose()
+        assert (await choose(of(server))).asking == "text"
+
+
+async def test_without_a_choice_a_model_is_kept_all_the_same() -> None:
+    async with StandInModel(CALLS) as server:
+        model = make_llm(of(server))
+        await model.find_way()
+        await model.aclose()
+    assert len(files()) == 1
+
+
+async def test_only_the_newest_files_stay() -> None:
+    folder = place.root() / "standings"
+    folder.mkdir(parents=True)
+    for number in range(KEPT_FILES):
+        old = folder / f"{number}.json"
+        old.write_text("{}")
+        os.utime(old, (number, number))
+    async with StandInModel() as server:
+        await Standings(of(server)).keep("text", "a test")
+    assert len(files()) == KEPT_FILES
+    assert not (folder / "0.json").exists()
+
+
+async def test_doctor_tells_of_an_earlier_session() -> None:
+    async with StandInModel(["It is cold."]) as server:
+        await begun(of(server))
+        check, *_ = await look_at_asking(of(server))
+        assert len(server.chats) == 1
+    assert check.found.startswith("the text protocol: in an earlier session it answered")
