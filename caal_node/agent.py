@@ -334,7 +334,10 @@ class CaalAgent(Agent):
 
     def _head_tokens(self, tools: list[llm.Tool]) -> int:
         """Estimated tokens of what stands before the conversation: schemas, and examples."""
-        shown = (str(e) for found in self.examples().values() for e in found)
+        model, examples = self.model, self.examples()
+        if isinstance(model, LLM) and model.ladder.native:
+            examples = {}  # shown only where calls are asked for by text
+        shown = (str(e) for found in examples.values() for e in found)
         return tools_tokens(to_schemas(tools)) + sum(map(text_tokens, shown))
 
     def _method_specs(self) -> list[ToolSpec]:

@@ -1,15 +1,21 @@
-"""A server's process: started in a group of its own, and gone with its whole group at the end."""
+"""A server's process, under a supervisor of its own, and gone with all that it started at the end.
+
+On POSIX the host starts `supervisor.py`, which starts the server and outlives it until nothing is
+left. Elsewhere, and in a frozen program, which has no interpreter at hand, the process is started
+as it is: then its group is ended where there are groups, and on Windows the process alone.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import sys
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,15 +24,21 @@ import anyio.to_thread
 from mcp.client.stdio import get_default_environment
 
 from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.security.programs import located
 from mcp_bridge.servers import ServerConfig
 
 EXIT_GRACE_S: Final = 1.0
-"""After stdin closes, and again after SIGTERM: a healthy server needs some 50 ms."""
-_KILL_S: Final = 0.3
-"""For the kernel to carry out SIGKILL. A member that nobody reaps counts to the end of it."""
-_GROUP_POLL_S: Final = 0.01
+"""After stdin closes: a healthy server needs some 50 ms."""
+_INSIST_S: Final = 1.5
+"""From SIGTERM on; the supervisor kills after 1 s and needs a moment to see the end."""
+_SUPERVISOR: Final = str(Path(__file__).with_name("supervisor.py"))
+"""Run, not imported: it knows signals that Windows has not."""
+_KILL_S: Final = 0.5
+"""For the kernel to carry out SIGKILL."""
 _STDERR_LINES: Final = 20
 _STDERR_LINE_CHARS: Final = 300
+_STDERR_PENDING_CHARS: Final = 16 * 1024
+"""Of a line that does not end. Secrets are looked for before it is cut, so it is kept long."""
 
 
 class _Protocol(SubprocessStreamProtocol):
@@ -45,20 +57,29 @@ class ServerProcess:
     """Made by `spawn`. Its owner must call `stop`, whatever happens."""
 
     def __init__(
-        self, server: str, transport: asyncio.SubprocessTransport, protocol: _Protocol
+        self,
+        config: ServerConfig,
+        transport: asyncio.SubprocessTransport,
+        protocol: _Protocol,
+        lifeline: int | None,
     ) -> None:
         loop = asyncio.get_running_loop()
         process = asyncio.subprocess.Process(transport, protocol, loop)
+        # They were asked for.
         if process.stdin is None or process.stdout is None or process.stderr is None:
-            raise ServerUnavailable(server, "its process has no pipes")  # it was asked for them
+            raise ServerUnavailable(config.name, "its process has no pipes")
         self.stdin: Final = process.stdin
         self.stdout: Final = process.stdout
         self.pid: Final = process.pid
+        """Of the supervisor, where there is one."""
         self.exited: Final = protocol.exited
         self.heard: Final = asyncio.Event()
         """Set when stderr is read to its end."""
+        self._config: Final = config
         self._stderr: Final = process.stderr
         self._transport: Final = transport
+        self._lifeline = lifeline
+        self._supervised: Final = lifeline is not None
         self._last_words: Final[deque[str]] = deque(maxlen=_STDERR_LINES)
 
     @property
@@ -74,32 +95,51 @@ class ServerProcess:
         rest = ""
         while chunk := await self._stderr.read(8192):
             *lines, rest = (rest + chunk.decode(errors="replace")).split("\n")
-            self._last_words.extend(line.strip()[:_STDERR_LINE_CHARS] for line in lines)
-            rest = rest[-_STDERR_LINE_CHARS:]
-        self._last_words.append(rest.strip())
+            self._last_words.extend(map(self._line, lines[-_STDERR_LINES:]))
+            rest = rest[-_STDERR_PENDING_CHARS:]
+        self._last_words.append(self._line(rest))
         self.heard.set()
 
+    def _line(self, text: str) -> str:
+        # Cut afterwards: a cut secret would not be known for one.
+        return self._config.redact(text.strip())[:_STDERR_LINE_CHARS]
+
     async def stop(self) -> None:
-        """Asks, insists, kills: stdin closes, SIGTERM, SIGKILL; then the rest of the group.
+        """Asks, insists, kills: stdin closes, SIGTERM, SIGKILL; each to all that is left.
 
         Order after https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
         """
         with contextlib.suppress(OSError, RuntimeError):
             self.stdin.close()
-        asked = await self._exits()
-        if self._group_lives():
-            self.signal_group(signal.SIGTERM)
-            await (self._group_ends(EXIT_GRACE_S) if asked else self._exits())
-        self.kill_group()
-        await self._exits()
-        await self._group_ends(_KILL_S)
-        with contextlib.suppress(PermissionError):
-            self._transport.close()
+        try:
+            if not await self._exits(EXIT_GRACE_S):
+                self._signal(signal.SIGTERM)
+                if not await self._exits(_INSIST_S):
+                    self.kill()
+                    await self._exits(_KILL_S)
+            if not self._supervised or not self.exited.is_set():
+                self._signal_group(_SIGKILL)  # the supervisor itself, should it be stuck
+                await self._exits(_KILL_S)
+        finally:
+            self._let_go()
+            with contextlib.suppress(PermissionError):
+                self._transport.close()
 
-    def kill_group(self) -> None:
-        self.signal_group(signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+    def kill(self) -> None:
+        """Kills the server and all that it started, without a word before."""
+        if self._supervised:
+            self._signal(signal.SIGUSR2)
+        else:
+            self._signal_group(_SIGKILL)
 
-    def signal_group(self, number: int) -> None:
+    def _signal(self, number: int) -> None:
+        if self._supervised and not self.exited.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.send_signal(number)
+        elif not self._supervised:
+            self._signal_group(number)
+
+    def _signal_group(self, number: int) -> None:
         # The pid is the group's id, since the process began a session. It stays so while any
         # member lives, after the leader too.
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -108,61 +148,82 @@ class ServerProcess:
             else:
                 os.killpg(self.pid, number)
 
-    async def _exits(self) -> bool:
-        with anyio.move_on_after(EXIT_GRACE_S):
+    def _let_go(self) -> None:
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+
+    async def _exits(self, within_s: float) -> bool:
+        with anyio.move_on_after(within_s):
             await self.exited.wait()
         return self.exited.is_set()
 
-    async def _group_ends(self, within_s: float) -> None:
-        with anyio.move_on_after(within_s):
-            while self._group_lives():  # noqa: ASYNC110 - the kernel announces no group's end
-                await anyio.sleep(_GROUP_POLL_S)
 
-    def _group_lives(self) -> bool:
-        if sys.platform == "win32":
-            return not self.exited.is_set()
-        try:
-            os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass  # it lives, and is not ours to signal
-        return True
+_SIGKILL: Final = signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM
 
 
-def _located(config: ServerConfig, search_path: str | None) -> tuple[str, str | None]:
-    """The program's path and the folder to start it in. Reads the disk."""
-    command = str(Path(config.command).expanduser()) if "~" in config.command else config.command
-    program = shutil.which(command, path=search_path)
-    if program is None:
-        mend = "put its arguments into args" if " " in command else "install it, or mend its path"
-        raise ServerUnavailable(config.name, f"the command {command!r} was not found; {mend}")
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What is started, ready for the system."""
+
+    program: str
+    cwd: str | None
+    environ: Mapping[str, str]
+
+
+def _located(config: ServerConfig) -> _Start:
+    """Reads the disk. Raises: ServerUnavailable, which says what is missing."""
+    environ = get_default_environment() | dict(config.env)
     cwd = Path(config.cwd).expanduser() if config.cwd else None
     if cwd is not None and not cwd.is_dir():
         raise ServerUnavailable(
             config.name, f"its cwd {str(cwd)!r} is no folder; make it or mend it"
         )
-    return program, str(cwd) if cwd else None
+    command = config.command
+    program = located(command, cwd, environ.get("PATH"))
+    if program is None:
+        mend = "put its arguments into args" if " " in command else "install it, or mend its path"
+        raise ServerUnavailable(config.name, f"the command {command!r} was not found; {mend}")
+    return _Start(program, str(cwd) if cwd else None, environ)
 
 
 async def spawn(config: ServerConfig) -> ServerProcess:
     """Raises: ServerUnavailable, which says what is missing."""
-    environ = get_default_environment() | dict(config.env)
-    program, cwd = await anyio.to_thread.run_sync(_located, config, environ.get("PATH"))
+    start = await anyio.to_thread.run_sync(_located, config)
     loop = asyncio.get_running_loop()
+    before, watched, lifeline = _supervised(start)
     try:
         transport, protocol = await loop.subprocess_exec(
             lambda: _Protocol(loop),
-            program,
+            *before,
+            start.program,
             *config.args,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env=environ,
-            cwd=cwd,
+            env=start.environ,
+            cwd=start.cwd,
             start_new_session=True,
+            pass_fds=() if watched is None else (watched,),
         )
-    except (OSError, ValueError) as error:
+    except BaseException as error:
+        if lifeline is not None:
+            os.close(lifeline)
+        if not isinstance(error, OSError | ValueError):
+            raise
         reason = error.strerror if isinstance(error, OSError) else "a value holds a NUL"
         raise ServerUnavailable(config.name, f"could not be started ({reason}); mend it") from None
-    return ServerProcess(config.name, transport, protocol)
+    finally:
+        if watched is not None:
+            os.close(watched)
+    return ServerProcess(config, transport, protocol, lifeline)
+
+
+def _supervised(start: _Start) -> tuple[list[str], int | None, int | None]:
+    """What goes before the command, the lifeline's end to pass on, and the one to keep."""
+    if sys.platform == "win32" or getattr(sys, "frozen", False) or not sys.executable:
+        return [], None, None
+    watched, lifeline = os.pipe()
+    keep_locale = "1" if "LC_CTYPE" in start.environ else "0"
+    program = [sys.executable, "-I", "-S", _SUPERVISOR]
+    return [*program, str(os.getpid()), str(watched), keep_locale], watched, lifeline

@@ -2,7 +2,7 @@
 
 The SDK's own transport grows one line without a bound and parses it on the event loop. This one
 caps lines, cuts giant answers in a worker thread, tells at once when the process dies, and leaves
-no member of the process's group behind.
+nothing of the process behind.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Streams: TypeAlias = tuple[
 async def stdio_transport(
     config: ServerConfig, max_chars: int, on_close: Callable[[str], None]
 ) -> AsyncGenerator[Streams]:
-    """Starts the process; yields its read and write streams; ends it and its group.
+    """Starts the process; yields its read and write streams; ends it and all that it started.
 
     `on_close` is called once, with the reason, when the process ends or its pipes break by
     themselves; not when the caller leaves.
@@ -81,7 +81,7 @@ async def stdio_transport(
                     if (message := await _message(line, config.name, max_chars)) is not None:
                         await to_session.send(SessionMessage(message))
             if not leaving:
-                process.kill_group()  # nobody can talk to it any more
+                process.kill()  # nobody can talk to it any more
                 with anyio.move_on_after(_FLUSH_S):
                     await process.exited.wait()
                     await process.heard.wait()
@@ -99,7 +99,7 @@ async def stdio_transport(
 
     async def watch() -> None:
         await process.exited.wait()
-        process.kill_group()  # grandchildren that hold stdout open
+        process.kill()  # where no supervisor has: grandchildren that hold stdout open
         await anyio.sleep(_FLUSH_S)
         reading.cancel()
 

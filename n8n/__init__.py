@@ -14,7 +14,8 @@ from n8n.auth import BasicAuth, HeaderAuth, JwtAuth, JwtSecretAuth, WebhookAuth
 from n8n.client import N8nTools
 from n8n.credentials import read_credentials
 from n8n.errors import CallFailure, DiscoveryFailure, Failure, N8nError
-from n8n.lint import Finding, Workflow, lint, workflows_in
+from n8n.finding import Finding
+from n8n.lint import Workflow, lint, workflows_in
 from n8n.parameters import typed
 from n8n.progress import Progress
 from n8n.results import CallResult, ResultKind

@@ -6,25 +6,23 @@ import asyncio
 import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import httpx2
 
-from n8n.api import Api
+from n8n.access import Access, base_of
 from n8n.auth import WebhookAuth, auth_headers
 from n8n.budget import Budget
 from n8n.call import call_webhook
-from n8n.discover import discover_mcp, discover_rest
 from n8n.errors import N8nError
 from n8n.executions import LOOK_S, TRIES, Sent, cause_of, slowest_runs
 from n8n.failures import LOOK_AT_RUN
-from n8n.instance_mcp import PATH as MCP_PATH
+from n8n.finding import Finding
 from n8n.known import Known
-from n8n.lint import Finding, lint
+from n8n.lint import lint
 from n8n.progress import PROGRESS_S, Progress, told_every
 from n8n.results import CallResult
 from n8n.tool import Discovery, WorkflowTool
-from n8n.wire import open_client, without_userinfo
+from n8n.wire import open_client
 
 CALL_TIMEOUT_S = 20.0
 """As long as a person waits for an answer before asking whether anybody is there."""
@@ -60,14 +58,13 @@ class N8nTools:
     ) -> None:
         """`webhook_base_url` is n8n's WEBHOOK_URL where that differs; `budget`, how often its MCP
         server may be asked. Raises N8nError(config)."""
-        self.base_url = _base(base_url)
-        self._webhooks_at = _base(webhook_base_url or base_url)
-        self._mcp_token = mcp_token or None  # an empty setting is none
-        self._api_key = api_key or None
+        self.base_url = base_of(base_url)
+        self._webhooks_at = base_of(webhook_base_url or base_url)
+        # An empty setting is none.
+        self._access = Access(self.base_url, api_key or None, mcp_token or None, budget or Budget())
         self._call_timeout_s = call_timeout_s
         self._discovery_timeout_s = discovery_timeout_s
         self._webhook_auth = dict(webhook_auth or {})
-        self._budget = budget or Budget()
         self._known = Known()
         self._table: dict[str, WorkflowTool] = {}
         self._discovering = asyncio.Lock()
@@ -93,8 +90,7 @@ class N8nTools:
     async def discover(self) -> Discovery:
         """Look at the instance. When that fails (N8nError) the tools of the last time stay."""
         async with self._discovering:
-            deadline = asyncio.get_running_loop().time() + self._discovery_timeout_s
-            found = await self._discover(deadline)
+            found = await self._access.discover(self._known, _in(self._discovery_timeout_s))
             if self._webhooks is None:
                 self._webhooks = await open_client(self._webhooks_at)
             self._table = {tool.name: tool for tool in found.tools}
@@ -146,10 +142,8 @@ class N8nTools:
         """What could be better about the workflows of the last discovery; with an API key their
         latest runs are looked at as well. Those without a finding are not in it."""
         took: Mapping[str, float] = {}
-        if self._api_key is not None:
-            deadline = asyncio.get_running_loop().time() + LOOK_S
-            async with await self._rest(self._api_key) as client:
-                api = Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
+        if self._access.api_key is not None:
+            async with self._access.public_api(_in(LOOK_S)) as api:
                 took = await slowest_runs(api)
         workflows = self._known.workflows
         return await asyncio.to_thread(
@@ -165,11 +159,9 @@ class N8nTools:
         self, tool: WorkflowTool, error: N8nError, sent: Sent, *, tries: int = TRIES
     ) -> N8nError:
         """The error with its real cause, where there is a key to ask for it; else the same."""
-        if self._api_key is None:
+        if self._access.api_key is None:
             return error
-        deadline = asyncio.get_running_loop().time() + LOOK_S
-        async with await self._rest(self._api_key) as client:
-            api = Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
+        async with self._access.public_api(_in(LOOK_S)) as api:
             cause = await cause_of(api, tool, sent, tries=tries)
         if cause is None:
             return error
@@ -181,58 +173,7 @@ class N8nTools:
             spoken=error.spoken,
         )
 
-    async def _discover(self, deadline: float) -> Discovery:
-        if self._api_key is None:
-            return await self._by_mcp(deadline)
-        try:
-            return await self._by_rest(deadline, self._api_key)
-        except N8nError as e:
-            if e.kind not in ("unauthorized", "disabled") or self._mcp_token is None:
-                raise
-            found = await self._by_mcp(deadline)
-            return Discovery(
-                found.tools,
-                found.skipped,
-                found.source,
-                found.requests + 1,
-                (f"{e} Found by MCP instead.", *found.notices),
-            )
 
-    async def _by_rest(self, deadline: float, key: str) -> Discovery:
-        async with await self._rest(key) as client:
-            api = Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
-            return await discover_rest(api, self._known)
-
-    async def _rest(self, key: str) -> httpx2.AsyncClient:
-        return await open_client(self.base_url, {"x-n8n-api-key": key})
-
-    async def _by_mcp(self, deadline: float) -> Discovery:
-        if self._mcp_token is None:
-            raise N8nError(
-                "config",
-                f"n8n at {without_userinfo(self.base_url)} needs N8N_API_KEY "
-                "(Settings > n8n API) or N8N_MCP_TOKEN (Settings > Instance-level MCP).",
-            )
-        bearer = {"authorization": f"Bearer {self._mcp_token}"}
-        async with await open_client(self.base_url, bearer) as client:
-            api = Api(
-                client,
-                self.base_url,
-                credential="N8N_MCP_TOKEN",
-                deadline=deadline,
-                budget=self._budget,
-            )
-            return await discover_mcp(api, self._known)
-
-
-def _base(url: str) -> str:
-    # People paste the address that n8n shows for its MCP server.
-    url = url.strip().rstrip("/").removesuffix(MCP_PATH)
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise N8nError("config", f"N8N_URL {without_userinfo(url)[:100]!r} is no http(s) address.")
-    return url
+def _in(seconds: float) -> float:
+    """So long from now, by the event loop's clock."""
+    return asyncio.get_running_loop().time() + seconds

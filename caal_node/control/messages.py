@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import jwt
 from livekit import api
 
+from caal_node.control.parcels import Page, PageRequest, PartRequest
 from caal_node.control.report import (
     ControlRequest,
     ModelReport,
@@ -35,7 +36,9 @@ METHOD: Final = "caal.control"
 """The name of the RPC method that an agent answers."""
 TTL: Final = timedelta(seconds=30)
 """Of a signature: one exchange takes milliseconds, clocks differ by seconds."""
-MAX_PAYLOAD_CHARS: Final = 8192
+MAX_PAYLOAD_CHARS: Final = 15 * 1024
+"""LiveKit's own bound."""
+MAX_ID_CHARS: Final = 64
 MAX_NAME_CHARS: Final = 128
 MAX_MESSAGE_CHARS: Final = 500
 """About 40 seconds of speech."""
@@ -53,19 +56,20 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    reason: Literal["error", "timeout", "busy"]
+    reason: Literal["error", "timeout", "busy", "unknown"]
     detail: str = ""
     """One sentence for the caller, where there is one that may be told."""
 
 
-Answer: TypeAlias = Running | Done | Failed
+Request: TypeAlias = ControlRequest | PartRequest | PageRequest
+Answer: TypeAlias = Running | Done | Page | Failed
 
 
 class NotGenuine(Exception):
     """A request without a valid signature for this room. The text never quotes the request."""
 
 
-def seal(request: ControlRequest, *, room: str, api_key: str, api_secret: str) -> str:
+def seal(request: Request, *, room: str, api_key: str, api_secret: str) -> str:
     """The request as the text of one RPC payload, signed for `room`."""
     body = json.dumps(asdict(request))
     token = (
@@ -78,7 +82,7 @@ def seal(request: ControlRequest, *, room: str, api_key: str, api_secret: str) -
     return json.dumps({"token": token.to_jwt(), "body": body})
 
 
-def unseal(payload: str, *, room: str, verifier: api.TokenVerifier) -> ControlRequest:
+def unseal(payload: str, *, room: str, verifier: api.TokenVerifier) -> Request:
     """The request, if it was signed for this room with the verifier's secret.
 
     Raises:
@@ -109,6 +113,8 @@ def write_answer(answer: Answer) -> str:
             if isinstance(report, ModelReport):
                 return json.dumps({"state": "done", "model": report.model, "api": report.api})
             return json.dumps({"state": "done", "report": to_dict(bounded(report))})
+        case Page(number, of, data):
+            return json.dumps({"state": "page", "number": number, "of": of, "data": data})
         case Failed(reason, detail):
             detail = detail[:MAX_MESSAGE_CHARS]
             return json.dumps({"state": "failed", "reason": reason, "detail": detail})
@@ -126,14 +132,20 @@ def read_answer(text: str) -> Answer:
             return Done(from_dict(cast("dict[str, Any]", report)))
         case {"state": "done", "model": str(model), "api": str(api_name)}:
             return Done(ModelReport(model, api_name))
-        case {"state": "failed", "reason": ("error" | "timeout" | "busy") as reason, **more}:
+        case {"state": "page", "number": int(number), "of": int(of), "data": str(data)}:
+            return Page(number, of, data)
+        case {
+            "state": "failed",
+            "reason": ("error" | "timeout" | "busy" | "unknown") as reason,
+            **more,
+        }:
             detail = more.get("detail")
             return Failed(reason, detail[:MAX_MESSAGE_CHARS] if isinstance(detail, str) else "")
         case _:
             raise ValueError("this is no answer to a control request")
 
 
-def _request(fields: dict[str, Any]) -> ControlRequest:
+def _request(fields: dict[str, Any]) -> Request:
     # Whoever signed it wrote it, so a wrong shape means another version, not an attack.
     match fields:
         case {"id": str(id_), "tool_name": str() | None as tool, "message": str() | None as said}:
@@ -145,6 +157,10 @@ def _request(fields: dict[str, Any]) -> ControlRequest:
             "base_url": str() | None as url,
         }:
             return ModelRequest(id_, model, api_name, url)
+        case {"id": str(id_), "number": int(number), "of": int(of), "data": str(data)}:
+            return PartRequest(id_[:MAX_ID_CHARS], number, of, data)
+        case {"id": str(id_), "number": int(number)}:
+            return PageRequest(id_[:MAX_ID_CHARS], number)
         case _:
             raise NotGenuine("the control process is of another version")
 
