@@ -35,8 +35,6 @@ def make_llm(settings: Settings, choice: Choice | None = None) -> LLM:
     options: dict[str, Any] = {"temperature": settings.temperature}
     if choice is not None and choice.asking is not None:
         options["why"] = choice.why
-    if settings.tool_calls == "auto" and settings.api != "completions":
-        options["keep"] = Standings(settings).keep
     if settings.api == "ollama":
         options |= {
             "think": settings.think,
@@ -50,6 +48,7 @@ def make_llm(settings: Settings, choice: Choice | None = None) -> LLM:
         settings.api_key.get_secret_value() if settings.api_key else None,
         native_tools=native_tools,
         text_protocol=settings.text_protocol,
+        memory=Standings(settings),
         **options,
     )
 

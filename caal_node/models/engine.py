@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+import hashlib
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
 
 from livekit.agents.utils import aio
 
+from caal_node.models.calibrate import calibrate
 from caal_node.models.ladder import Ladder, TextStyle
+from caal_node.models.memory import Memory
 from caal_node.models.port import Backend
 from caal_node.models.probe import calls_natively
+from caal_node.models.question import Question
+from caal_node.models.warm import warm
+from caal_node.models.ways import OneReply, Thresholds
 
-Keep: TypeAlias = Callable[[Literal["native", "text"], str], Awaitable[None]]
-"""Takes how the model is asked, and why, for the sessions to come. It raises nothing."""
-
+DIGEST_CHARS = 16
+"""Of a head's digest: it tells some twenty heads apart."""
 AS_CONFIGURED = "as configured"
 FOUND_NATIVE = "it answered a sample request with a structured call"
 FOUND_TEXT = "it answered a sample request without a structured call"
@@ -24,7 +28,7 @@ FOUND_TEXT = "it answered a sample request without a structured call"
 class Engine:
     """Owns `backend`. `native_tools` settles how tools are asked for; None finds out by asking.
 
-    `why` is who settled it. `keep` is told what was found out, and what changed on the way.
+    `why` is who settled it. `memory` is told what was found out, and what changed on the way.
     """
 
     def __init__(
@@ -34,12 +38,12 @@ class Engine:
         text: TextStyle = "auto",
         *,
         why: str = AS_CONFIGURED,
-        keep: Keep | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.backend = backend
         self.ladder = Ladder(backend, text)
         self._native_tools = native_tools
-        self._keep = keep
+        self._memory = memory
         self._kept = native_tools
         if native_tools is False:
             self.ladder.leave_native(why)
@@ -70,6 +74,29 @@ class Engine:
             self._finding_out = asyncio.create_task(self._find_way(), name="caal-find-way")
         await asyncio.shield(self._finding_out)
 
+    async def warm(self, head: Question) -> None:
+        """Have the server read `head`, and find out how sure of a call the model has to be.
+
+        Raises:
+            ModelError: the server cannot be reached, or has no such model.
+        """
+        await self.find_way()
+        way = self.ladder.best(head)
+        request = way.request(head)
+        await warm(self.backend, request)
+        if isinstance(way, OneReply):
+            digest = hashlib.sha256(repr(request.items).encode()).hexdigest()[:DIGEST_CHARS]
+            self.ladder.thresholds = await self._bounds(digest, head)
+
+    async def _bounds(self, digest: str, head: Question) -> Thresholds:
+        known = await self._memory.bound(digest) if self._memory else None
+        if known is not None:
+            return Thresholds(known, known)
+        found = await calibrate(self.backend, head)
+        if self._memory is not None:
+            await self._memory.keep_bound(digest, found.sure)
+        return found
+
     async def retire(self) -> None:
         """Close it as soon as the replies that are being read have ended."""
         await self._unused.wait()
@@ -92,9 +119,9 @@ class Engine:
 
     async def _remember(self) -> None:
         self._kept = self.ladder.native
-        if self._keep is not None:
+        if self._memory is not None:
             why = self.ladder.standing.reason or FOUND_NATIVE
-            await self._keep("native" if self._kept else "text", why)
+            await self._memory.keep("native" if self._kept else "text", why)
 
 
 def _failed(task: asyncio.Task[None]) -> bool:

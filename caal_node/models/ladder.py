@@ -22,7 +22,7 @@ from caal_node.models.repair import repaired
 from caal_node.models.signs import Sign, sign_of
 from caal_node.models.standing import Standing
 from caal_node.models.track_record import DOUBTS, TrackRecord
-from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Way
+from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Thresholds, Way
 from caal_node.replies import Event
 
 Told: TypeAlias = Event | ServerCall | ServerResult | Done
@@ -48,6 +48,8 @@ class Ladder:
         self._record = TrackRecord(backend.model)
         self._told: Capabilities | None = None
         self._gauge = ContextGauge()
+        self.thresholds = Thresholds()
+        """Of one constrained reply: how sure of a call the model has to be."""
         self._server_runs = False
         self.signs: Final = self._record.signs
         """How often each sign was seen, for whoever looks after the model."""
@@ -97,7 +99,7 @@ class Ladder:
             self._told is not None and self._told.schema is True and not self._record.refuses_schema
         )
         if self._text == "auto":
-            return OneReply() if can else Protocol()
+            return OneReply(thresholds=self.thresholds) if can else Protocol()
         return Protocol(self._text, constrain=can)
 
     async def ask(self, question: Question) -> AsyncGenerator[Told]:

@@ -24,13 +24,13 @@ from livekit.agents.utils import aio, is_given, shortuuid
 from caal_node.convert import to_items, to_schemas
 from caal_node.errors import CaalError
 from caal_node.models.backends import Api, make_backend
-from caal_node.models.engine import AS_CONFIGURED, Engine, Keep
+from caal_node.models.engine import AS_CONFIGURED, Engine
 from caal_node.models.ladder import Ladder, TextStyle
 from caal_node.models.livekit_backend import LiveKitBackend
 from caal_node.models.livekit_errors import as_api_error
+from caal_node.models.memory import Memory
 from caal_node.models.port import Backend, Done, ServerCall, ServerResult, Usage
 from caal_node.models.question import Question
-from caal_node.models.warm import warm
 from caal_node.replies import Event, TextDelta, ToolCallEnd, UnknownCall
 from caal_node.tools.examples import from_text
 from caal_node.tools.spec import Example
@@ -54,7 +54,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         api_key: Sent as a bearer token where the server wants one.
         native_tools: True or False settles how tools are asked for; None finds out by asking.
         why: Who settled `native_tools`, for the log and for `ladder.standing`.
-        keep: Told how the model is asked, once that is found out and when it changes.
+        memory: Told what is found out about the model, for the sessions to come.
         text_protocol: How calls are written where they are asked for by text.
         max_tokens: Tokens of one reply at most.
         options: Passed to the backend: num_ctx, think, keep_alive, temperature.
@@ -69,7 +69,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         *,
         native_tools: bool | None = None,
         why: str = AS_CONFIGURED,
-        keep: Keep | None = None,
+        memory: Memory | None = None,
         text_protocol: TextStyle = "auto",
         max_tokens: int = REPLY_TOKENS,
         backend: Backend | None = None,
@@ -82,7 +82,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             native_tools,
             text_protocol,
             why=why,
-            keep=keep,
+            memory=memory,
         )
         self._api: Api = api
         self._max_tokens = max_tokens
@@ -202,8 +202,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         """
         engine = self._engine
         with engine.in_use():
-            await engine.find_way()
-            await warm(engine.backend, engine.ladder.best(question).request(question))
+            await engine.warm(question)
 
     async def find_way(self) -> None:
         """Settle, once, whether the model's own tool calls can be used.

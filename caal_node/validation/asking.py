@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 import jsonschema
 
 from caal_node.errors import ModelTimeout
+from caal_node.models.calibrate import calibrate
 from caal_node.models.ladder import Ladder
 from caal_node.models.port import (
     Backend,
@@ -26,6 +27,7 @@ from caal_node.models.port import (
 )
 from caal_node.models.question import Question
 from caal_node.models.warm import warm
+from caal_node.models.ways import OneReply, Thresholds
 from caal_node.replies import Event, Reply, TextDelta, summarise
 
 Asking: TypeAlias = Literal["native", "text"]
@@ -55,8 +57,9 @@ class Heard:
     seconds: float
 
 
-async def warm_up(backend: Backend, asking: Asking, question: Question) -> None:
-    """Have the model loaded and the prompt's head read, as a session does before its first turn.
+async def warm_up(backend: Backend, asking: Asking, question: Question) -> Thresholds:
+    """Have the model loaded, the prompt's head read and its odds weighed, as a session does before
+    its first turn.
 
     Raises:
         ModelError: it could not be done.
@@ -65,17 +68,22 @@ async def warm_up(backend: Backend, asking: Asking, question: Question) -> None:
     if asking == "text":
         ladder.leave_native("this is to be tried")
         await ladder.learn()
-    await warm(backend, ladder.best(question).request(question))
+    way = ladder.best(question)
+    await warm(backend, way.request(question))
+    return await calibrate(backend, question) if isinstance(way, OneReply) else Thresholds()
 
 
-async def ask(backend: Backend, asking: Asking, question: Question) -> Heard:
-    """Ask as a session would that stands on `asking`.
+async def ask(
+    backend: Backend, asking: Asking, question: Question, thresholds: Thresholds | None = None
+) -> Heard:
+    """Ask as a session would that stands on `asking`, with what `warm_up` found.
 
     Raises:
         ModelError: no way of asking gave a reply, or not in time.
     """
     overheard = Overheard(backend)
     ladder = Ladder(overheard)
+    ladder.thresholds = thresholds or ladder.thresholds
     if asking == "text":
         ladder.leave_native("this is to be tried")
     events: list[Event] = []

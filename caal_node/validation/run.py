@@ -18,6 +18,7 @@ from caal_node.errors import (
 )
 from caal_node.models.port import Backend
 from caal_node.models.question import Question
+from caal_node.models.ways import Thresholds
 from caal_node.validation.asking import WAYS, Asking, Heard, ask, warm_up
 from caal_node.validation.case import Case, Suite
 from caal_node.validation.judge import fault
@@ -61,16 +62,15 @@ async def run(subject: Subject, *, full: bool, on_step: OnStep) -> tuple[Outcome
     steps = list(_steps(subject, full=full))
     outcomes: list[Outcome] = []
     failures = 0
-    warmed: set[Asking] = set()
+    warmed: dict[Asking, Thresholds] = {}
     for done, (asking, suite, case) in enumerate(steps):
         if asking not in warmed:
             on_step(done, len(steps), f"{asking}: reading the head of the prompt")
-            warmed.add(asking)
-            await _warm(subject, asking)
+            warmed[asking] = await _warm(subject, asking)
         on_step(done, len(steps), f"{asking}: {suite.name.replace('_', ' ')}")
         began = time.perf_counter()
         try:
-            outcomes.append(await _tried(subject, asking, suite, case))
+            outcomes.append(await _tried(subject, asking, suite, case, warmed[asking]))
             failures = 0
         except ModelSilent:  # the model's fault, not its server's
             outcomes.append(_lost(began, suite, asking, case, "wrong", "no reply"))
@@ -95,10 +95,13 @@ def _steps(subject: Subject, *, full: bool) -> Iterator[tuple[Asking, Suite, Cas
                 yield asking, suite, case
 
 
-async def _tried(subject: Subject, asking: Asking, suite: Suite, case: Case) -> Outcome:
+async def _tried(
+    subject: Subject, asking: Asking, suite: Suite, case: Case, thresholds: Thresholds
+) -> Outcome:
     most = THINKING_TOKENS if case.think else REPLY_TOKENS
     question = _question(subject, case.said, stream=case.stream, max_tokens=most)
-    heard = await ask(subject.thinking if case.think else subject.backend, asking, question)
+    backend = subject.thinking if case.think else subject.backend
+    heard = await ask(backend, asking, question, thresholds)
     mark, why = _marked(asking, suite, case, heard)
     usage = heard.usage
     return Outcome(
@@ -106,12 +109,13 @@ async def _tried(subject: Subject, asking: Asking, suite: Suite, case: Case) -> 
     )
 
 
-async def _warm(subject: Subject, asking: Asking) -> None:
+async def _warm(subject: Subject, asking: Asking) -> Thresholds:
     """Best done, as in a session: what keeps it from being done, the first case meets again."""
     try:
-        await warm_up(subject.backend, asking, _question(subject, ()))
+        return await warm_up(subject.backend, asking, _question(subject, ()))
     except ModelError as error:
         logger.warning("%s: the model could not be warmed up: %s", asking, error)
+        return Thresholds()
 
 
 def _lost(began: float, suite: Suite, asking: Asking, case: Case, mark: Mark, why: str) -> Outcome:

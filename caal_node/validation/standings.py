@@ -1,4 +1,4 @@
-"""How each model was asked last, kept between sessions: the next one then need not find out again.
+"""What sessions found out about each model, kept for the next one, which need not find out again.
 
 A file a model, in the user's folder for state. It holds for the weights and the server it was found
 with, and for `KEPT_DAYS`; `caal-node validate` goes before it. What cannot be read or written is
@@ -29,17 +29,22 @@ logger = logging.getLogger("caal_node.validation")
 KEPT_DAYS: Final = 30
 """Then it is found out anew: what failed may have been the server's bad day."""
 KEPT_FILES: Final = 50
-MAX_BYTES: Final = 4096
-"""Of one file; we write some 200."""
+WHY_CHARS: Final = 500
+HEADS: Final = 20
+"""Kept of one model: its agents' tables of tools, as they change."""
+MAX_BYTES: Final = 8192
+"""Of one file; we write some 1,000."""
 IDENTIFY_S: Final = 3.0
 
 
 class Standing(BaseModel):
-    """How a model was asked, and why so."""
+    """How a model was asked, why so, and how sure of a call it has to be."""
 
-    asking: Asking
-    why: str = Field(max_length=500)
+    asking: Asking | None = None
+    why: str = Field(default="", max_length=WHY_CHARS)
     at: datetime
+    bounds: dict[str, float] = Field(default_factory=dict[str, float], max_length=HEADS)
+    """A prompt head's digest -> its bound; the newest last."""
 
     @property
     def words(self) -> str:
@@ -54,21 +59,40 @@ class Standings:
         self._folder: Final = folder or place.root() / "standings"
 
     async def recall(self) -> Standing | None:
-        """None: nothing is known, or it no longer holds."""
-        if not await asyncio.to_thread(self._folder.is_dir):
-            return None  # the server need not be asked who it is
-        path = await self._file()
-        found = path and await asyncio.to_thread(_read, path)
-        if not found or datetime.now(UTC) - found.at > timedelta(days=KEPT_DAYS):
-            return None
-        return found
+        """None: nothing is known of how it is asked, or it no longer holds."""
+        _, found = await self._found()
+        return found if found and found.asking else None
 
     async def keep(self, asking: Asking, why: str) -> None:
-        path = await self._file()
+        if self._settings.tool_calls != "auto":
+            return  # somebody wants it so; that says nothing of the model
+        path, found = await self._found(make=True)
+        if path is not None:
+            kept = found.bounds if found else {}
+            await _keep(path, Standing(asking=asking, why=why[:WHY_CHARS], at=_now(), bounds=kept))
+
+    async def bound(self, head: str) -> float | None:
+        _, found = await self._found()
+        return found.bounds.get(head) if found else None
+
+    async def keep_bound(self, head: str, bound: float) -> None:
+        path, found = await self._found(make=True)
         if path is None:
             return
-        standing = Standing(asking=asking, why=why[:500], at=datetime.now(UTC))
-        await asyncio.to_thread(_write, path, standing)
+        found = found or Standing(at=_now())
+        others = [(key, value) for key, value in found.bounds.items() if key != head]
+        newest = dict([*others, (head, bound)][-HEADS:])
+        await _keep(path, found.model_copy(update={"bounds": newest}))
+
+    async def _found(self, *, make: bool = False) -> tuple[Path | None, Standing | None]:
+        """The file, where the server says which model it has, and what still holds of it."""
+        if not make and not await asyncio.to_thread(self._folder.is_dir):
+            return None, None  # the server need not be asked who it is
+        path = await self._file()
+        found = path and await asyncio.to_thread(_read, path)
+        if not found or _now() - found.at > timedelta(days=KEPT_DAYS):
+            return path, None
+        return path, found
 
     async def _file(self) -> Path | None:
         settings = self._settings
@@ -80,6 +104,14 @@ class Standings:
             return None
         key = "\0".join((settings.api, settings.model, found.server, found.version, found.digest))
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def _keep(path: Path, standing: Standing) -> None:
+    await asyncio.to_thread(_write, path, standing)
 
 
 def _read(path: Path) -> Standing | None:

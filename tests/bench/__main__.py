@@ -15,6 +15,7 @@ NAMES: Final = (
     "reply_parser",
     "context_room",
     "mcp_bridge_calls",
+    "websocket_bridge",
     "discovery",
     "node_cpu",
     "loop_stall",

@@ -14,12 +14,13 @@ from livekit.agents import APIConnectOptions, RunContext, function_tool, llm
 from livekit.plugins import openai
 
 from caal_node.context.items import System, User
+from caal_node.models.calibrate import calibrate
 from caal_node.models.ladder import Ladder
 from caal_node.models.port import Backend, Done, NativeCall, ServerCall, ServerResult, Text
 from caal_node.models.probe import calls_natively
 from caal_node.models.question import Question
 from caal_node.models.warm import warm
-from caal_node.models.ways import Native, Plain, Protocol, Way
+from caal_node.models.ways import Native, OneReply, Plain, Protocol, Way
 from caal_node.prompting import read
 from caal_node.replies import Event, summarise
 from tests.bench.spoken_requests import Heard, Requests
@@ -133,13 +134,16 @@ def by(way: Way) -> Callable[[Setting], Any]:
 
 @asynccontextmanager
 async def node(setting: Setting) -> AsyncGenerator[Ask]:
-    """What the node does by itself: probe, warm-up, ladder."""
+    """What the node does by itself: probe, warm-up, bounds, ladder."""
     ladder = Ladder(setting.backend)
     await ladder.learn()
     if not await calls_natively(setting.backend):
         ladder.leave_native("it answered a sample request without a structured call")
     question = setting.question("hello")
-    await warm(setting.backend, ladder.best(question).request(question))
+    way = ladder.best(question)
+    await warm(setting.backend, way.request(question))
+    if isinstance(way, OneReply):
+        ladder.thresholds = await calibrate(setting.backend, question)
     yield _asking(setting, ladder)
     print(
         f"  stands on {ladder.standing.way}; {dict(ladder.signs)} {dict(ladder.steps)}", flush=True

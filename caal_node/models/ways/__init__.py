@@ -1,7 +1,7 @@
 """The ways of asking a model: with its server's own tool calls, by text, or plainly."""
 
 from caal_node.models.ways.native import Native
-from caal_node.models.ways.one_reply import OneReply
+from caal_node.models.ways.one_reply import OneReply, Thresholds
 from caal_node.models.ways.plain import Plain
 from caal_node.models.ways.port import Doubt, Reader, Way, WayName
 from caal_node.models.ways.protocol import Protocol
@@ -15,6 +15,7 @@ __all__ = [
     "Protocol",
     "Reader",
     "StyleName",
+    "Thresholds",
     "Way",
     "WayName",
 ]

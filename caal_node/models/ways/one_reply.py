@@ -37,16 +37,15 @@ class Thresholds:
     """Bounds of log P("calls") - log P("say").
 
     At zero the model's own choice stands. Higher bounds keep small models from calling for nothing,
-    but are one model's on one set of tools: with 7 and 14, which suited a 0.5B on fourteen tools,
-    it said of two requests of four with other tools that they were done, and had called nothing.
+    but are one model's on one set of tools: with 7, which suits a 0.5B on fourteen tools, it says
+    of half the requests to four other tools that they are done, and has called nothing. So they are
+    found out anew for each table: `caal_node.models.calibrate`.
     """
 
     sure: float = 0.0
-    """Below, a call is not made. A 0.5B gives 8.6 to 14.1 where a tool is meant, and -3 to 13 where
-    none is."""
+    """Below, a call is not made."""
     far: float = 0.0
-    """The same, where the request shares no word with any tool: commands that no tool can do give
-    13 as well."""
+    """The same, where the request shares no word with any tool."""
     shy: float | None = None
     """Above, speech is not believed where a tool fits the request; None: speech always is."""
 

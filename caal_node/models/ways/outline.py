@@ -10,11 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.context.lines import to_line
+from caal_node.context.lines import MIN_CHARS, to_line
 
 _IDS: Final = ("id", "uid", "uuid", "key", "name", "title", "path", "url")
 """Fields that tell one record from another, the best first."""
 _MEMBER_CHARS: Final = 120
+_SHARES: Final = (0.8, 0.6, 0.4)
+"""Of the room, tried in turn for a text that JSON writes longer than it is."""
 _LEAST: Final = 200
 """Characters: room for an outline without ids."""
 
@@ -35,7 +37,7 @@ def outline(value: Any, max_chars: int) -> Any:
         told = {str(key): outline(member, share) for key, member in members.items()}
         if len(json.dumps(told, ensure_ascii=False, default=str)) <= room:
             return told
-    return to_line(cast("object", value), max_chars=room)
+    return _line(cast("object", value), room)
 
 
 def _list(items: list[Any], room: int) -> Any:
@@ -47,10 +49,22 @@ def _list(items: list[Any], room: int) -> Any:
         if key := next((key for key in _IDS if key in fields), None):
             left = room // 2
             told[f"{key}s"] = _fitting([item.get(key) for item in items if _keys(item)], left)
-    told["first"] = to_line(cast("object", first), max_chars=max(_LEAST, room // 4))
+    told["first"] = _line(cast("object", first), max(_LEAST, room // 4))
     if len(json.dumps(told, ensure_ascii=False, default=str)) <= room:
         return told
-    return to_line(items, max_chars=room)
+    return _line(items, room)
+
+
+def _line(value: object, room: int) -> str:
+    """As text, which JSON writes longer: each quote in it is two characters."""
+    told = to_line(value, max_chars=room)
+    for share in _SHARES:
+        if len(json.dumps(told, ensure_ascii=False)) <= room:
+            break
+        told = to_line(value, max_chars=max(MIN_CHARS, int(room * share)))
+        # Control characters are six each there, and say nothing in a preview.
+        told = "".join(char if char.isprintable() else " " for char in told)
+    return told
 
 
 def _keys(item: Any) -> Sequence[str]:

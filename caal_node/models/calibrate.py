@@ -1,0 +1,78 @@
+"""How high a model's own odds for a call are where none is meant, found out before anybody speaks.
+
+The odds of a reply's first key part requests with a tool from those without, but where the border
+lies is a matter of the tools: a 0.5B gives -4 to 2 (log odds) to small talk beside four tools and
+0 to 12 beside fourteen, 1 to 7 and 7 to 14 to requests that mean one. So a few requests that need
+no tool are asked, and a few that are a tool's own description; the border is in their middle. Each
+is one short question behind a head that the server has just read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from statistics import fmean
+from typing import Final
+
+from caal_node.context.items import System, User
+from caal_node.models.port import Backend, Text, ToolSchema
+from caal_node.models.question import Question
+from caal_node.models.ways import OneReply, Thresholds
+from caal_node.models.ways.gate import Gate
+from caal_node.prompting import read
+
+_NEEDS_NONE: Final[Sequence[str]] = json.loads(read("needs_no_tool.json"))
+_TOOLS: Final = 6
+"""Tools whose descriptions are asked, spread over the table."""
+_WORDS: Final = 12
+"""Of a description: a request is no longer."""
+_REPLY_TOKENS: Final = 6
+"""The first key takes three."""
+_APART: Final = 1.5
+"""Between the two means, at least; else the odds say nothing of this model."""
+
+
+async def calibrate(backend: Backend, head: Question) -> Thresholds:
+    """The bounds for the tools of `head`; those that leave a model its own choice where its odds
+    say nothing, or the server tells none.
+
+    Raises:
+        ModelError: as `Backend.ask`.
+    """
+    without = await _margins(backend, head, _NEEDS_NONE)
+    if not without:
+        return Thresholds()
+    meant = await _margins(backend, head, _described(head.tools))
+    if not meant or fmean(meant) - fmean(without) < _APART:
+        return Thresholds()
+    bound = (fmean(meant) + fmean(without)) / 2
+    return Thresholds(sure=bound, far=bound)
+
+
+def _described(tools: Sequence[ToolSchema]) -> list[str]:
+    step = max(1, len(tools) // _TOOLS)
+    spread = itertools.islice(tools, 0, None, step)
+    texts = (str(tool["function"].get("description") or "") for tool in spread)
+    asked = (" ".join(text.split(".")[0].split()[:_WORDS]).lower() for text in texts)
+    return [f"please {words}" for words in asked if words][:_TOOLS]
+
+
+async def _margins(backend: Backend, head: Question, requests: Sequence[str]) -> list[float]:
+    """The odds of each request, as far as the server tells them."""
+    systems = tuple(itertools.takewhile(lambda item: isinstance(item, System), head.items))
+    found: list[float] = []
+    for words in requests:
+        question = replace(head, items=(*systems, User(words)))
+        request = replace(OneReply().request(question), max_tokens=_REPLY_TOKENS)
+        gate = Gate()
+        async with aclosing(backend.ask(request)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, Text):
+                    gate.see(chunk.tokens)
+        if gate.margin is None:
+            break  # it tells no odds; the others would be asked for nothing
+        found.append(gate.margin)
+    return found

@@ -1,0 +1,158 @@
+"""How sure of a call a model has to be is found out from its own odds, beside its own tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import pytest
+
+from caal_node.context.items import Assistant, System, User
+from caal_node.models.calibrate import calibrate
+from caal_node.models.engine import Engine
+from caal_node.models.port import Capabilities, Chunk, Done, Request, Text, Token, Usage
+from caal_node.models.question import Question
+from caal_node.models.ways import Thresholds
+
+
+def tool(name: str, description: str) -> Any:
+    schema = {"type": "object", "properties": {}}
+    function = {"name": name, "description": description, "parameters": schema}
+    return {"type": "function", "function": function}
+
+
+TOOLS = (tool("set_timer", "Start a timer. Rings once."), tool("play", "Play a song."))
+HEAD = Question((System("You help."), User("Earlier."), Assistant("Yes.")), TOOLS, stream=False)
+
+
+class Odds:
+    """A backend whose first key has the odds that `margin` gives a request."""
+
+    model, address = "odds", "http://odds"
+
+    def __init__(self, margin: Callable[[str], float] | None) -> None:
+        self.margin = margin
+        self.asked: list[Request] = []
+
+    async def capabilities(self) -> Capabilities:
+        return Capabilities(tools=False, schema=True)
+
+    async def ask(self, request: Request) -> AsyncGenerator[Chunk]:
+        self.asked.append(request)
+        said = request.items[-1]
+        assert isinstance(said, User)
+        if request.top_logprobs and self.margin is not None:
+            margin = self.margin(said.text)
+            key = "calls" if margin > 0 else "say"
+            top = (("calls", margin), ("say", 0.0))
+            yield Text('{"', (Token('{"', (('{"', 0.0),)),))
+            yield Text(key, (Token(key, top),))
+        else:
+            yield Text('{"say":"')
+        yield Done("stop", Usage(1, 1, 0))
+
+    async def aclose(self) -> None:
+        pass
+
+
+def apart(low: float, high: float) -> Callable[[str], float]:
+    return lambda said: high if said.startswith("please") else low
+
+
+async def test_the_bound_lies_in_the_middle_of_small_talk_and_what_the_tools_do() -> None:
+    assert await calibrate(Odds(apart(6.0, 10.0)), HEAD) == Thresholds(sure=8.0, far=8.0)
+    assert await calibrate(Odds(apart(-4.0, 1.0)), HEAD) == Thresholds(sure=-1.5, far=-1.5)
+
+
+async def test_odds_that_do_not_part_leave_the_model_its_choice() -> None:
+    assert await calibrate(Odds(apart(8.0, 9.0)), HEAD) == Thresholds()
+    assert await calibrate(Odds(apart(9.0, 3.0)), HEAD) == Thresholds()
+
+
+async def test_a_server_that_tells_no_odds_is_asked_once() -> None:
+    silent = Odds(None)
+    assert await calibrate(silent, HEAD) == Thresholds()
+    assert len(silent.asked) == 1
+
+
+async def test_no_tools_no_bound() -> None:
+    assert await calibrate(Odds(apart(1.0, 9.0)), Question(HEAD.items)) == Thresholds()
+
+
+async def test_only_the_head_is_asked_behind_and_descriptions_are_short() -> None:
+    odds = Odds(apart(1.0, 9.0))
+    long = tool("long", "word " * 100)
+    many = (long, *(tool(f"tool_{n}", f"Do thing {n}.") for n in range(40)))
+    await calibrate(odds, Question(HEAD.items, many, stream=False))
+    said = [item.text for r in odds.asked for item in r.items[-1:] if isinstance(item, User)]
+    described = [text for text in said if text.startswith("please")]
+    assert described[0] == "please " + " ".join(["word"] * 12)
+    assert len(described) == 6
+    assert len(set(described)) == 6
+    assert all(User("Earlier.") not in request.items for request in odds.asked)
+    assert {request.items[:-1] for request in odds.asked} == {odds.asked[0].items[:-1]}
+
+
+class Kept:
+    """A memory in memory."""
+
+    def __init__(self) -> None:
+        self.bounds: dict[str, float] = {}
+
+    async def keep(self, asking: str, why: str) -> None: ...
+
+    async def bound(self, head: str) -> float | None:
+        return self.bounds.get(head)
+
+    async def keep_bound(self, head: str, bound: float) -> None:
+        self.bounds[head] = bound
+
+
+async def test_a_bound_is_found_out_once_for_the_same_tools() -> None:
+    memory = Kept()
+    first, again, other = (Odds(apart(6.0, 10.0)) for _ in range(3))
+    for odds, head in (
+        (first, HEAD),
+        (again, HEAD),
+        (other, Question(HEAD.items, TOOLS[:1], stream=False)),
+    ):
+        engine = Engine(odds, False, memory=memory)
+        await engine.warm(head)
+        assert engine.ladder.thresholds == Thresholds(8.0, 8.0)
+        await engine.aclose()
+    assert len(first.asked) > len(again.asked) == 1  # the warm-up alone
+    assert len(other.asked) > 1
+
+
+async def test_a_call_below_the_bound_becomes_speech() -> None:
+    odds = Odds(apart(6.0, 10.0))
+    engine = Engine(odds, False)
+    await engine.warm(HEAD)
+    asked = Question((System("You help."), User("how do birds sleep")), TOOLS, stream=False)
+    with pytest.raises(Exception, match="no reply"):  # this backend never says anything
+        async for _ in engine.ladder.ask(asked):
+            pass
+    assert engine.ladder.signs["unsure"] == 1
+    await engine.aclose()
+
+
+async def test_leaving_while_it_is_found_out_leaves_nothing_behind() -> None:
+    begun = asyncio.Event()
+
+    class Slow(Odds):
+        async def ask(self, request: Request) -> AsyncGenerator[Chunk]:
+            if request.top_logprobs:
+                begun.set()
+                await asyncio.Event().wait()
+            async for chunk in super().ask(request):
+                yield chunk
+
+    engine = Engine(Slow(apart(1.0, 9.0)), False)
+    warming = asyncio.create_task(engine.warm(HEAD))
+    await begun.wait()
+    warming.cancel()
+    await asyncio.gather(warming, return_exceptions=True)
+    assert warming.cancelled()
+    assert engine.ladder.thresholds == Thresholds()
+    await engine.aclose()
