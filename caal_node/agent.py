@@ -29,6 +29,7 @@ from caal_node.context.builder import ContextBuilder
 from caal_node.context.items import Item, System
 from caal_node.context.tokens import text_tokens, tools_tokens
 from caal_node.context.tool_data import ToolDataCache
+from caal_node.control.agent_tools import AgentTools
 from caal_node.control.report import (
     ModelReport,
     ModelRequest,
@@ -49,8 +50,9 @@ from caal_node.room.cue_sink import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.safety_net import search_call, searching_if_hedged
 from caal_node.settings import Settings, load_settings
+from caal_node.tools.direct import DirectCalls
 from caal_node.tools.gates import Gates
-from caal_node.tools.methods import guarded, is_plain, spec_of
+from caal_node.tools.methods import guarded, spec_of
 from caal_node.tools.outcome import error_text
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.remote import RemoteTools
@@ -121,6 +123,9 @@ class CaalAgent(Agent):
             on_ready=self._attendance.begin,
             on_close=self._attendance.aclose,
         )
+        self._direct = DirectCalls(self, self._remote, self._pipeline, self._attendance.tell)
+        self.on_tools = AgentTools(self._remote, self._direct)
+        """Answers the Tools API: a request as text, and the answer's."""
         self._context = ContextBuilder(
             max_turns=self.settings.window_turns,
             max_tokens=self.settings.window_tokens,
@@ -322,7 +327,7 @@ class CaalAgent(Agent):
                 *(entry, call_id, arguments, method),
                 validate=validate,
                 deadline=deadline,
-                plain=is_plain,
+                plain=self._direct.plain(call_id),
             )
         except ToolFailure as failure:
             raise ToolError(error_text(failure)) from failure

@@ -25,7 +25,7 @@ from livekit.agents.voice.transcription.text_transforms import TextTransforms
 
 from caal_node.control.agent_side import ControlListener
 from caal_node.errors import CaalError
-from caal_node.events import Spoken
+from caal_node.events import Event, Spoken
 from caal_node.models.llm import LLM
 from caal_node.models.port import ServerCall, ServerResult
 from caal_node.room.attributes import Attributes
@@ -95,6 +95,7 @@ class Attendance:
                 room,
                 on_reload=self._agent.on_reload,
                 on_model=self._agent.on_model,
+                on_tools=self._agent.on_tools,
                 api_key=settings.livekit_api_key,
                 api_secret=secret.get_secret_value() if secret else None,
             )
@@ -117,6 +118,11 @@ class Attendance:
         await self._open.aclose()
         self._open = AsyncExitStack()
         self._presence = None
+
+    def tell(self, event: Event) -> None:
+        """Tell people of something that LiveKit knows nothing of."""
+        if self._presence is not None:
+            self._presence.emit(event)
 
     def note_request(self) -> None:
         if self._presence is not None:

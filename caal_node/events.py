@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled"]
 CueKind: TypeAlias = Literal["tool", "agent", "error", "tick"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
+API_CALL: Final = "api_"
+"""How the ids of calls begin that came over the Tools API, and not from the model."""
 
 
 @dataclass(frozen=True, slots=True)

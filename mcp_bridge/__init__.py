@@ -7,6 +7,15 @@ async with ServerManager(load_servers("mcp_servers.json")) as manager:
 
 from mcp_bridge.catalogue import Catalogue
 from mcp_bridge.config import load_servers, parse_servers
+from mcp_bridge.elicitation import (
+    Accepted,
+    Answer,
+    Declined,
+    Dismissed,
+    Elicitor,
+    Field,
+    Question,
+)
 from mcp_bridge.errors import (
     BadArguments,
     BridgeError,
@@ -16,31 +25,46 @@ from mcp_bridge.errors import (
     ServerUnavailable,
     UnknownTool,
 )
+from mcp_bridge.events import BridgeEvent, CallProgressed, ToolsChanged
 from mcp_bridge.limits import Limits
 from mcp_bridge.manager import ServerManager
 from mcp_bridge.offer import DISCOVER, Offer, discover_tool, offer, schema_size
+from mcp_bridge.pool import SessionPool
+from mcp_bridge.security.pins import Pins
 from mcp_bridge.servers import Example, ServerConfig
 from mcp_bridge.status import ReloadReport, ServerStatus
 from mcp_bridge.tools import ToolCallResult, ToolInfo
 
 __all__ = [
     "DISCOVER",
+    "Accepted",
+    "Answer",
     "BadArguments",
     "BridgeError",
+    "BridgeEvent",
+    "CallProgressed",
     "CallTimeout",
     "Catalogue",
     "ConfigError",
+    "Declined",
+    "Dismissed",
+    "Elicitor",
     "Example",
+    "Field",
     "Limits",
     "Offer",
+    "Pins",
+    "Question",
     "ReloadReport",
     "ServerConfig",
     "ServerError",
     "ServerManager",
     "ServerStatus",
     "ServerUnavailable",
+    "SessionPool",
     "ToolCallResult",
     "ToolInfo",
+    "ToolsChanged",
     "UnknownTool",
     "discover_tool",
     "load_servers",

@@ -20,6 +20,7 @@ from mcp_bridge.entries import passed_over, read_entry
 from mcp_bridge.errors import ConfigError
 from mcp_bridge.places import Place
 from mcp_bridge.positions import JsonSyntaxError, read_json
+from mcp_bridge.security import ownership
 from mcp_bridge.servers import ServerConfig
 
 MAX_FILE_BYTES: Final = 1024 * 1024
@@ -82,6 +83,7 @@ def parse_servers(
 def _read(path: Path, file: str) -> str:
     try:
         with path.open("rb") as stream:
+            _check_owner(stream.fileno(), file)
             data = stream.read(MAX_FILE_BYTES + 1)
         if len(data) > MAX_FILE_BYTES:
             raise ConfigError(f"is over {MAX_FILE_BYTES} bytes; is it the right file?", file=file)
@@ -94,6 +96,13 @@ def _read(path: Path, file: str) -> str:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(f"cannot be read ({reason}); mend its path or mode", file=file) from None
+
+
+def _check_owner(handle: int, file: str) -> None:
+    if ownership.is_checked():
+        said = ownership.fault(os.fstat(handle), file, os.geteuid())
+        if said is not None:
+            raise ConfigError(said, file=file)
 
 
 def _entries(top: Place) -> Iterator[tuple[str, Place]]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 from mcp import Client, MCPError
+from mcp.client.session import ElicitationFnT, MessageHandlerFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED, Implementation
@@ -18,6 +19,7 @@ from mcp_bridge.errors import ServerUnavailable
 from mcp_bridge.http import MAX_MESSAGE_BYTES, HttpWatch, http_client
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.stdio import stdio_transport
+from mcp_bridge.websocket import websocket_transport
 
 
 def _version() -> str:
@@ -49,9 +51,21 @@ class Wire:
         self._watch: Final = HttpWatch(max_chars)
 
     @asynccontextmanager
-    async def client(self) -> AsyncGenerator[Client]:
-        """Enters the transport and does the handshake. To be left in the task that entered it."""
-        async with Client(self._transport(), client_info=_OURSELVES, cache=None) as client:
+    async def client(
+        self, heard: MessageHandlerFnT, elicit: ElicitationFnT
+    ) -> AsyncGenerator[Client]:
+        """Enters the transport and does the handshake. To be left in the task that entered it.
+
+        The version is the newest that both know, from 2024-11-05 to 2026-07-28. `heard` gets the
+        server's notifications, `elicit` its questions.
+        """
+        async with Client(
+            self._transport(),
+            client_info=_OURSELVES,
+            cache=None,
+            message_handler=heard,
+            elicitation_callback=elicit,
+        ) as client:
             yield client
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
@@ -62,6 +76,8 @@ class Wire:
                 return self._streamable()
             case "sse":
                 return self._events()
+            case "websocket":
+                return websocket_transport(self.config, self._max_chars, self._close)
 
     @asynccontextmanager
     async def _streamable(self) -> AsyncGenerator[Any]:
@@ -95,9 +111,21 @@ class Wire:
         """Whether `error` means that this connection has ended."""
         if error.message == _SESSION_OVER:
             return True
-        if self.config.transport == "stdio":
+        if self.config.transport in ("stdio", "websocket"):
             return self.closed is not None
         return error.code == CONNECTION_CLOSED and error.message.startswith(_GONE)
+
+    def may_heal(self, error: BaseException | None, ready: bool) -> bool:
+        """Whether what ended this connection may be over by itself, so that we try again unasked.
+
+        What never came up is for a person to mend, but for an address where nothing answers yet.
+        """
+        if ready:
+            return True
+        leaves = list(_leaves(error)) if error else []
+        unreachable = any(isinstance(leaf, httpx2.TransportError) for leaf in leaves)
+        broken = self._watch.status is not None and self._watch.status >= 500
+        return self.config.transport != "stdio" and (unreachable or broken)
 
     def words(self, error: MCPError) -> str:
         """What the server said, on one line and without secrets."""
@@ -108,8 +136,14 @@ class Wire:
     def explain(self, error: BaseException | None, ready: bool) -> str:
         """One line: what ended this connection, `ready` or not yet, and how to mend it."""
         if self.closed is not None:
-            mend = "the next call starts it again" if ready else "mend its command, args or env"
+            far = self.config.transport == "websocket"
+            if ready:
+                mend = "the next call connects again" if far else "the next call starts it again"
+            else:
+                mend = "look into its bridge's log" if far else "mend its command, args or env"
             return f"{self.closed}; {mend}"
+        if self._watch.refused:
+            return self._watch.refused
         leaves = list(_leaves(error)) if error else []
         for leaf in leaves:
             if isinstance(leaf, ServerUnavailable):

@@ -5,6 +5,8 @@
     enabled (disabled)              whether to use it at all
     auto_enable, enable_if          when to use it; requires_path gives it the room's path
     timeout, connect_timeout        seconds for a call, and until the server is ready
+    share                           whether rooms in one process may use one session of it
+    allow                           what its owner vouches for: eval, env, command, ... (security/)
     examples                        {tool: [{"say": "...", "arguments": {...}}]}
 
 `${NAME}` in any text is taken from the environment, `${NAME:-text}` with a fallback. Keys that
@@ -23,6 +25,9 @@ from urllib.parse import urlsplit
 
 from mcp_bridge.enabling import Around, off_because
 from mcp_bridge.places import Place
+from mcp_bridge.security.finding import ALLOWANCES, Allowance
+from mcp_bridge.security.policy import objections
+from mcp_bridge.security.redaction import looks_secret
 from mcp_bridge.servers import NOTHING, Example, ServerConfig, TransportName
 
 TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
@@ -33,13 +38,16 @@ TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
         "streamable_http": "http",
         "streamablehttp": "http",
         "sse": "sse",
+        "ws": "websocket",
+        "websocket": "websocket",
     }
 )
+_SOCKETS: Final = ("ws", "wss")
 LOCAL: Final = ("command", "args", "env", "cwd", "requires_path")
 REMOTE: Final = ("url", "headers", "token")
 _SHARED: Final = (
     "name", "transport", "type", "enabled", "disabled", "auto_enable", "enable_if", "timeout",
-    "connect_timeout", "examples",
+    "connect_timeout", "share", "allow", "examples",
 )  # fmt: skip
 KNOWN: Final = (*LOCAL, *REMOTE, *_SHARED)
 PASSED_OVER: Final = frozenset(
@@ -76,23 +84,26 @@ def read_entry(place: Place, name: str, around: Around) -> ServerConfig:
             (place / key).refuse(f'belongs to a server with "{takes}"; this one has "{has}"')
     off = off_because(place, entry, around)
     secrets: list[str] = []
+    sealed: list[str] = []
 
     def read(at: Place) -> str:
         # A server that is off must not fail for a variable that is not set.
-        return at.text() if off else _expanded(at, around.environ, secrets)
+        return at.text() if off else _expanded(at, around.environ, secrets, sealed)
 
     args = tuple(read(item) for item in (place / "args").items()) if "args" in entry else ()
-    if around.path and entry.get("requires_path"):
-        args = (*args, around.path)
+    given_path = around.path if around.path and entry.get("requires_path") else ""
+    if given_path:
+        args = (*args, given_path)
+    url = "" if local else _url(place / "url", read)
 
-    return ServerConfig(
+    config = ServerConfig(
         name=name,
-        transport=transport,
+        transport=transport if local else _over(place, entry, transport, url),
         command=read(place / "command").strip() if local else "",
         args=args,
         env=_texts(place / "env", read) if "env" in entry else NOTHING,
         cwd=read(place / "cwd") if "cwd" in entry else None,
-        url="" if local else _url(place / "url", read),
+        url=url,
         headers=NOTHING if local else _headers(place, entry, read),
         enabled=not off,
         off_because=off,
@@ -100,9 +111,30 @@ def read_entry(place: Place, name: str, around: Around) -> ServerConfig:
         connect_timeout_s=(
             (place / "connect_timeout").seconds() if "connect_timeout" in entry else None
         ),
+        share=(place / "share").flag() if "share" in entry else False,
         examples=_examples(place / "examples") if "examples" in entry else NOTHING,
         secrets=tuple(secrets),
+        sealed=tuple(sealed),
+        allow=_allowed(place / "allow") if "allow" in entry else frozenset(),
+        given_path=given_path,
     )
+    if not off:
+        for finding in objections(config):
+            at = place
+            for step in finding.key.split(".", 1):
+                at = at / step
+            at.refuse(str(finding))
+    return config
+
+
+def _allowed(place: Place) -> frozenset[Allowance]:
+    found: set[Allowance] = set()
+    for item in place.items():
+        word = item.text()
+        if word not in ALLOWANCES:
+            item.refuse(f"{word[:40]!r} allows nothing; use {', '.join(ALLOWANCES)}")
+        found.add(word)
+    return frozenset(found)
 
 
 def _transport(place: Place, entry: Mapping[str, Any]) -> TransportName:
@@ -116,7 +148,7 @@ def _transport(place: Place, entry: Mapping[str, Any]) -> TransportName:
         if key in entry:
             written = (place / key).text()
             if (transport := TRANSPORTS.get(written.lower())) is None:
-                (place / key).refuse(f"{written[:40]!r} is not known; use stdio, http or sse")
+                (place / key).refuse(f"{written[:40]!r} is not known; use stdio, http, sse or ws")
             if (transport == "stdio") != (has == "command"):
                 (place / key).refuse(f'{written!r} does not go with "{has}"; remove it')
             return transport
@@ -127,13 +159,26 @@ def _url(place: Place, read: _Read) -> str:
     url = read(place).strip()
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        usable = parts.scheme in ("http", "https", *_SOCKETS) and bool(parts.hostname)
         _ = parts.port  # raises where the port is no number
     except ValueError:
         usable = False
     if not usable and "${" not in url:  # not yet filled in, where the server is off
-        place.refuse("is no http:// or https:// address; write one with host and path")
+        place.refuse("is no http:// or https:// address, nor ws:// or wss://; write one")
     return url
+
+
+def _over(
+    place: Place, entry: Mapping[str, Any], transport: TransportName, url: str
+) -> TransportName:
+    """The address says whether it is a WebSocket; what is written beside it must fit."""
+    socket = url.lower().startswith(tuple(f"{scheme}:" for scheme in _SOCKETS))
+    written = next((key for key in ("transport", "type") if key in entry), None)
+    if written is None:
+        return "websocket" if socket else transport
+    if socket != (transport == "websocket") and "${" not in url:
+        (place / written).refuse("does not go with that url; remove it")
+    return transport
 
 
 def _headers(place: Place, entry: Mapping[str, Any], read: _Read) -> Mapping[str, str]:
@@ -177,13 +222,17 @@ def _example(place: Place) -> Example:
     return Example((place / "say").filled(), MappingProxyType(dict(arguments)))
 
 
-def _expanded(place: Place, environ: Mapping[str, str], secrets: list[str]) -> str:
+def _expanded(
+    place: Place, environ: Mapping[str, str], secrets: list[str], sealed: list[str]
+) -> str:
     def value(match: re.Match[str]) -> str:
         name, fallback = match.group(1), match.group(2)
         found = environ.get(name) or fallback
         if found is None:
             place.refuse(f"${{{name}}} is not set; set it, or write ${{{name}:-fallback}}")
         secrets.append(found)
+        if looks_secret(name, found):
+            sealed.append(found)
         return found
 
     return _VARIABLE.sub(value, place.text())

@@ -6,19 +6,24 @@ Answers are capped and, where they are large, cut in a worker thread before the 
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
 import anyio.to_thread
 import httpx2
 
+from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.security.addresses import is_loopback as is_loopback
+from mcp_bridge.security.addresses import same_origin
+from mcp_bridge.security.policy import objections
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """One JSON body, or one line of an event stream."""
+_MAX_REDIRECTS: Final = 3
+"""Followed for one request: a slash that is missing, a path that has moved."""
 _TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
 """Seconds. An event stream may be silent for long; calls have deadlines of their own."""
 
@@ -28,19 +33,42 @@ class HttpWatch:
 
     def __init__(self, max_chars: int) -> None:
         self._max_chars = max_chars
+        self.refused = ""
+        """Why a response was not taken, and the mend."""
         self.status: int | None = None
         """Of the last response."""
 
     async def __call__(self, response: httpx2.Response) -> None:
         self.status = response.status_code
+        if response.has_redirect_location:
+            self._check_redirect(response)
+            return
         stream = response.stream
         kind = response.headers.get("content-type", "").lower()
-        if not isinstance(stream, httpx2.AsyncByteStream) or "content-encoding" in response.headers:
-            return  # we ask for none; what comes packed all the same goes by unread
+        if not isinstance(stream, httpx2.AsyncByteStream):
+            return
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            # Some bytes may unpack to any number, past every cap.
+            self._refuse("packs its answers though it was asked not to; turn that off")
         if kind.startswith("application/json"):
             response.stream = _Body(stream, self._max_chars)
         elif kind.startswith("text/event-stream"):
             response.stream = _Events(stream, self._max_chars)
+
+    def _check_redirect(self, response: httpx2.Response) -> None:
+        """The token goes where the configuration says, and nowhere else.
+
+        The SDK follows redirects within an origin, and no others; here they get their words.
+        """
+        where = response.headers["location"]
+        if not same_origin(str(response.url), where):
+            parts = urlsplit(where)
+            host = f"{parts.scheme}://{parts.hostname}" if parts.hostname else "elsewhere"
+            self._refuse(f"redirects to {host[:100]}, where its token does not go; mend the url")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self.refused = reason
+        raise httpx2.RemoteProtocolError(reason)
 
 
 async def http_client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncClient:
@@ -49,20 +77,15 @@ async def http_client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncCli
 
 
 def _client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncClient:
+    for finding in objections(config):
+        raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
     return httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **config.headers},
         timeout=_TIMEOUT,
         event_hooks={"response": [watch]},
+        max_redirects=_MAX_REDIRECTS,
         trust_env=not is_loopback(config.url),
     )
-
-
-def is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 class _Body(httpx2.AsyncByteStream):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,8 @@ from mcp_types import Tool
 
 from mcp_bridge.limits import Limits
 from mcp_bridge.names import exposed_names
+from mcp_bridge.security.hidden_text import shown
+from mcp_bridge.security.references import Unfit, fit
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.tools import Definition, ToolInfo
 
@@ -23,18 +24,14 @@ class Listing:
     """In the server's order."""
     notes: tuple[str, ...] = ()
     """What was left out, and why; one line each."""
-    tools: tuple[ToolInfo, ...] = ()
-    """The same, under the names that they are called by."""
 
 
 def exposed(
-    definitions: Sequence[Definition],
-    config: ServerConfig,
-    prefix: str,
-    notes: Sequence[str] = (),
-) -> Listing:
+    definitions: Sequence[Definition], config: ServerConfig, prefix: str
+) -> tuple[ToolInfo, ...]:
+    """The same tools under the names that they are called by."""
     names = exposed_names(prefix, [tool.name for tool in definitions])
-    tools = (
+    return tuple(
         ToolInfo(
             name=names[tool.name],
             server=config.name,
@@ -46,11 +43,10 @@ def exposed(
         )
         for tool in definitions
     )
-    return Listing(tuple(definitions), tuple(notes), tuple(tools))
 
 
-async def list_tools(client: Client, config: ServerConfig, prefix: str, limits: Limits) -> Listing:
-    found: dict[str, Tool] = {}
+async def list_tools(client: Client, limits: Limits) -> Listing:
+    found: dict[str, Definition] = {}
     notes: list[str] = []
     async for tool in _pages(client, limits, notes):
         if len(found) == limits.max_tools:
@@ -61,17 +57,21 @@ async def list_tools(client: Client, config: ServerConfig, prefix: str, limits: 
         elif (size := _size(tool.input_schema)) > limits.max_schema_chars:
             notes.append(f"the schema of {clean(tool.name, 80)} has {size} characters; left out")
         else:
-            found[tool.name] = tool
-    definitions = [
-        Definition(
-            name=name,
-            description=clean(tool.description or "", limits.max_description_chars),
-            input_schema=tool.input_schema,
-            read_only=_read_only(tool),
-        )
-        for name, tool in found.items()
-    ]
-    return exposed(definitions, config, prefix, notes)
+            try:
+                found[tool.name] = _definition(tool, limits)
+            except Unfit as unfit:
+                notes.append(f"the schema of {clean(tool.name, 80)} {unfit}; left out")
+    return Listing(tuple(found.values()), tuple(notes))
+
+
+def _definition(tool: Tool, limits: Limits) -> Definition:
+    """Raises: Unfit."""
+    return Definition(
+        name=tool.name,
+        description=clean(tool.description or "", limits.max_description_chars),
+        input_schema=fit(tool.input_schema),
+        read_only=_read_only(tool),
+    )
 
 
 async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGenerator[Tool]:
@@ -104,8 +104,6 @@ def _size(schema: Mapping[str, Any]) -> int:
 
 
 def clean(text: str, max_chars: int) -> str:
-    """`text` without characters that do not show (control, direction, tags), cut with a mark."""
-    shown = "".join(
-        char for char in text if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf")
-    ).strip()
-    return shown if len(shown) <= max_chars else f"{shown[: max_chars - 1]}…"
+    """`text` as a person sees it, cut with a mark."""
+    seen = shown(text).strip()
+    return seen if len(seen) <= max_chars else f"{seen[: max_chars - 1]}…"

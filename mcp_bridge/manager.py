@@ -5,31 +5,42 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import difflib
-import json
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Self
 
+from mcp_bridge.arguments import check_arguments
 from mcp_bridge.catalogue import Catalogue
-from mcp_bridge.discover import Finder
-from mcp_bridge.errors import BadArguments, ConfigError, ServerUnavailable, UnknownTool
+from mcp_bridge.elicitation import Elicitor
+from mcp_bridge.errors import ConfigError, ServerUnavailable
+from mcp_bridge.events import Sink, ToolsChanged
 from mcp_bridge.limits import Limits
+from mcp_bridge.listing import clean, exposed
 from mcp_bridge.names import server_prefixes
+from mcp_bridge.pool import SessionPool, pool_of_loop
+from mcp_bridge.progress import teller
+from mcp_bridge.security.pins import Pins, Vetted
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.session import ServerSession
-from mcp_bridge.status import ReloadReport, ServerStatus
+from mcp_bridge.status import ReloadReport, ServerStatus, status_of
+from mcp_bridge.table import ToolTable
 from mcp_bridge.tools import Definition, ToolCallResult, ToolInfo
 
 logger = logging.getLogger(__name__)
 
-MAX_ARGUMENT_BYTES: Final = 1024 * 1024
-"""Of one call, as JSON. The SDK's own servers take up to 4 MiB; a model writes some 100 bytes."""
-_NEAREST: Final = 5
 _LEAST_S: Final = 0.1
 """Left to a call when connecting took all of its time: it then ends as a time-out, in words."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Member:
+    """A server in use. Its session may be others' too, with settings of their own around it."""
+
+    config: ServerConfig
+    session: ServerSession
+    watcher: Callable[[], None]
 
 
 class ServerManager:
@@ -38,8 +49,13 @@ class ServerManager:
     Args:
         connect_timeout_s, call_timeout_s: seconds; a server's own settings go before them.
         limits: the other bounds.
+        pins: where tools are kept as they were accepted; one that changes is held back until it is
+            accepted again, and is among `failed`. None takes them as they come.
         catalogue: where tools are remembered. Servers that it knows are not connected at first,
             but by the first call of one of their tools, which also asks for their list afresh.
+        on_event: told what happens between calls and within them; see `events.py`.
+        elicitor: asks the person what a server asks; None declines. A call may bring its own.
+        pool: where servers with `"share": true` are shared; None is the event loop's own.
 
     Raises:
         ConfigError: two servers have one name.
@@ -53,6 +69,10 @@ class ServerManager:
         call_timeout_s: float | None = None,
         limits: Limits | None = None,
         catalogue: Catalogue | None = None,
+        pins: Pins | None = None,
+        on_event: Sink | None = None,
+        elicitor: Elicitor | None = None,
+        pool: SessionPool | None = None,
     ) -> None:
         limits = limits or Limits()
         self._limits: Final = dataclasses.replace(
@@ -61,11 +81,19 @@ class ServerManager:
             call_timeout_s=call_timeout_s or limits.call_timeout_s,
         )
         self._configs = _checked(servers)
-        self._sessions: dict[str, ServerSession] = {}
-        self._tools: Mapping[str, ToolInfo] = MappingProxyType({})
-        self._finder: Finder | None = None
-        self._waking: Final[dict[str, asyncio.Task[None]]] = {}
+        self._members: dict[str, _Member] = {}
+        self._table = ToolTable()
+        self._renewing = False
+        """Whether the table is about to be made anew, so that no change needs to be told."""
+        self._tasks: Final[dict[str, asyncio.Task[None]]] = {}
+        """What runs beside the callers, by name; joined at the end."""
         self._catalogue: Final = catalogue
+        self._pins: Final = pins
+        self._held: dict[str, Mapping[str, str]] = {}
+        """Server -> its tools that have changed, and why they are held back."""
+        self._on_event: Final = on_event
+        self._elicitor: Final = elicitor
+        self._pool = pool
         self._reloading: Final = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -82,40 +110,50 @@ class ServerManager:
 
     async def aclose(self) -> None:
         """Closes every server side by side; no process of theirs is left."""
-        waking = list(self._waking.values())
-        for task in waking:
+        tasks = list(self._tasks.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*waking, return_exceptions=True)
-        sessions, self._sessions = list(self._sessions.values()), {}
-        self._tools = MappingProxyType({})
-        await asyncio.gather(*(session.aclose() for session in sessions))
+        await asyncio.gather(*tasks, return_exceptions=True)
+        members, self._members = list(self._members.values()), {}
+        self._table = ToolTable()
+        await asyncio.gather(*map(self._leave, members))
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """Server -> what is wrong with it and how to mend it, for those that are down."""
-        return {
-            name: session.failure
-            for name, session in self._sessions.items()
-            if session.failure is not None
+        """Server -> what is wrong with it and how to mend it, for those that are down.
+
+        `server__tool` likewise, for a tool that is held back.
+        """
+        down = {
+            name: member.session.failure
+            for name, member in self._members.items()
+            if member.session.failure is not None
+        }
+        return down | {
+            f"{server}__{clean(tool, 80)}": why
+            for server, held in self._held.items()
+            for tool, why in held.items()
         }
 
     @property
     def servers(self) -> tuple[ServerStatus, ...]:
         """Every configured server, in the file's order."""
-        return tuple(self._status(config) for config in self._configs.values())
+        return tuple(
+            status_of(
+                config,
+                member.session if (member := self._members.get(name)) else None,
+                held=self._held.get(name, {}),
+            )
+            for name, config in self._configs.items()
+        )
 
     async def list_tools(self) -> tuple[ToolInfo, ...]:
-        """All tools, in the order of the servers and of their lists, as of the last reload."""
-        return tuple(self._tools.values())
+        """All tools that can be called now, in the order of the servers and of their lists."""
+        return tuple(self._table.by_name.values())
 
     async def discover(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
         """The tools that match a glob (`*file*`) or words, best first."""
-        if (finder := self._finder) is None:
-            tools = self._tools
-            finder = await asyncio.to_thread(Finder, tuple(tools.values()))
-            if tools is self._tools:
-                self._finder = finder
-        return finder.find(patterns)
+        return await self._table.find(patterns)
 
     def wake(self, servers: Iterable[str]) -> None:
         """Connects those of `servers` that are idle, beside the caller.
@@ -123,15 +161,9 @@ class ServerManager:
         What goes wrong is in `failed`; the next call of such a server tries again.
         """
         for name in dict.fromkeys(servers):
-            session = self._sessions.get(name)
-            if session is not None and session.recalled and name not in self._waking:
-                task = asyncio.create_task(self._woken(session), name=f"mcp-wake:{name}")
-                self._waking[name] = task
-                task.add_done_callback(lambda _, name=name: self._waking.pop(name, None))
-
-    async def _woken(self, session: ServerSession) -> None:
-        with contextlib.suppress(ServerUnavailable):
-            await self._confirm(session)
+            member = self._members.get(name)
+            if member is not None and member.session.recalled:
+                self._beside(f"mcp-wake:{name}", partial(_woken, member.session))
 
     async def call_tool(
         self,
@@ -139,11 +171,15 @@ class ServerManager:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout_s: float | None = None,
+        on_event: Sink | None = None,
+        elicitor: Elicitor | None = None,
     ) -> ToolCallResult:
         """Calls a tool by its exposed name. Cancelling the caller cancels it at the server.
 
         Args:
-            timeout_s: from here to the result, a reconnect included.
+            timeout_s: the server's silence, from here to the result or a sign of progress, a
+                reconnect included. `Limits.call_cap_s` bounds the whole.
+            on_event, elicitor: for this call, in place of the manager's.
 
         Raises:
             UnknownTool: no such name.
@@ -151,39 +187,23 @@ class ServerManager:
             ServerUnavailable, CallTimeout, ServerError: as in `errors.py`.
         """
         arguments = arguments or {}
-        tool = self._known(name)
-        _check_arguments(name, arguments)
-        session = self._sessions[tool.server]
+        tool = self._table.resolve(name)
+        check_arguments(name, arguments)
+        member = self._members[tool.server]
+        session = member.session
+        timeout_s = timeout_s or member.config.timeout_s or self._limits.call_timeout_s
         if session.recalled:
-            limit = timeout_s or session.config.timeout_s or self._limits.call_timeout_s
             began = time.monotonic()
-            await self._confirm(session)
-            tool = self._known(name)
-            timeout_s = max(limit - (time.monotonic() - began), _LEAST_S)
-        return await session.call(tool.tool, arguments, timeout_s)
-
-    def _known(self, name: str) -> ToolInfo:
-        if (tool := self._tools.get(name)) is None:
-            near = difflib.get_close_matches(name[:64], self._tools, _NEAREST, 0.3)
-            raise UnknownTool(name, near)
-        return tool
-
-    async def _confirm(self, session: ServerSession) -> None:
-        """Connects an idle server and takes its list of today for the remembered one.
-
-        Raises: ServerUnavailable.
-        """
-        async with session.confirming:
-            if not session.recalled:
-                return  # another call has done it meanwhile
-            before = session.listing.definitions
-            await session.refresh(server_prefixes(self._configs)[session.config.name])
-            if session.failure is not None:
-                raise ServerUnavailable(session.config.name, session.failure)
-            if session.listing.definitions != before:
-                logger.info("%s: its tools are not those it had", session.config.name)
-                self._collect()
-                await self._remember([session])
+            await session.confirm()
+            tool = self._table.resolve(name)
+            timeout_s = max(timeout_s - (time.monotonic() - began), _LEAST_S)
+        return await session.call(
+            tool.tool,
+            arguments,
+            timeout_s=timeout_s,
+            on_progress=teller(tool, on_event or self._on_event),
+            elicitor=elicitor or self._elicitor,
+        )
 
     async def reload(self, servers: Iterable[ServerConfig] | None = None) -> ReloadReport:
         """Lists every server anew, tries failed ones again, and takes `servers` for the old ones.
@@ -195,47 +215,85 @@ class ServerManager:
                 self._configs = _checked(servers)
             return await self._renew({})
 
-    async def _renew(self, remembered: Mapping[str, tuple[Definition, ...]]) -> ReloadReport:
-        """Makes the sessions those of the configuration, and lists all but the remembered ones."""
-        before = self._tools
+    async def _renew(self, remembered: Mapping[str, Sequence[Definition]]) -> ReloadReport:
+        """Makes the members those of the configuration, and lists all but the remembered ones."""
+        before = self._table
         wanted = {name: config for name, config in self._configs.items() if config.enabled}
-        gone = [
-            self._sessions.pop(name)
-            for name, session in list(self._sessions.items())
-            if wanted.get(name) != session.config
-        ]
-        sessions: dict[str, ServerSession] = {}
-        for name, config in wanted.items():
-            sessions[name] = self._sessions.get(name) or ServerSession(config, self._limits)
-            if name not in self._sessions:
-                sessions[name].start()
-        self._sessions = sessions
-        prefixes = server_prefixes(self._configs)
-        asked: list[ServerSession] = []
-        for name, session in sessions.items():
-            if (known := remembered.get(name)) is not None:
-                session.recall(known, prefixes[name])
-            else:
-                asked.append(session)
-        await asyncio.gather(
-            *(session.refresh(prefixes[session.config.name]) for session in asked),
-            *(session.aclose() for session in gone),
-        )
-        self._collect()
+        kept = {n: m for n, m in self._members.items() if wanted.get(n) == m.config}
+        gone = [member for name, member in self._members.items() if name not in kept]
+        self._renewing = True
+        try:
+            if (pins := self._pins) is not None:
+                await asyncio.to_thread(pins.read, list(wanted.values()))
+            self._members = {n: kept.get(n) or self._join(config) for n, config in wanted.items()}
+            asked: list[_Member] = []
+            for name, member in self._members.items():
+                if name not in kept and member.session.listed:
+                    continue  # another manager has asked it
+                if (known := remembered.get(name)) is not None:
+                    member.session.recall(known)
+                else:
+                    asked.append(member)
+            await asyncio.gather(
+                *(member.session.refresh() for member in asked), *map(self._leave, gone)
+            )
+        finally:
+            self._renewing = False
+            self._collect()
         await self._remember(asked)
-        return self._report(before, self._tools)
+        return ReloadReport(**self._table.differences(before), failed=self.failed)
+
+    def _join(self, config: ServerConfig) -> _Member:
+        if self._pool is None:
+            self._pool = pool_of_loop()
+        session = self._pool.take(config, self._limits)
+        member = _Member(config, session, partial(self._changed, config.name))
+        session.watchers.append(member.watcher)
+        return member
+
+    async def _leave(self, member: _Member) -> None:
+        member.session.watchers.remove(member.watcher)
+        if self._pool is not None:
+            await self._pool.give_back(member.session)
+
+    def _changed(self, server: str) -> None:
+        """A server's list has become another one."""
+        if self._renewing:
+            return
+        before = self._table
+        self._collect()
+        found = self._table.differences(before)
+        # One that is held back is to be remembered as well, though nothing changes in the table.
+        self._beside(f"mcp-keep:{server}", partial(self._remember, [self._members[server]]))
+        if not any(found.values()):
+            return
+        logger.info("%s: its tools are not those it had", server)
+        if self._on_event is not None:
+            self._on_event(ToolsChanged(server, **found, failed=self.failed))
 
     def _collect(self) -> None:
-        self._finder = None
-        self._tools = MappingProxyType(
-            {
-                tool.name: tool
-                for session in self._sessions.values()
-                for tool in session.listing.tools
-            }
+        prefixes = server_prefixes(self._configs)
+        offered = {name: self._vetted(member) for name, member in self._members.items()}
+        self._held = {name: vetted.held for name, vetted in offered.items() if vetted.held}
+        self._table = ToolTable(
+            tool
+            for name, member in self._members.items()
+            for tool in exposed(offered[name].offered, member.config, prefixes[name])
         )
 
-    async def _remembered(self) -> Mapping[str, tuple[Definition, ...]]:
+    def _vetted(self, member: _Member) -> Vetted:
+        definitions = member.session.listing.definitions
+        if self._pins is None:
+            return Vetted(definitions, {})
+        return self._pins.vet(member.config, definitions)
+
+    def _beside(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Runs `work` beside the callers, once at a time for each name."""
+        if name not in self._tasks:
+            task = self._tasks[name] = asyncio.create_task(work(), name=name)
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    async def _remembered(self) -> Mapping[str, Sequence[Definition]]:
         """Server -> its tools, for those that the catalogue knows."""
         if (catalogue := self._catalogue) is None:
             return {}
@@ -243,37 +301,19 @@ class ServerManager:
         known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
         return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
 
-    async def _remember(self, sessions: Sequence[ServerSession]) -> None:
+    async def _remember(self, members: Sequence[_Member]) -> None:
+        if (pins := self._pins) is not None:
+            await asyncio.to_thread(pins.write)
         if (catalogue := self._catalogue) is None:
             return
-        fresh = [s for s in sessions if s.failure is None and not s.recalled]
-        lists = [(session.config, session.listing.definitions) for session in fresh]
+        fresh = [m for m in members if m.session.failure is None and not m.session.recalled]
+        lists = [(member.config, member.session.listing.definitions) for member in fresh]
         await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
 
-    def _report(
-        self, before: Mapping[str, ToolInfo], after: Mapping[str, ToolInfo]
-    ) -> ReloadReport:
-        return ReloadReport(
-            added=tuple(name for name in after if name not in before),
-            removed=tuple(name for name in before if name not in after),
-            changed=tuple(n for n, tool in after.items() if n in before and before[n] != tool),
-            failed=self.failed,
-        )
 
-    def _status(self, config: ServerConfig) -> ServerStatus:
-        session = self._sessions.get(config.name)
-        if session is None:
-            notes = (config.off_because,) if config.off_because else ()
-            return ServerStatus(config.name, "off", config.transport, 0, None, None, notes)
-        return ServerStatus(
-            name=config.name,
-            state="down" if session.failure else "idle" if session.recalled else "ready",
-            transport=config.transport,
-            tools=len(session.listing.tools),
-            connect_ms=session.connect_ms,
-            error=session.failure,
-            notes=session.listing.notes,
-        )
+async def _woken(session: ServerSession) -> None:
+    with contextlib.suppress(ServerUnavailable):
+        await session.confirm()
 
 
 def _checked(servers: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
@@ -283,13 +323,3 @@ def _checked(servers: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
             raise ConfigError("two servers have this name; rename one", key=config.name)
         configs[config.name] = config
     return configs
-
-
-def _check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
-    """What cannot be written would break the connection, and every other call with it."""
-    try:
-        written = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadArguments(name, f"are not JSON ({type(error).__name__})") from None
-    if len(written) > MAX_ARGUMENT_BYTES:
-        raise BadArguments(name, f"are {len(written)} bytes; at most {MAX_ARGUMENT_BYTES} may be")

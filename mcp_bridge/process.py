@@ -24,6 +24,7 @@ import anyio.to_thread
 from mcp.client.stdio import get_default_environment
 
 from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.security.policy import objections
 from mcp_bridge.security.programs import located
 from mcp_bridge.servers import ServerConfig
 
@@ -173,6 +174,8 @@ class _Start:
 
 def _located(config: ServerConfig) -> _Start:
     """Reads the disk. Raises: ServerUnavailable, which says what is missing."""
+    for finding in objections(config):  # again: a link may lead elsewhere than when it was read
+        raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
     environ = get_default_environment() | dict(config.env)
     cwd = Path(config.cwd).expanduser() if config.cwd else None
     if cwd is not None and not cwd.is_dir():

@@ -6,7 +6,8 @@ Formats: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#t
 from __future__ import annotations
 
 import json
-from typing import Final, NoReturn
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeAlias
 
 from mcp_types import (
     AudioContent,
@@ -20,33 +21,53 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from mcp_bridge.security.hidden_text import may_hide, shown, shown_value
 from mcp_bridge.shrink import CutMark, link_note, media_note
 from mcp_bridge.tools import JsonValue, ToolCallResult
 
 MAX_RESULT_CHARS: Final = 65_536
 """Characters, about 16,000 tokens: more than a small local model's whole window."""
+Redact: TypeAlias = Callable[[str], str]
 
 
-def normalise(result: CallToolResult, max_chars: int = MAX_RESULT_CHARS) -> ToolCallResult:
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def normalise(
+    result: CallToolResult, max_chars: int = MAX_RESULT_CHARS, redact: Redact = _as_it_is
+) -> ToolCallResult:
     """Structured content, else text read as JSON where it is an object or a list, else text.
 
     Several blocks that are all such JSON become a list of them. What is longer than `max_chars`
-    as text becomes a text, cut, with a note of the whole length.
+    as text becomes a text, cut, with a note of the whole length. `redact` takes the server's
+    secrets out, and characters that nobody sees are left out.
     """
     mark = CutMark.of(result.meta)
     is_error = mark.is_error if mark else result.is_error
     structured = result.structured_content
     if structured is not None and not is_error:
         written = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
-        if len(written) <= max_chars:
-            return ToolCallResult(structured)
-        return ToolCallResult(_cut(written, max_chars, len(written)), truncated=True)
-    texts = [_text(block) for block in result.content]
+        clear = redact(written)
+        if len(clear) <= max_chars:
+            value = structured if clear == written else _json_or_text(clear)
+            return ToolCallResult(shown_value(value) if may_hide(clear) else value)
+        return ToolCallResult(shown(_cut(clear, max_chars, len(clear))), truncated=True)
+    texts = [redact(_text(block)) for block in result.content]
     joined = "\n".join(texts)
     if mark or len(joined) > max_chars:
         size = mark.size if mark else len(joined)
-        return ToolCallResult(_cut(joined, max_chars, size), is_error, truncated=True)
-    return ToolCallResult(_value(texts, joined), is_error)
+        return ToolCallResult(shown(_cut(joined, max_chars, size)), is_error, truncated=True)
+    value = _value(texts, joined)
+    return ToolCallResult(shown_value(value) if may_hide(joined) else value, is_error)
+
+
+def _json_or_text(text: str) -> JsonValue:
+    """A number that was a secret leaves no JSON behind."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _cut(text: str, max_chars: int, size: int) -> str:

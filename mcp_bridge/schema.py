@@ -15,6 +15,7 @@ from typing import Any, Final
 from mcp_bridge.enabling import CONDITIONS, WHENS
 from mcp_bridge.entries import KNOWN, LOCAL, PASSED_OVER, REMOTE, TRANSPORTS
 from mcp_bridge.places import MAX_TIMEOUT_S
+from mcp_bridge.security.finding import ALLOWANCES
 
 FILE: Final = Path(__file__).with_name("mcp_servers.schema.json")
 _REMARK: Final = "^(//|\\$|_)"
@@ -39,7 +40,7 @@ _KEYS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
         "The room's path is its last argument; without one it stays off.",
         {"type": "boolean"},
     ),
-    "url": (f"Where the server is: http:// or https://.{_VARIABLES}", _FILLED),
+    "url": (f"Where the server is: http://, https://, ws:// or wss://.{_VARIABLES}", _FILLED),
     "headers": (f"Sent with each request.{_VARIABLES}", _TEXTS),
     "token": (f"Sent as a bearer token.{_VARIABLES}", _FILLED),
     "transport": ("How it is spoken to; mostly clear from the rest.", {"enum": _TRANSPORTS}),
@@ -58,6 +59,15 @@ _KEYS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     ),
     "timeout": ("Seconds for one call.", _SECONDS),
     "connect_timeout": ("Seconds until it is ready.", _SECONDS),
+    "share": (
+        "Whether rooms in one process use one session of it; for servers that keep nothing "
+        "between two calls.",
+        {"type": "boolean"},
+    ),
+    "allow": (
+        "What you vouch for although it could run or send what nobody has read.",
+        {"type": "array", "items": {"enum": [*ALLOWANCES]}},
+    ),
     "examples": (
         "Tool -> what people say for it, with the call's arguments.",
         {

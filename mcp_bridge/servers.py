@@ -7,11 +7,19 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-TransportName: TypeAlias = Literal["stdio", "http", "sse"]
+from mcp_bridge.security.finding import Allowance
+from mcp_bridge.security.redaction import (
+    in_args,
+    in_env,
+    in_headers,
+    in_url,
+    looks_secret,
+    redact,
+)
+
+TransportName: TypeAlias = Literal["stdio", "http", "sse", "websocket"]
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_MIN_SECRET_CHARS: Final = 6
-"""Shorter values (`1`, `true`, `en`) are no secrets; hiding them would garble every message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,7 @@ class ServerConfig:
     """Added to the few variables a child inherits (HOME, PATH, ...)."""
     cwd: str | None = None
     url: str = field(default="", repr=False)
-    """http:// or https://, for http and sse."""
+    """http:// or https://, for http and sse; ws:// or wss:// for websocket."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     enabled: bool = True
     off_because: str = ""
@@ -43,6 +51,9 @@ class ServerConfig:
     timeout_s: float | None = None
     """Deadline of one call; None leaves it to the manager."""
     connect_timeout_s: float | None = None
+    share: bool = False
+    """Whether several managers of one process may use one session; `pool.py` says when that is
+    safe."""
     examples: Mapping[str, tuple[Example, ...]] = field(
         default_factory=dict[str, tuple[Example, ...]], repr=False
     )
@@ -50,11 +61,30 @@ class ServerConfig:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Further values to keep out of messages: what came from the environment."""
 
+    allow: frozenset[Allowance] = frozenset()
+    """What the file's owner vouches for: `security/finding.py`."""
+    given_path: str = ""
+    """The room's path, where it is the last of `args`."""
+    sealed: tuple[str, ...] = field(default=(), repr=False)
+    """Those of `secrets` that look like keys: no result may hold them either."""
+
     def redact(self, text: str) -> str:
-        """`text` without this server's secrets: they are found by value, not by key."""
-        values = {*self.secrets, *self.env.values(), *self.headers.values()}
-        values |= {value.removeprefix("Bearer ") for value in self.headers.values()}
-        for value in sorted(values, key=len, reverse=True):
-            if len(value) >= _MIN_SECRET_CHARS:
-                text = text.replace(value, "***")
-        return text
+        """`text` without this server's secrets, for messages and logs.
+
+        Every value of its environment and headers counts as one: a message can do without.
+        """
+        return redact(
+            text, (*self.secrets, *self.env.values(), *in_headers(self.headers), *self._keys())
+        )
+
+    def redact_result(self, text: str) -> str:
+        """`text` without what looks like a key. Plain values (a folder, a zone) are its matter."""
+        return redact(text, (*self.sealed, *self._keys()))
+
+    def _keys(self) -> tuple[str, ...]:
+        return (
+            *in_env(self.env),
+            *in_headers({k: v for k, v in self.headers.items() if looks_secret(k, v)}),
+            *in_url(self.url),
+            *in_args(self.args),
+        )

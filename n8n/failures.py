@@ -23,13 +23,8 @@ _SECRETIVE = frozenset(("stacktrace", "stack", "hint", "code"))
 """Of an n8n error: nothing here is for a model."""
 _NOT_REGISTERED = re.compile(r"webhook .{0,200}is not registered\.")
 _WRONG_METHOD = re.compile(r"not registered for \w+ requests")
-_AUTH_TEXTS = (
-    "Authorization data is wrong!",
-    "Authorization is required!",
-    "Authentication data is wrong!",
-    "No token provided",
-    "invalid token",
-)
+_CHALLENGE = 'Basic realm="Webhook"'
+"""What n8n sends with each refusal of a webhook's own, whatever its kind of authentication."""
 
 
 def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
@@ -55,7 +50,7 @@ def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
     if status == 404 and _NOT_REGISTERED.search(said):
         mend = "the workflow is inactive or its path has changed: activate it, reload the tools"
         raise error("not_registered", f"{name} is switched off at the moment.", mend)
-    if status in (401, 403) and (tool.auth_kind != "none" or _plain(reply) in _AUTH_TEXTS):
+    if status in (401, 403) and (tool.auth_kind != "none" or _is_challenge(reply)):
         mend = f"its webhook wants {tool.auth_kind} credentials: configure them for {tool.path}"
         raise error("auth", f"{name} refused this assistant's credentials.", mend)
     if status == 429:
@@ -76,6 +71,10 @@ def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
     why = _why(reply, said)
     mend = "its own answer is an error" if why else LOOK_AT_RUN
     raise error("workflow_failed", f"{name} failed while it was running{why}.", mend)
+
+
+def _is_challenge(reply: Reply) -> bool:
+    return reply.headers.get("www-authenticate") == _CHALLENGE
 
 
 def words_of(body: Mapping[str, Any], tool: WorkflowTool) -> str | None:

@@ -85,6 +85,7 @@ def sdk_server(found: Events, name: str = "sdk") -> ServerConfig:
         command=sys.executable,
         args=("-m", "tests.mcp_stand_in"),
         env=env,
+        allow=frozenset({"env"}),
         connect_timeout_s=60.0,  # the SDK takes a second to import, and far more on a busy machine
     )
 

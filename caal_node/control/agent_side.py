@@ -16,16 +16,19 @@ from typing import Any, Final, Literal, Protocol
 
 from livekit import api, rtc
 
+from caal_node.control.deliveries import ANSWER_S, Deliveries
 from caal_node.control.messages import (
     METHOD,
     Answer,
     Done,
     Failed,
     NotGenuine,
+    Request,
     Running,
     unseal,
     write_answer,
 )
+from caal_node.control.parcels import PageRequest, PartRequest
 from caal_node.control.report import (
     ControlRequest,
     ModelReport,
@@ -38,8 +41,6 @@ from caal_node.errors import CaalError, ConfigError
 
 logger = logging.getLogger(__name__)
 
-ANSWER_S: Final = 1.0
-"""How long one call may wait. A third of the server's patience before it repeats the call."""
 RELOAD_S: Final = 45.0
 """A reload asks every MCP server and n8n; one that is down costs its connect deadline."""
 MAX_WAITING: Final = 4
@@ -88,6 +89,7 @@ class ControlListener:
         *,
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
+        on_tools: Callable[[str], Awaitable[str]] | None = None,
         api_key: str | None = None,
         api_secret: str | None = None,
         reload_s: float = RELOAD_S,
@@ -95,9 +97,10 @@ class ControlListener:
         """Listen as soon as `room` is connected.
 
         `on_reload` and `on_model` may take `reload_s` seconds, and are cancelled then and by
-        `aclose`; what a CaalError of theirs says is told to the caller. Without
-        a key and a secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the environment;
-        where those are not set either, every request is refused.
+        `aclose`; what a CaalError of theirs says is told to the caller. `on_tools` is given a
+        request of `tool_messages` as text, and gives the answer's; it has deadlines of its own.
+        Without a key and a secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the
+        environment; where those are not set either, every request is refused.
         """
         self._room = room
         self._on_reload = on_reload
@@ -105,6 +108,7 @@ class ControlListener:
         self._verifier = api.TokenVerifier(api_key, api_secret)
         self._reload_s = reload_s
         self._turn = asyncio.Lock()
+        self._tools = Deliveries(on_tools or _no_tools)
         self._reloads: dict[str, asyncio.Task[Answer]] = {}
         self._refused: set[str] = set()
         self._closed = False
@@ -123,6 +127,7 @@ class ControlListener:
         for task in self._reloads.values():
             task.cancel()
         await asyncio.gather(*self._reloads.values(), return_exceptions=True)
+        await self._tools.aclose()
 
     def _listen(self, _state: object = None) -> None:
         if not self._listening and self._room.isconnected():
@@ -135,15 +140,22 @@ class ControlListener:
         except NotGenuine as why:
             self._refuse(call.caller_identity, str(why))
             raise rtc.RpcError(REFUSED, "not a genuine control request") from None
+        return write_answer(await self._answered(request))
+
+    async def _answered(self, request: Request) -> Answer:
         if self._closed:
-            return write_answer(Failed("error"))
+            return Failed("error")
+        if isinstance(request, PartRequest):
+            return await self._tools.take(request)
+        if isinstance(request, PageRequest):
+            return await self._tools.page(request)
         task = self._reloads.get(request.id) or self._start(request)
         if task is None:
-            return write_answer(Failed("busy"))
+            return Failed("busy")
         done, _ = await asyncio.wait({task}, timeout=ANSWER_S)
         if not done:
-            return write_answer(Running())
-        return write_answer(Failed("error") if task.cancelled() else task.result())
+            return Running()
+        return Failed("error") if task.cancelled() else task.result()
 
     def _start(self, request: ControlRequest) -> asyncio.Task[Answer] | None:
         finished = [id_ for id_, task in self._reloads.items() if task.done()]
@@ -187,6 +199,10 @@ class ControlListener:
             return
         self._refused.add(caller)
         logger.warning("refused a control request of %r: %s", caller[:64], why)
+
+
+async def _no_tools(_: str) -> str:
+    raise ConfigError("this agent's tools cannot be asked for")
 
 
 def _sums(report: Report) -> str:

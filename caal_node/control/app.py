@@ -1,71 +1,30 @@
-"""The control API: POST /reload-tools, POST /model and GET /health."""
+"""The control API: /reload-tools, /model, the Tools API under /api, and /health."""
 
 from __future__ import annotations
 
-import asyncio
-import hmac
-import json
 import logging
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
-from starlette.requests import ClientDisconnect
+from starlette.exceptions import HTTPException
 
-from caal_node.control.messages import MAX_MESSAGE_CHARS, MAX_NAME_CHARS
+from caal_node.control.bodies import Changed, Health, ModelBody, ReloadBody, Reloaded
+from caal_node.control.described import BEARER, errors, takes
+from caal_node.control.messages import MAX_NAME_CHARS
+from caal_node.control.reading import Refused, error, fault, gate, read
 from caal_node.control.report import ModelRequest, ReloadRequest, to_dict
 from caal_node.control.rooms import ControlError, RoomsPort, change_model, choose, reload
+from caal_node.control.tool_paths import tool_paths
 from caal_node.errors import ConfigError
 from caal_node.settings import Settings
 from caal_node.version import __version__
 
 logger = logging.getLogger(__name__)
-
-MAX_BODY_BYTES: Final = 16 * 1024
-BODY_S: Final = 10.0
-
-Name = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS)
-]
-Sentence = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE_CHARS)
-]
-
-Url = Annotated[str, StringConstraints(pattern=r"^https?://\S+$", max_length=MAX_NAME_CHARS * 4)]
-
-
-class ReloadBody(BaseModel):
-    """Everything is optional where exactly one room is live."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    room_name: Name | None = None
-    tool_name: Name | None = None
-    message: Sentence | None = None
-
-
-class ModelBody(BaseModel):
-    """The model that the room's agent is to ask from now on."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    model: Name
-    room_name: Name | None = None
-    # Not `livekit`: whoever may call this API may not name code to be run.
-    api: Literal["ollama", "openai", "completions"] | None = None
-    base_url: Url | None = None
-
-
-Body = TypeVar("Body", ReloadBody, ModelBody)
-
-
-class _Refused(Exception):
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
 
 
 def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
@@ -85,87 +44,75 @@ def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
         async with rooms:
             yield
 
-    # No pages that describe the API: they would answer without the token.
-    app = FastAPI(title="caal-node control", lifespan=lifespan, openapi_url=None)
+    # No pages that describe the API without the token; /api/openapi.json does with it.
+    app = FastAPI(
+        title="caal-node control", version=__version__, lifespan=lifespan, openapi_url=None
+    )
 
-    @app.get("/health")
-    async def health() -> dict[str, str]:
+    @app.get("/health", tags=["control"])
+    async def health() -> Health:
         """Whether this process is up. It says nothing about LiveKit or a room."""
-        return {"status": "ok", "version": __version__}
+        return Health(status="ok", version=__version__)
 
-    @app.post("/reload-tools")
-    async def reload_tools(request: Request) -> JSONResponse:
-        _check(request, token)
-        body = _parse(ReloadBody, await _read(request))
-        room = await choose(rooms, body.room_name)
-        asked = ReloadRequest(uuid.uuid4().hex, body.tool_name, body.message)
-        report = await reload(rooms, room, asked)
-        return JSONResponse({"status": "reloaded", "room_name": room, **to_dict(report)})
+    allowed = [Depends(gate(token)), Depends(BEARER)]
+    app.include_router(_control_paths(rooms), dependencies=allowed)
+    app.include_router(tool_paths(rooms), dependencies=allowed)
 
-    @app.post("/model")
-    async def model(request: Request) -> JSONResponse:
-        _check(request, token)
-        body = _parse(ModelBody, await _read(request))
-        room = await choose(rooms, body.room_name)
-        asked = ModelRequest(uuid.uuid4().hex, body.model, body.api, body.base_url)
-        report = await change_model(rooms, room, asked)
-        answer = {"status": "changed", "room_name": room, "model": report.model, "api": report.api}
-        return JSONResponse(answer)
+    @app.get("/api/openapi.json", dependencies=allowed, include_in_schema=False)
+    async def described() -> dict[str, Any]:
+        return app.openapi()
 
-    @app.exception_handler(_Refused)
-    async def refused(_: Request, no: _Refused) -> JSONResponse:
-        return _error(no.status, no.detail)
+    @app.exception_handler(Refused)
+    async def refused(_: Request, no: Refused) -> JSONResponse:
+        return error(no.status, no.detail, no.kind, no.valid_names)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, no: RequestValidationError) -> JSONResponse:
+        first = no.errors()[0]
+        where = ".".join(map(str, first["loc"][1:]))[:MAX_NAME_CHARS]
+        return error(422, fault(where, first["msg"]))
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, no: HTTPException) -> JSONResponse:
+        said = error(no.status_code, f"{no.detail}.")
+        said.headers.update(no.headers or {})
+        return said
 
     @app.exception_handler(ControlError)
-    async def failed(request: Request, error: ControlError) -> JSONResponse:
-        logger.warning("%s: %d %s", request.url.path, error.status, type(error).__name__)
-        return _error(error.status, str(error))
+    async def failed(request: Request, why: ControlError) -> JSONResponse:
+        logger.warning("%s: %d %s", request.url.path, why.status, type(why).__name__)
+        return error(why.status, str(why))
 
-    _ = health, reload_tools, model, refused, failed  # registered by their decorators
+    _ = health, described, refused, invalid, http, failed  # registered by their decorators
     return app
 
 
-def _error(status: int, detail: str) -> JSONResponse:
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-    return JSONResponse({"status": "error", "detail": detail}, status, headers)
+def _control_paths(rooms: RoomsPort) -> APIRouter:
+    router = APIRouter(tags=["control"])
+    statuses = errors(400, 408, 413)
 
+    @router.post(
+        "/reload-tools",
+        responses=statuses,
+        openapi_extra=takes(ReloadBody, required=False),
+        response_model_exclude_unset=True,
+    )
+    async def reload_tools(request: Request) -> Reloaded:
+        """Have a room's agent list its tools anew; its conversation goes on."""
+        body = await read(request, ReloadBody)
+        room = await choose(rooms, body.room_name)
+        asked = ReloadRequest(uuid.uuid4().hex, body.tool_name, body.message)
+        report = await reload(rooms, room, asked)
+        return Reloaded(status="reloaded", room_name=room, **to_dict(report))
 
-def _check(request: Request, token: bytes) -> None:
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    # As the bytes that were sent, and in a time that does not depend on where they differ.
-    sent = given.strip().encode("latin-1", "replace")
-    if scheme.lower() != "bearer" or not hmac.compare_digest(sent, token):
-        raise _Refused(401, "Send the header: Authorization: Bearer CAAL_CONTROL_TOKEN.")
+    @router.post("/model", responses=statuses, openapi_extra=takes(ModelBody))
+    async def model(request: Request) -> Changed:
+        """Have a room's agent ask another model from its next reply on."""
+        body = await read(request, ModelBody)
+        room = await choose(rooms, body.room_name)
+        asked = ModelRequest(uuid.uuid4().hex, body.model, body.api, body.base_url)
+        report = await change_model(rooms, room, asked)
+        return Changed(status="changed", room_name=room, model=report.model, api=report.api)
 
-
-async def _read(request: Request) -> bytes:
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    raise _Refused(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
-    except TimeoutError:
-        raise _Refused(408, f"The body did not come within {BODY_S:g} seconds.") from None
-    except ClientDisconnect:
-        raise _Refused(400, "The body was broken off.") from None
-    return bytes(body)
-
-
-def _parse(kind: type[Body], body: bytes) -> Body:
-    try:
-        fields: Any = json.loads(body) if body.strip() else {}
-    except (ValueError, RecursionError):
-        raise _Refused(422, "The body is no JSON; send an object, or nothing.") from None
-    if not isinstance(fields, dict):
-        raise _Refused(422, "The body must be a JSON object.")
-    try:
-        return kind.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))[:MAX_NAME_CHARS]
-        if first["type"] == "extra_forbidden":
-            known = ", ".join(kind.model_fields)
-            raise _Refused(422, f"There is no field {where!r}; the fields are {known}.") from None
-        raise _Refused(422, f"{where}: {first['msg'].lower()}.") from None
+    _ = reload_tools, model  # registered by their decorators
+    return router

@@ -13,8 +13,7 @@ import httpx2
 from livekit import api
 
 from caal_node.control.agent_side import REFUSED
-from caal_node.control.messages import METHOD, Answer, read_answer, seal
-from caal_node.control.report import ControlRequest
+from caal_node.control.messages import METHOD, Answer, Request, read_answer, seal
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
 from caal_node.errors import ConfigError
 from caal_node.settings import Settings
@@ -78,7 +77,7 @@ class LiveKitRooms:
         kind = api.ParticipantInfo.Kind.AGENT
         return [person.identity for person in found.participants if person.kind == kind]
 
-    async def ask(self, room: str, identity: str, request: ControlRequest) -> Answer | None:
+    async def ask(self, room: str, identity: str, request: Request) -> Answer | None:
         grants = api.VideoGrants(room_admin=True, room=room)
         token = api.AccessToken(self._key, self._secret).with_grants(grants).to_jwt()
         with _told():

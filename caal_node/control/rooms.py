@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar, Final, Protocol, Self
 
-from caal_node.control.messages import Answer, Done, Failed, Running
+from caal_node.control.messages import Answer, Done, Failed, Page, Request, Running
 from caal_node.control.report import (
     ControlRequest,
     ModelReport,
@@ -58,6 +58,10 @@ class LiveKitUnreachable(ControlError):
     status = 503
 
 
+class AgentBusy(ControlError):
+    status = 503
+
+
 class NoAnswer(ControlError):
     status = 504
 
@@ -73,7 +77,7 @@ class RoomsPort(Protocol):
         """The identities of the agents in a room."""
         ...
 
-    async def ask(self, room: str, identity: str, request: ControlRequest) -> Answer | None:
+    async def ask(self, room: str, identity: str, request: Request) -> Answer | None:
         """Send the request; None where nobody of that identity listens."""
         ...
 
@@ -159,6 +163,8 @@ async def _ask_until_done(rooms: RoomsPort, room: str, request: ControlRequest) 
                 case Failed(reason, detail):
                     why = detail or f"{reason}. See its log."
                     raise ReloadFailed(f"The agent could not do it: {why}")
+                case Page():
+                    raise ReloadFailed("The agent is of another version.")
                 case Running():
                     answering, patience = identity, loop.time() + READY_S
                     break

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from caal_node.events import Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
+from caal_node.events import API_CALL, Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
 
 Phase: TypeAlias = Literal["thinking", "calling", "answering", "idle"]
 """The model is asked; tools run; the model is asked with their results; the turn is over."""
@@ -55,6 +55,12 @@ class HookTeller:
         match event:
             case UserSaid():
                 self._enter("thinking")
+            case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments) if (
+                call_id.startswith(API_CALL)
+            ):
+                self._hooks.on_tool_call(tool, arguments or {})  # no phase of a turn
+            case ToolCallEnded(call_id=call_id) if call_id.startswith(API_CALL):
+                pass
             case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments):
                 self._open.add(call_id)
                 if text := self._interim.pop(call_id, ""):

@@ -84,7 +84,7 @@ class Pipeline:
                 arguments,
                 tier,
                 validate,
-                self._limit_s(entry) if deadline else None,
+                self.limit_s(entry) if deadline else None,
             )
             shown = await self._shown(entry, call_id, arguments, value) if plain(value) else value
         except asyncio.CancelledError:
@@ -100,7 +100,8 @@ class Pipeline:
         """Text that goes to people or to the model by another way than `run`."""
         return self._gates.redact(text)
 
-    def _limit_s(self, entry: Entry) -> float:
+    def limit_s(self, entry: Entry) -> float:
+        """Seconds that a call of it may take."""
         return max(self._timeout_s, entry.spec.timeout_s or 0.0)
 
     async def _shown(

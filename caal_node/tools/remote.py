@@ -21,7 +21,8 @@ from caal_node.tools.outcome import Verbatim, error_text
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.spec import ToolSpec
 from caal_node.tools.table import Entry, ToolTable
-from caal_node.tools.tiers.port import Growing, Listing, Polled, Tier
+from caal_node.tools.tiers.port import Growing, Listing, Polled, Searched, Tier
+from caal_node.tools.whole import Whole
 from caal_node.validation.place import root
 
 logger = logging.getLogger("caal_node.tools")
@@ -53,6 +54,7 @@ class RemoteTools(Toolset):
         self._listings: dict[TierName, Listing] = {}
         self._polls: list[asyncio.Task[None]] = []
         self._reloading = asyncio.Lock()
+        self._whole = Whole((), ToolTable)
 
     async def setup(self) -> RemoteTools:
         try:
@@ -95,6 +97,31 @@ class RemoteTools(Toolset):
         for source, reason in self.failed.items():
             logger.warning("tools of %s are missing: %s", source, reason)
         logger.info("%d tools, %d sources failed", len(self.table), len(self.failed))
+
+    async def whole(self) -> Whole:
+        """All tools of all tiers, also those that the model has to search for."""
+        specs = [*self._methods()]
+        for name, tier in self._tiers.items():
+            if isinstance(tier, Searched):
+                specs += await tier.everything()
+            else:
+                specs += self._listings.get(name, Listing()).specs
+        if self._whole.specs != tuple(specs):
+            self._whole = await asyncio.to_thread(Whole, specs, _table)
+        return self._whole
+
+    async def run(self, entry: Entry, call_id: str, arguments: Mapping[str, Any]) -> Any:
+        """Run a remote tool for someone who is not the model; gives the value as it came.
+
+        Raises:
+            ToolFailure: as `Pipeline.run`.
+        """
+        tier = self._tiers[entry.spec.tier]
+
+        async def work() -> Any:
+            return await tier.call(entry.spec, arguments)
+
+        return await self._pipeline.run(entry, call_id, arguments, work, plain=lambda _: False)
 
     async def _grow(self, name: TierName) -> None:
         """Take in what a search has found: it can be called from the next request on."""

@@ -42,5 +42,7 @@ class ToolSpec:
     """How long a call may take where that is more than usual."""
     read_only: bool | None = None
     """Whether a call changes nothing, as far as its source says; None: it says nothing."""
+    own_name: str = ""
+    """What the server itself calls it, where `name` is not that."""
     remembered: bool = True
     """Whether its results are something to refer back to, later in the conversation."""

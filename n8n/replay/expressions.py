@@ -52,8 +52,9 @@ def _defined(value: Any) -> Any:
     if isinstance(value, list):
         return [_defined(v) for v in sequence(cast(object, value))]
     if isinstance(value, float):
-        finite = value == value and abs(value) != float("inf")
-        return None if not finite else int(value) if value.is_integer() else value
+        if value != value or abs(value) == float("inf"):
+            return None
+        return int(value) if value.is_integer() and abs(value) < 1e21 else value
     return value
 
 
@@ -66,7 +67,7 @@ def _number(value: Any) -> float:
     """As `*` reads it; NaN for what is no number."""
     if isinstance(value, (int, float, str)):
         try:
-            return float(value)
+            return float(value or 0)  # an empty text counts as none
         except ValueError:
             return float("nan")
     return 0.0 if value is None else float("nan")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from n8n.replay.expressions import EXPRESSIONS, Item, stringify
-from n8n.replay.loopback import Request
+from n8n.replay.loopback import Request, named
 from n8n.replay.tape import Recorded, Tape
 
 RIGHT: Final[Mapping[str, tuple[str, str]]] = {
@@ -17,6 +19,12 @@ RIGHT: Final[Mapping[str, tuple[str, str]]] = {
     "jwt": ("authorization", "Bearer recorded.token.signature"),
 }
 """What the replay takes for the right credential; the real ones were not kept."""
+WRONG: Final[Mapping[str, str]] = {
+    "header auth": "wrong",
+    "basic": "Basic d3Jvbmc6d3Jvbmc=",
+    "jwt": "Bearer no.real.token",
+}
+"""Credentials of the right form that open nothing. n8n takes other forms for none at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,7 @@ class Hook:
 
     def match(self, path: str) -> dict[str, str] | None:
         """The placeholders' values; None when the path is another one."""
-        wanted, got = f"{self.prefix}{self.path}".split("/"), path.strip("/").split("/")
+        wanted, got = f"{self.prefix}{self.path}".split("/"), path.removesuffix("/").split("/")
         if len(wanted) != len(got):
             return None
         pairs = list(zip(wanted, got, strict=True))
@@ -82,20 +90,18 @@ def answer(
     """The recorded reply, or what the workflow's expression gives for this request."""
     if (refusal := _refused(tape, hook, request)) is not None:
         return refusal
-    body: Any = {}
-    if request.body and "json" in (request.header("content-type") or ""):
-        try:
-            body = json.loads(request.body)
-        except ValueError:
-            # The hint in it is about the recorded request's mistake, whatever this one's is.
-            return tape.exchanges["echo invalid json"].reply
+    try:
+        body = _body(request)
+    except ValueError:
+        # The hint in it is about the recorded request's mistake, whatever this one's is.
+        return tape.exchanges["echo invalid json"].reply
     recorded = tape.exchanges[hook.label].reply
     expression = EXPRESSIONS.get(hook.path)
     if expression is None:
         return recorded
     url = f"{base_url}/webhook/{hook.prefix}{hook.path}"
     computed = stringify(expression.evaluate(Item(request, body, params, url)))
-    return replace(recorded, body=computed.encode())
+    return replace(recorded, body=computed.encode(errors="backslashreplace"))
 
 
 def not_registered(tape: Tape, request: Request, path: str, elsewhere: Hook | None) -> Recorded:
@@ -115,16 +121,45 @@ def _refused(tape: Tape, hook: Hook, request: Request) -> Recorded | None:
     if hook.auth is None:
         return None
     name, value = RIGHT[hook.auth]
-    got = request.header(name)
+    got = request.header(name) or ""
     if got == value:
         return None
-    label = (
-        f"{hook.auth} missing" if got is None else f"{hook.auth} {_WRONG.get(hook.auth, 'wrong')}"
-    )
-    return tape.exchanges[label].reply
+    token = got.partition(" ")[2]
+    if hook.auth == "jwt" and token:
+        reply = tape.exchanges["jwt bad"].reply
+        return replace(reply, body=_said_of(token).encode())
+    is_one = hook.auth == "header auth" or (hook.auth == "basic" and _is_basic(got))
+    return tape.exchanges[f"{hook.auth} {'wrong' if is_one else 'missing'}"].reply
 
 
-_WRONG: Final[Mapping[str, str]] = {"jwt": "bad"}
+def _said_of(token: str) -> str:
+    parts = token.split(".")
+    if len(parts) != 3:
+        return "jwt malformed"
+    return "invalid signature" if _decoded(parts[0])[:1] == b"{" else "invalid token"
+
+
+def _is_basic(header: str) -> bool:
+    scheme, _, pair = header.partition(" ")
+    return scheme.lower() == "basic" and b":" in _decoded(pair)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (ValueError, binascii.Error):
+        return b""
+
+
+def _body(request: Request) -> Any:
+    """What a Webhook node hands on as `body`. Raises ValueError for what is no JSON."""
+    kind = (request.header("content-type") or "").partition(";")[0]
+    text = request.body.decode("utf-8", errors="replace")
+    if kind == "application/x-www-form-urlencoded":
+        return named(text)
+    if kind == "text/plain":
+        return text
+    return ({} if (told := json.loads(text)) is None else told) if text and "json" in kind else {}
 
 
 def _put(reply: Recorded, changes: Mapping[str, str]) -> Recorded:

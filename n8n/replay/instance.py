@@ -13,6 +13,14 @@ from n8n.webhook import WEBHOOK_TYPE
 MAX_LIMIT = 200
 """Of search_workflows."""
 DEFAULT_ORDER = "updatedAt:desc"
+ORDERS = tuple(
+    f"{key}:{way}" for key in ("updatedAt", "createdAt", "name") for way in ("desc", "asc")
+)
+_INVALID = "Input validation error: Invalid arguments for tool"
+
+
+class UnknownTool(LookupError):
+    """No such tool is at the MCP endpoint."""
 
 
 class Instance:
@@ -94,24 +102,34 @@ class Instance:
         return next((w for w in self.listing(active_only=False) if w["id"] == workflow_id), None)
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The result of tools/call, as 2.41.1 gives it."""
+        """The result of tools/call, as 2.41.1 gives it. Raises UnknownTool."""
         if name == "search_workflows":
             return self._search(arguments)
         if name == "get_workflow_details":
-            return self._details(str(arguments.get("workflowId")))
-        return _refusal(f"Tool {name} not found")
+            return self._details(arguments)
+        raise UnknownTool(f"Tool {name} not found")
 
     def _search(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         limit = int(arguments.get("limit", MAX_LIMIT))
         if limit > MAX_LIMIT:
             return _refusal(self._tape.refusals["limit"])
-        key, _, direction = str(arguments.get("sortBy", DEFAULT_ORDER)).partition(":")
+        if limit < 1:
+            return _refusal(f"{_INVALID} search_workflows: limit: Number must be greater than 0")
+        order = str(arguments.get("sortBy", DEFAULT_ORDER))
+        if order not in ORDERS:
+            wanted = " | ".join(f"'{one}'" for one in ORDERS)
+            said = f"sortBy: Invalid enum value. Expected {wanted}, received '{order}'"
+            return _refusal(f"{_INVALID} search_workflows: {said}")
+        key, _, direction = order.partition(":")
         told = [mapping(w["mcp"])["preview"] for w in self._workflows if w["mcp"] is not None]
         told.sort(key=lambda w: str(w.get(key)), reverse=direction == "desc")
         data = [{**w, "active": w["id"] in self._on} for w in told[:limit]]
-        return _result({"data": data, "count": len(data)})
+        return _result({"data": data, "count": len(told)})
 
-    def _details(self, workflow_id: str) -> dict[str, Any]:
+    def _details(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if "workflowId" not in arguments:
+            return _refusal(f"{_INVALID} get_workflow_details: workflowId: Required")
+        workflow_id = str(arguments["workflowId"])
         found = next((w for w in self._workflows if _id(w) == workflow_id and w["mcp"]), None)
         if found is None:
             return _refusal(self._tape.refusals["unknown_workflow"])
@@ -135,7 +153,7 @@ def _id(workflow: Mapping[str, Any]) -> str:
 def _result(structured: Mapping[str, Any]) -> dict[str, Any]:
     text = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
     content = [{"type": "text", "text": text}]
-    return {"content": content, "structuredContent": structured, "isError": False}
+    return {"content": content, "structuredContent": structured}
 
 
 def _refusal(text: str) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any, TypeAlias
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import h11
 
@@ -19,7 +20,8 @@ class Request:
     method: str
     path: str
     """Decoded, without the query."""
-    query: dict[str, str]
+    query: dict[str, Any]
+    """A list where a name came several times."""
     headers: tuple[tuple[str, str], ...]
     """As they came, names in lower case."""
     body: bytes
@@ -33,6 +35,21 @@ class Response:
     status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = field(default=())
+
+
+def named(text: str) -> dict[str, Any]:
+    """`a=1&b=2&b=3` -> {"a": "1", "b": ["2", "3"]}"""
+    told = parse_qs(text, keep_blank_values=True).items()
+    return {name: values[0] if len(values) == 1 else values for name, values in told}
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def json_response(status: int, value: Mapping[str, Any], *more: tuple[str, str]) -> Response:
+    kind = ("content-type", "application/json; charset=utf-8")
+    return Response(status, compact(value).encode(), (kind, *more))
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -70,7 +87,8 @@ class LoopbackServer:
         connection = h11.Connection(h11.SERVER)
         try:
             while (request := await _receive(connection, reader)) is not None:
-                await _send(connection, writer, await self._handler(request))
+                response = await self._handler(request)
+                await _send(connection, writer, response, bodiless=request.method == "HEAD")
                 if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                     return
                 connection.start_next_cycle()
@@ -106,17 +124,21 @@ def _request(head: h11.Request, body: bytes) -> Request:
     headers = tuple(
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers
     )
-    query = dict(parse_qsl(target.query, keep_blank_values=True))
+    query = named(target.query)
     return Request(head.method.decode("ascii"), unquote(target.path), query, headers, body)
 
 
 async def _send(
-    connection: h11.Connection, writer: asyncio.StreamWriter, response: Response
+    connection: h11.Connection,
+    writer: asyncio.StreamWriter,
+    response: Response,
+    *,
+    bodiless: bool,
 ) -> None:
     headers = [*response.headers, ("content-length", str(len(response.body)))]
     for event in (
         h11.Response(status_code=response.status, headers=headers),
-        h11.Data(data=response.body),
+        h11.Data(data=b"" if bodiless else response.body),
         h11.EndOfMessage(),
     ):
         writer.write(connection.send(event) or b"")

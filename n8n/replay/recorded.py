@@ -8,14 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from n8n.replay.apis import API_KEY, MCP_TOKEN, Apis
-from n8n.replay.failed_runs import RECORDED
-from n8n.replay.hooks import HOOKS, RIGHT, answer, not_in_test, not_registered
+from n8n.replay.hooks import HOOKS, RIGHT, Hook, answer, not_in_test, not_registered
 from n8n.replay.instance import Instance
 from n8n.replay.loopback import LoopbackServer, Request, Response
+from n8n.replay.mcp import MCP_TOKEN, McpEndpoint
+from n8n.replay.mcp import PATH as MCP_PATH
+from n8n.replay.public_api import API_KEY, PREFIX, PublicApi
+from n8n.replay.runs import RECORDED
 from n8n.replay.tape import Recorded, load_tape
 
-_READ: Final = ("/api/v1/workflows", "/api/v1/executions")
+_EDITOR: Final = b'<!DOCTYPE html>\n<html lang="en"><head><title>n8n</title></head></html>'
+"""In place of the editor, a page that n8n gives for every address that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ class RecordedN8n:
         """`active`: names of the workflows to begin with, None for all. `pace`: 1.0 for replies as
         slow as they were recorded, 0.0 for replies at once."""
         self.instance = Instance(load_tape(), active)
-        self.apis = Apis(self.instance)
+        self.public_api = PublicApi(self.instance)
+        self.mcp = McpEndpoint(self.instance)
         self.base_url = ""
         self.mcp_token = MCP_TOKEN
         self.api_key = API_KEY
@@ -104,16 +108,21 @@ class RecordedN8n:
     async def _answer(self, request: Request) -> Response:
         self.seen.append(Seen(request.method, request.path, dict(request.headers), request.body))
         await self._while_held(request.path)
-        if request.path.startswith(_READ) and request.method == "GET":
-            return self.apis.rest(request)
-        if request.path == "/mcp-server/http" and request.method == "POST":
-            return self.apis.mcp(request)
+        if request.path.startswith(PREFIX) and request.method == "GET":
+            return self.public_api.answer(request)
+        if request.path == MCP_PATH:
+            return self.mcp.answer(request, self.base_url)
         _, _, path = request.path.partition("/webhook/")
-        if request.path.startswith("/webhook/"):
+        if request.path.startswith("/webhook/") and path:
+            if request.method == "OPTIONS":
+                return Response(204)
             return await self._webhook(request, path)
         if request.path.startswith("/webhook-test/"):
             return _response(not_in_test(load_tape(), request.path[len("/webhook-test/") :]))
-        return Response(404)
+        if request.method == "GET":
+            return Response(200, _EDITOR, (("content-type", "text/html; charset=utf-8"),))
+        said = f"Cannot {request.method} {request.path}"
+        return Response(404, said.encode(), (("content-type", "text/html; charset=utf-8"),))
 
     async def _webhook(self, request: Request, path: str) -> Response:
         elsewhere = None
@@ -123,9 +132,8 @@ class RecordedN8n:
                 continue
             if hook.method == request.method:
                 reply = answer(load_tape(), hook, request, params, self.base_url)
-                if hook.path in RECORDED:
-                    self.apis.failed_runs.note(self.instance.id_of(hook.workflow), request)
                 await asyncio.sleep(self._pace * reply.ms / 1000)
+                self._note(hook, request, reply)
                 return _response(reply)
             elsewhere = hook
         if elsewhere is None and self.instance.has_unrecorded_hook(path):
@@ -133,6 +141,13 @@ class RecordedN8n:
                 501, b"This webhook was not recorded.", (("content-type", "text/plain"),)
             )
         return _response(not_registered(load_tape(), request, path, elsewhere))
+
+    def _note(self, hook: Hook, request: Request, reply: Recorded) -> None:
+        workflow_id = self.instance.id_of(hook.workflow)
+        if hook.path in RECORDED:
+            self.public_api.runs.failed(workflow_id, request)
+        elif reply.status == 200:
+            self.public_api.runs.succeeded(workflow_id, self._pace * reply.ms)
 
     async def _while_held(self, path: str) -> None:
         if (held := self._held.get(path)) is not None:

@@ -11,9 +11,10 @@ import pytest
 from fastapi import Request
 from pydantic import SecretStr
 
-from caal_node.control import app as control
-from caal_node.control.app import MAX_BODY_BYTES, make_app
+from caal_node.control import reading
+from caal_node.control.app import make_app
 from caal_node.control.messages import Done, Failed
+from caal_node.control.reading import MAX_BODY_BYTES
 from caal_node.control.report import ModelReport, ModelRequest, ReloadRequest
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
 from caal_node.errors import ConfigError
@@ -183,7 +184,7 @@ async def test_a_body_without_an_end_is_cut_off() -> None:
 
 
 async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "BODY_S", 0.05)
+    monkeypatch.setattr(reading, "BODY_S", 0.05)
     never = asyncio.Event()
 
     async def stalled(_: Request) -> AsyncGenerator[bytes]:

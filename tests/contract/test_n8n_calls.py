@@ -137,7 +137,7 @@ async def test_another_persons_failure_is_not_told_as_this_ones() -> None:
             await n.call("fails_last_node", {"who": "Ann"})
         with pytest.raises(N8nError):
             await n.call("fails_last_node", {"who": "Bob"})
-        runs = recorded.apis.failed_runs.listed({"includeData": "true"})["data"]
+        runs = recorded.public_api.runs.listed({"includeData": "true"})["data"]
     bodies = [r["data"]["resultData"]["runData"]["Webhook"][0]["data"]["main"][0][0] for r in runs]
     assert [b["json"]["body"] for b in bodies] == [{"who": "Bob"}, {"who": "Ann"}]
 

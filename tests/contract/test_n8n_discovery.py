@@ -282,7 +282,7 @@ async def test_a_version_that_cannot_be_had_is_no_tool() -> None:
 
 async def test_a_short_rate_limit_is_waited_for() -> None:
     async with RecordedN8n() as recorded, by_mcp(recorded) as n:
-        recorded.apis.limit_mcp(3, retry_after_s=0)
+        recorded.mcp.limit(3, retry_after_s=0)
         found = await n.discover()
     assert len(found.tools) == 25
     assert found.requests == 27  # one answer in between was 429
@@ -290,7 +290,7 @@ async def test_a_short_rate_limit_is_waited_for() -> None:
 
 async def test_a_long_rate_limit_is_told_at_once() -> None:
     async with RecordedN8n() as recorded, by_mcp(recorded) as n:
-        recorded.apis.limit_mcp(0, retry_after_s=290)
+        recorded.mcp.limit(0, retry_after_s=290)
         with pytest.raises(N8nError, match="no more requests for 290 s") as caught:
             await n.discover()
     assert caught.value.kind == "rate_limited"
@@ -299,7 +299,7 @@ async def test_a_long_rate_limit_is_told_at_once() -> None:
 
 async def test_details_that_a_rate_limit_hides_are_listed_and_nothing_more_is_asked() -> None:
     async with RecordedN8n() as recorded, by_mcp(recorded) as n:
-        recorded.apis.limit_mcp(4, retry_after_s=290)
+        recorded.mcp.limit(4, retry_after_s=290)
         found = await n.discover()
         assert len(recorded.seen) < 20
     assert 0 < len(found.tools) <= 10
@@ -309,7 +309,7 @@ async def test_details_that_a_rate_limit_hides_are_listed_and_nothing_more_is_as
 async def test_while_rate_limited_a_known_workflow_stays_as_it_was() -> None:
     async with RecordedN8n() as recorded, by_mcp(recorded) as n:
         first = await n.discover()
-        recorded.apis.limit_mcp(1, retry_after_s=290)
+        recorded.mcp.limit(1, retry_after_s=290)
         again = await n.discover()
     assert again.tools == first.tools
     assert "as they were last seen" in again.notices[0]
@@ -337,7 +337,7 @@ async def test_a_refused_credential_is_one_line_with_its_mend(
 
 async def test_an_mcp_server_that_is_off_says_where_to_turn_it_on() -> None:
     async with RecordedN8n() as recorded, by_mcp(recorded) as n:
-        recorded.apis.mcp_enabled = False
+        recorded.mcp.enabled = False
         with pytest.raises(N8nError, match="is switched off: turn it on in Settings") as caught:
             await n.discover()
     assert caught.value.kind == "disabled"

@@ -11,6 +11,7 @@ import pytest
 
 from n8n.replay import RecordedN8n
 from n8n.replay.expressions import EXPRESSIONS
+from n8n.replay.hooks import WRONG
 from n8n.replay.tape import Exchange, load_tape
 from tests.raw_http import RawReply, ask
 
@@ -25,7 +26,7 @@ async def replay(recorded: RecordedN8n, exchange: Exchange) -> RawReply:
     if exchange.credential is not None:
         kind = exchange.label.rsplit(" ", 1)[0]
         name, value = recorded.webhook_headers[kind]
-        headers.append((name, value if exchange.credential == "right" else "wrong"))
+        headers.append((name, value if exchange.credential == "right" else WRONG[kind]))
     port = urlsplit(recorded.base_url).port
     assert port is not None
     return await ask(port, exchange.method, exchange.path, headers, body)
@@ -117,6 +118,7 @@ async def test_the_mcp_endpoint_gives_the_recorded_details(protocol: str) -> Non
     async with RecordedN8n() as recorded, httpx2.AsyncClient() as client:
         headers = {
             "authorization": f"Bearer {recorded.mcp_token}",
+            "accept": "application/json, text/event-stream",
             "mcp-protocol-version": protocol,
         }
         url = f"{recorded.base_url}/mcp-server/http"
@@ -136,7 +138,8 @@ async def test_the_mcp_endpoint_gives_the_recorded_details(protocol: str) -> Non
     [
         ("/api/v1/workflows", {}, 401),
         ("/api/v1/workflows", {"x-n8n-api-key": "no"}, 401),
-        ("/nowhere", {}, 404),
+        ("/api/v1/nowhere", {}, 404),
+        ("/webhook/nowhere", {}, 404),
     ],
 )
 async def test_refusals_have_their_status(path: str, headers: dict[str, str], status: int) -> None:

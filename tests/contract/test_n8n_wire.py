@@ -28,13 +28,14 @@ from n8n import (
     WebhookAuth,
 )
 from n8n.replay import RecordedN8n
-from n8n.replay.hooks import RIGHT
+from n8n.replay.hooks import RIGHT, WRONG
 from n8n.replay.tape import Exchange, load_tape
 
 TAPE = load_tape()
 REAL = os.environ.get("N8N_TEST_URL")
 RIGHT_HEADERS = dict(RIGHT)
 STACK = re.compile(r'"stacktrace":"(?:[^"\\]|\\.)*"')
+FORGED = jwt.encode({"sub": "agent"}, "a secret that nobody has, of enough bytes", "HS256")
 HOSTS = re.compile(r"http://[\w.]+:\d+")
 
 
@@ -112,8 +113,9 @@ async def test_a_webhook_answers_as_it_was_recorded(label: str) -> None:
     async with instance() as n8n, httpx2.AsyncClient(timeout=30) as client:
         headers = {"content-type": "application/json"} if exchange.body is not None else {}
         if exchange.credential is not None:
-            name, right = n8n.headers[label.rsplit(" ", 1)[0]]
-            headers[name] = right if exchange.credential == "right" else "wrong"
+            kind = label.rsplit(" ", 1)[0]
+            name, right = n8n.headers[kind]
+            headers[name] = right if exchange.credential == "right" else WRONG[kind]
         reply = await client.request(
             exchange.method,
             n8n.url + exchange.path,
@@ -124,6 +126,136 @@ async def test_a_webhook_answers_as_it_was_recorded(label: str) -> None:
     assert reply.headers.get("content-type") == exchange.reply.content_type
     assert reply.headers.get("www-authenticate") == exchange.reply.www_authenticate
     assert plain(reply.content, n8n.url) == plain(exchange.reply.body, TAPE.base_url)
+
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status", "said"),
+    [
+        ("POST", "basic_lookup", {"authorization": "Bearer x"}, 401, "Authorization is required!"),
+        ("POST", "basic_lookup", {"authorization": "Basic x"}, 401, "Authorization is required!"),
+        ("POST", "jwt_lookup", {"authorization": "x"}, 401, "No token provided"),
+        ("POST", "jwt_lookup", {"authorization": "Bearer x"}, 403, "jwt malformed"),
+        ("POST", "jwt_lookup", {"authorization": f"Bearer {FORGED}"}, 403, "invalid signature"),
+        ("OPTIONS", "get_weather", {}, 204, ""),
+        ("HEAD", "get_weather", {}, 404, ""),
+        ("POST", "/get_weather", JSON, 404, "is not registered."),
+    ],
+)  # fmt: skip
+async def test_a_webhook_refuses_alike(
+    method: str, path: str, headers: dict[str, str], status: int, said: str
+) -> None:
+    async with instance() as n8n, httpx2.AsyncClient(timeout=30) as client:
+        reply = await client.request(method, f"{n8n.url}/webhook/{path}", headers=headers)
+    assert (reply.status_code, said in reply.text) == (status, True)
+    told = {'Basic realm="Webhook"'} if path.endswith("lookup") else {None}
+    assert {reply.headers.get("www-authenticate")} == told
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "body"),
+    [
+        ("", "application/json", {}),
+        ("null", "application/json", {}),
+        ('{"city": "Z\u00fcrich", "n": [1.0]}', "application/json", {"city": "Zürich", "n": [1]}),
+        ("a=1&b=2&b=3", "application/x-www-form-urlencoded", {"a": "1", "b": ["2", "3"]}),
+        ("hello", "text/plain", "hello"),
+    ],
+)
+async def test_a_webhook_reads_a_body_alike(content: str, kind: str, body: Any) -> None:
+    async with instance() as n8n, httpx2.AsyncClient(timeout=30) as client:
+        url, headers = f"{n8n.url}/webhook/echo?x=1&x=2", {"content-type": kind}
+        told = (await client.post(url, content=content.encode(), headers=headers)).json()
+    assert (told["body"], told["query"]) == (body, {"x": ["1", "2"]})
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("workflows?limit=x", 400, "request/query/limit Param `limit` must be a valid integer"),
+        ("workflows?cursor=x", 400, "An invalid cursor was provided"),
+        (
+            "workflows?active=x",
+            400,
+            "request/query/active Invalid enum value. Expected 'true' | 'false', received 'x'",
+        ),
+        ("workflows/nowhere", 404, "Not Found"),
+        ("nowhere", 404, "not found"),
+    ],
+)
+async def test_the_public_api_refuses_alike(path: str, status: int, said: str) -> None:
+    async with instance() as n8n, httpx2.AsyncClient(timeout=30) as client:
+        key = {"x-n8n-api-key": n8n.api_key}
+        reply = await client.get(f"{n8n.url}/api/v1/{path}", headers=key)
+    assert (reply.status_code, reply.json()) == (status, {"message": said})
+
+
+async def test_an_address_that_n8n_does_not_know_shows_its_editor() -> None:
+    async with instance() as n8n, httpx2.AsyncClient(timeout=30) as client:
+        page = await client.get(f"{n8n.url}/nowhere/api/v1/workflows")
+        assert (page.status_code, page.headers["content-type"]) == (
+            200,
+            "text/html; charset=utf-8",
+        )
+        async with N8nTools(f"{n8n.url}/nowhere", api_key=n8n.api_key) as tools:
+            with pytest.raises(N8nError, match=r"does not answer like n8n.*check N8N_URL"):
+                await tools.discover()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("search_workflows", {"limit": 0}, "limit: Number must be greater than 0"),
+        ("search_workflows", {"sortBy": "x"}, "Expected 'updatedAt:desc' | 'updatedAt:asc' | "),
+        ("get_workflow_details", {}, "get_workflow_details: workflowId: Required"),
+        ("get_workflow_details", {"workflowId": "x"}, "Workflow not found or you don't have"),
+        ("nowhere", {}, "Tool nowhere not found"),
+    ],
+)
+async def test_the_mcp_endpoint_refuses_alike(
+    tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    reply = await asked_by_mcp({"name": tool, "arguments": arguments})
+    assert (reply.status_code, reply.headers["content-type"]) == (200, "text/event-stream")
+    assert said in reply.text
+    assert ("isError" in reply.text) == (tool != "nowhere")
+
+
+async def test_the_mcp_endpoint_counts_all_workflows_and_not_only_those_it_lists() -> None:
+    reply = await asked_by_mcp({"name": "search_workflows", "arguments": {"limit": 1}})
+    told = json.loads(reply.text.partition("data: ")[2])["result"]
+    assert "isError" not in told
+    assert len(told["structuredContent"]["data"]) == 1
+    assert told["structuredContent"]["count"] > 20
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"authorization": ""}, 401),
+        ({"accept": "application/json"}, 406),
+        ({"mcp-protocol-version": "1999-01-01"}, 400),
+    ],
+)
+async def test_the_mcp_endpoint_takes_no_other_headers(
+    changed: dict[str, str], status: int
+) -> None:
+    call = {"name": "search_workflows", "arguments": {"limit": 1}}
+    assert (await asked_by_mcp(call, **changed)).status_code == status
+
+
+async def asked_by_mcp(params: dict[str, Any], **changed: str) -> httpx2.Response:
+    async with instance() as n8n, httpx2.AsyncClient(timeout=30) as client:
+        headers = {
+            "authorization": f"Bearer {n8n.mcp_token}",
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2025-06-18",
+        }
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        url = f"{n8n.url}/mcp-server/http"
+        return await client.post(url, json=call, headers={**headers, **changed})
 
 
 EXPECTED = {

@@ -59,6 +59,9 @@ def running(folder: Path, node: Path, data: Path) -> Iterator[Booted]:
         "N8N_VERSION_NOTIFICATIONS_ENABLED": "false",
         "N8N_TEMPLATES_ENABLED": "false",
         "N8N_PERSONALIZATION_ENABLED": "false",
+        "N8N_LICENSE_AUTO_RENEW_ENABLED": "false",
+        # These two ask n8n.io for lists of servers and of packages.
+        "N8N_DISABLED_MODULES": "mcp-registry,community-packages",
         "N8N_RUNNERS_BROKER_PORT": str(_free_port()),
         "N8N_INSTANCE_OWNER_MANAGED_BY_ENV": "true",
         "N8N_INSTANCE_OWNER_EMAIL": _EMAIL,

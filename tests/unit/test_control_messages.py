@@ -102,7 +102,7 @@ def test_an_old_signature_is_refused() -> None:
 
 def test_an_oversized_request_is_refused_before_it_is_read() -> None:
     with pytest.raises(NotGenuine, match="too long"):
-        unseal("x" * 9000, room="kitchen", verifier=VERIFIER)
+        unseal("x" * 16_000, room="kitchen", verifier=VERIFIER)
 
 
 def test_without_a_secret_every_request_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

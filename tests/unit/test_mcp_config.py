@@ -18,10 +18,10 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), m
 )
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=8)
 LOCAL = st.fixed_dictionaries(
-    {"command": WORDS},
+    {"command": WORDS.map("x-{}".format)},
     optional={
         "args": st.lists(WORDS, max_size=3),
-        "env": st.dictionaries(WORDS, WORDS, max_size=2),
+        "env": st.dictionaries(WORDS.map("X_{}".format), WORDS, max_size=2),
         "cwd": WORDS,
         "timeout": st.floats(0.1, 100),
         "enabled": st.booleans(),
@@ -198,7 +198,7 @@ def test_examples_come_with_the_server() -> None:
 
 def test_secrets_are_hidden_by_value_and_never_shown_by_repr() -> None:
     text = """{"a": {"command": "x", "args": ["--key=${KEY}"], "env": {"T": "literal-token"}},
-               "b": {"url": "http://h/?k=${KEY}", "token": "${KEY}"}}"""
+               "b": {"url": "https://h/?k=${KEY}", "token": "${KEY}"}}"""
     for config in read(text, KEY="s3cret!"):
         assert "s3cret!" not in repr(config)
         assert "literal-token" not in repr(config)
@@ -226,10 +226,13 @@ def test_files_that_cannot_be_read_are_told_in_one_line(tmp_path: Path) -> None:
     assert load_servers(marked)[0].command == "x"
 
 
-def test_the_example_file_is_read_whole() -> None:
+def test_the_example_file_is_read_whole(tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "mcp_servers.json.example"
     json.loads(example.read_text())  # other programs read it too
-    configs = load_servers(example, environ={"DOCS_TOKEN": "t0ken-value"})
+    copy = tmp_path / "mcp_servers.json"
+    copy.write_bytes(example.read_bytes())
+    copy.chmod(0o600)
+    configs = load_servers(copy, environ={"DOCS_TOKEN": "t0ken-value"})
     assert len(configs) >= 3
     assert {config.transport for config in configs} == {"stdio", "http", "sse"}
     assert any(config.examples for config in configs)

@@ -17,7 +17,7 @@ from caal_node.models.ways import Thresholds
 
 
 def tool(name: str, description: str) -> Any:
-    schema = {"type": "object", "properties": {}}
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
     function = {"name": name, "description": description, "parameters": schema}
     return {"type": "function", "function": function}
 

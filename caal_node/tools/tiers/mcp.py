@@ -145,6 +145,9 @@ class McpTier:
                 del self._found[name]
                 over -= sizes[name]
 
+    async def everything(self) -> tuple[ToolSpec, ...]:
+        return tuple(map(_spec, await self._servers.list_tools())) if self._servers else ()
+
     def grown(self) -> tuple[ToolSpec, ...] | None:
         if not self._grown or self._searching is None:
             return None
@@ -166,6 +169,7 @@ def _spec(tool: mcp_bridge.ToolInfo, *, remembered: bool = True) -> ToolSpec:
         parameters=tool.input_schema,
         examples=tuple(Example(e.say, e.arguments) for e in tool.examples),
         read_only=tool.read_only,
+        own_name=tool.tool,
         remembered=remembered,
     )
 

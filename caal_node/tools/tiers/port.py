@@ -36,6 +36,15 @@ class Growing(Protocol):
         ...
 
 
+@runtime_checkable
+class Searched(Protocol):
+    """A tier that has tools which the model is not offered until it looks for them."""
+
+    async def everything(self) -> tuple[ToolSpec, ...]:
+        """Specs of all that `call` takes; a tool that is only there for the search is none."""
+        ...
+
+
 class Tier(Protocol):
     async def discover(self) -> Listing:
         """Look at every source afresh. Never raises for a dead source: it is listed as failed."""
