@@ -1,0 +1,150 @@
+"""`mcp-bridge serve -- COMMAND...` and `mcp-bridge unit`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from mcp_bridge.errors import BridgeError, ConfigError
+from mcp_bridge.serve.app import Bridge
+from mcp_bridge.serve.options import DEFAULT_PORT, ServeLimits, ServeOptions, TlsFiles
+from mcp_bridge.serve.secrets import TOKEN_VARIABLE, find_token
+from mcp_bridge.serve.unit import unit as unit_text
+
+logger = logging.getLogger("mcp_bridge.serve")
+
+app = typer.Typer(
+    help="MCP servers from one machine to another.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,  # locals hold the token
+)
+_USUAL: Final = ServeLimits()
+_ENDS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def main() -> None:
+    """The entry point. A known error is one line on stderr and exit code 1."""
+    try:
+        app()
+    except BridgeError as error:
+        typer.secho(f"mcp-bridge: {error}", fg=typer.colors.RED, err=True)
+        sys.exit(1)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def serve(
+    command: Annotated[list[str], typer.Argument(help="The stdio server and its arguments.")],
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = DEFAULT_PORT,
+    token_file: Annotated[
+        Path | None, typer.Option(help=f"Holds the clients' token; else {TOKEN_VARIABLE}.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM, the whole chain.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM, where it is apart.")] = None,
+    allow_origin: Annotated[
+        list[str], typer.Option(help="A web page that may connect; may be repeated.")
+    ] = [],  # noqa: B006 - typer takes the default as it stands and changes nothing
+    allow_host: Annotated[
+        list[str], typer.Option(help="A name that clients reach this by; may be repeated.")
+    ] = [],  # noqa: B006
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Others may reach this without token or TLS.")
+    ] = False,
+    env: Annotated[
+        list[str], typer.Option(help="NAME or NAME=VALUE for the server; may be repeated.")
+    ] = [],  # noqa: B006
+    cwd: Annotated[str | None, typer.Option(help="The folder to start the server in.")] = None,
+    max_connections: Annotated[int, typer.Option(min=1)] = _USUAL.max_connections,
+    max_per_client: Annotated[int, typer.Option(min=1)] = _USUAL.max_per_client,
+    max_message_bytes: Annotated[
+        int, typer.Option(min=1024, help="Of one message from a client.")
+    ] = _USUAL.max_message_bytes,
+    max_line_bytes: Annotated[
+        int, typer.Option(min=1024, help="Of one message from the server.")
+    ] = _USUAL.max_line_bytes,
+    open_timeout: Annotated[float, typer.Option(min=0.1)] = _USUAL.open_timeout_s,
+    ping_interval: Annotated[float, typer.Option(min=0.1)] = _USUAL.ping_interval_s,
+    ping_timeout: Annotated[float, typer.Option(min=0.1)] = _USUAL.ping_timeout_s,
+    idle_timeout: Annotated[float, typer.Option(min=0, help="0: never.")] = _USUAL.idle_s,
+    drain: Annotated[
+        float, typer.Option(min=0, help="Seconds for calls under way at SIGTERM.")
+    ] = _USUAL.drain_s,
+) -> None:
+    """Serve a stdio MCP server over WebSocket; each connection gets a process of its own."""
+    if tls_key is not None and tls_cert is None:
+        raise ConfigError("--tls-key goes with --tls-cert; give both")
+    options = ServeOptions(
+        command=tuple(command),
+        host=host,
+        port=port,
+        token=find_token(token_file, os.environ),
+        tls=TlsFiles(tls_cert, tls_key) if tls_cert else None,
+        allow_origins=frozenset(allow_origin),
+        allow_hosts=frozenset(allow_host),
+        insecure=insecure,
+        env=_variables(env, os.environ),
+        cwd=cwd,
+        limits=ServeLimits(
+            max_connections=max_connections,
+            max_per_client=max_per_client,
+            max_message_bytes=max_message_bytes,
+            max_line_bytes=max_line_bytes,
+            open_timeout_s=open_timeout,
+            ping_interval_s=ping_interval,
+            ping_timeout_s=ping_timeout,
+            idle_s=idle_timeout,
+            drain_s=drain,
+        ),
+    )
+    logging.basicConfig(
+        level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    asyncio.run(_serve(options))
+
+
+@app.command()
+def unit() -> None:
+    """Print a hardened systemd unit."""
+    found = shutil.which("mcp-bridge") or sys.argv[0]
+    typer.echo(unit_text(str(Path(found).absolute())), nl=False)
+
+
+async def _serve(options: ServeOptions) -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with Bridge(options) as bridge:
+
+        def stop() -> None:
+            if told.is_set():
+                bridge.hurry()
+            told.set()
+
+        for number in _ENDS:
+            loop.add_signal_handler(number, stop)
+        for lack in () if options.is_local else options.missing():
+            logger.warning("other machines may reach this without %s", lack)
+        if options.is_local and options.token is None:
+            logger.warning("every user of this machine may connect; --token-file keeps others out")
+        logger.info("listening at %s", bridge.url)
+        await told.wait()
+        logger.info("stopping: calls under way have %g s", options.limits.drain_s)
+        await bridge.drain()
+
+
+def _variables(written: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for item in written:
+        name, given, value = item.partition("=")
+        if not given and name not in environ:
+            raise ConfigError(f"--env {name}: it is not set here; set it, or write {name}=VALUE")
+        found[name] = value if given else environ[name]
+    return found

@@ -1,0 +1,143 @@
+"""What `mcp-bridge serve` was asked for, and which of it is refused."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mcp_bridge.errors import ConfigError
+from mcp_bridge.security.addresses import is_loopback
+from mcp_bridge.security.finding import ALLOWANCES
+from mcp_bridge.serve.secrets import Token
+from mcp_bridge.servers import NOTHING, ServerConfig
+
+DEFAULT_PORT: Final = 8890
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files."""
+
+    cert: Path
+    """The certificate, and those that signed it behind it."""
+    key: Path | None = None
+    """None where the key is in the same file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeLimits:
+    """Bytes, counts and seconds."""
+
+    max_connections: int = 32
+    """A process each."""
+    max_per_client: int = 16
+    """From one address. Behind a proxy all clients have one."""
+    max_message_bytes: int = 4 * MIB
+    """Of one message from a client; what the SDK's HTTP server takes too."""
+    max_line_bytes: int = 16 * MIB
+    """Of one message from the process; longer ones become an error in their place."""
+    max_calls: int = 256
+    """Of one connection, without an answer yet."""
+    open_timeout_s: float = 10.0
+    """For TLS and the handshake."""
+    ping_interval_s: float = 20.0
+    ping_timeout_s: float = 20.0
+    stall_s: float = 15.0
+    """For the process to take its input, or the client its answers, where their buffers are full.
+    Shorter than the ping's: a client that is not being read cannot be heard answering."""
+    idle_s: float = 3600.0
+    """Without a message in either direction; 0 is for ever. Clients let go after 30 minutes."""
+    drain_s: float = 10.0
+    """For calls under way when the bridge is told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    command: tuple[str, ...]
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    """0 lets the system choose one."""
+    token: Token | None = None
+    tls: TlsFiles | None = None
+    allow_origins: frozenset[str] = frozenset()
+    """Web pages that may connect, as in `https://app.example.com`; programs send no Origin."""
+    allow_hosts: frozenset[str] = frozenset()
+    """Names, without a port, under which clients reach the bridge."""
+    insecure: bool = False
+    """Listen for other machines without a token or without TLS."""
+    env: Mapping[str, str] = field(default_factory=lambda: NOTHING, repr=False)
+    """Added to the few variables that the process inherits."""
+    cwd: str | None = None
+    limits: ServeLimits = ServeLimits()
+
+    def server(self) -> ServerConfig:
+        return ServerConfig(
+            name="server",
+            command=self.command[0],
+            args=self.command[1:],
+            env=self.env,
+            cwd=self.cwd,
+            # Whoever starts the bridge wrote the command themselves; a file may come from others.
+            allow=frozenset(ALLOWANCES),
+        )
+
+    @property
+    def is_local(self) -> bool:
+        return is_loopback(f"ws://[{self.host}]" if ":" in self.host else f"ws://{self.host}")
+
+    def missing(self) -> tuple[str, ...]:
+        """What a bridge that other machines reach should have, and this one has not."""
+        lacks = {"a token (--token-file)": not self.token, "TLS (--tls-cert)": not self.tls}
+        return tuple(what for what, missing in lacks.items() if missing)
+
+    def check(self) -> None:
+        """Raises: ConfigError, with the mend."""
+        if not self.command:
+            raise ConfigError("no command; write it behind --, as in: mcp-bridge serve -- uvx NAME")
+        if not self.is_local and not self.insecure and (missing := self.missing()):
+            raise ConfigError(
+                f"--host {self.host} is reached from other machines and needs "
+                f"{' and '.join(missing)}; or say --insecure, where a proxy or the network sees "
+                "to that"
+            )
+        for origin in self.allow_origins:
+            if "://" not in origin or origin.endswith("/"):
+                raise ConfigError(
+                    f"--allow-origin {origin!r}: write scheme and host, as in https://example.com"
+                )
+        for host in self.allow_hosts:
+            if "/" in host or host.rpartition(":")[2].isdigit():
+                raise ConfigError(f"--allow-host {host!r}: write the name alone, without a port")
+
+
+def tls_context(files: TlsFiles | None) -> ssl.SSLContext | None:
+    """Reads the files.
+
+    Raises: ConfigError.
+    """
+    if files is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # A key with a pass phrase must not make a service wait at a prompt.
+        context.load_cert_chain(files.cert, files.key, password=_no_pass_phrase)
+    except ssl.SSLError as error:
+        said = error.reason or "not readable"
+        raise ConfigError(
+            f"--tls-cert {files.cert}: {said.lower().replace('_', ' ')}; give a PEM certificate, "
+            "and with --tls-key its own key"
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"--tls-cert, --tls-key: {error.strerror}; mend their paths or modes"
+        ) from None
+    return context
+
+
+def _no_pass_phrase() -> str:
+    raise ConfigError("--tls-key: it has a pass phrase; give a key without one")

@@ -1,0 +1,213 @@
+"""One connection and its one process: text frames to lines, lines to text frames.
+
+Nothing is read from one side before the other has taken what came before, so neither a slow
+client nor a slow process makes memory grow; one that takes nothing at all is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
+
+from mcp_bridge.lines import Line, read_lines
+from mcp_bridge.process import ServerProcess
+from mcp_bridge.serve.calls import CallsUnderWay, TooManyCalls
+from mcp_bridge.serve.envelope import envelope
+from mcp_bridge.serve.options import MIB, ServeLimits
+from mcp_bridge.websocket import sends_at_once
+
+logger = logging.getLogger(__name__)
+
+_FLUSH_S: Final = 0.5
+"""After the process died, for what it had already written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a connection ends; `code` is None where there is nobody left to tell."""
+
+    code: CloseCode | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Set by the bridge, for all connections."""
+
+    soon: asyncio.Event
+    """End as soon as no call is under way."""
+    now: asyncio.Event
+
+
+_STOPPED: Final = Ending(CloseCode.GOING_AWAY, "the bridge is shutting down")
+
+
+class Relay:
+    def __init__(
+        self,
+        socket: ServerConnection,
+        process: ServerProcess,
+        limits: ServeLimits,
+        stopping: Stopping,
+    ) -> None:
+        self._socket: Final = socket
+        self._process: Final = process
+        self._limits: Final = limits
+        self._stopping: Final = stopping
+        self._calls: Final = CallsUnderWay(limits.max_calls)
+        self._scope: Final = anyio.CancelScope()
+        self._reading: Final = anyio.CancelScope()
+        self._ending: Ending | None = None
+        self._last_message = anyio.current_time()
+
+    async def run(self) -> Ending:
+        """Until one of the two sides ends, or has to be ended. Leaves both to the caller."""
+        # One whole message may wait in the process's pipe while it is busy with another.
+        self._process.stdin.transport.set_write_buffer_limits(self._limits.max_message_bytes)
+        works: list[Callable[[], Awaitable[Ending]]] = [
+            self._up,
+            self._down,
+            self._stop_soon,
+            self._stop_now,
+        ]
+        if self._limits.idle_s:
+            works.append(self._idle)
+        with self._scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._process.listen)
+                tasks.start_soon(self._watch)
+                for work in works:
+                    tasks.start_soon(self._until, work)
+        return self._ending or _STOPPED
+
+    async def _until(self, work: Callable[[], Awaitable[Ending]]) -> None:
+        ending = await work()
+        self._ending = self._ending or ending
+        self._scope.cancel()
+
+    async def _up(self) -> Ending:
+        """From the client to the process."""
+        stdin = self._process.stdin
+        try:
+            while True:
+                text = await self._socket.recv()
+                if isinstance(text, bytes):
+                    return Ending(CloseCode.UNSUPPORTED_DATA, "send text frames, no binary ones")
+                message = text.encode()
+                self._calls.sent(await envelope(message))
+                self._last_message = anyio.current_time()
+                # In JSON a line break can only stand where a space could.
+                stdin.write(message.translate(_ONE_LINE) + b"\n")
+                full = stdin.transport.get_write_buffer_size() > 0
+                async with asyncio.timeout(self._limits.stall_s) if full else _AT_ONCE:
+                    await stdin.drain()
+        except ConnectionClosed:
+            return Ending(None, "the client left")
+        except ValueError:
+            return Ending(CloseCode.INVALID_DATA, "send a JSON-RPC object in each frame")
+        except TooManyCalls:
+            most = self._limits.max_calls
+            return Ending(CloseCode.POLICY_VIOLATION, f"more than {most} calls without an answer")
+        except TimeoutError:
+            return Ending(CloseCode.INTERNAL_ERROR, "the server does not read its input")
+        except OSError:
+            return await self._died()
+
+    async def _down(self) -> Ending:
+        """From the process to the client."""
+        try:
+            with self._reading:
+                async for line in read_lines(self._process.stdout, self._limits.max_line_bytes):
+                    if (message := await self._message(line)) is not None:
+                        fits = sends_at_once(self._socket.transport, message)
+                        async with _AT_ONCE if fits else asyncio.timeout(self._limits.stall_s):
+                            await self._socket.send(message, text=True)
+                        self._last_message = anyio.current_time()
+        except ConnectionClosed:
+            return Ending(None, "the client left")
+        except TimeoutError:
+            return Ending(None, "the client does not read its answers")
+        except OSError:
+            pass  # the pipe broke
+        return await self._died()
+
+    async def _watch(self) -> None:
+        """Ends the output of a process that is gone, though its children may hold it open."""
+        await self._process.exited.wait()
+        self._process.kill()  # where no supervisor has done so
+        await anyio.sleep(_FLUSH_S)
+        self._reading.cancel()
+
+    async def _message(self, line: Line) -> bytes | None:
+        if line.too_long:
+            return self._too_long(line)
+        message = line.whole().strip()
+        if not message:
+            return None
+        try:
+            self._calls.came(await envelope(message))
+        except ValueError:
+            logger.warning("dropped a line of %d bytes that is no JSON-RPC", line.size)
+            return None
+        return message
+
+    def _too_long(self, line: Line) -> bytes | None:
+        logger.warning("dropped a line of %d bytes", line.size)
+        if (written := line.id()) is None:
+            return None
+        call = json.loads(written)
+        self._calls.answered(call)
+        said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
+        error = {"code": -32603, "message": said}  # JSON-RPC 2.0: internal error
+        return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
+
+    async def _died(self) -> Ending:
+        with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
+            await self._process.exited.wait()
+        self._process.kill()  # nobody can talk to it any more
+        with anyio.move_on_after(_FLUSH_S):
+            await self._process.exited.wait()
+            await self._process.heard.wait()
+        return Ending(CloseCode.INTERNAL_ERROR, f"the server {_obituary(self._process)}")
+
+    async def _stop_soon(self) -> Ending:
+        await self._stopping.soon.wait()
+        await self._calls.none.wait()
+        return _STOPPED
+
+    async def _stop_now(self) -> Ending:
+        await self._stopping.now.wait()
+        return _STOPPED
+
+    async def _idle(self) -> Ending:
+        # An event for each message would cost more than a look now and then.
+        while (left := self._last_message + self._limits.idle_s - anyio.current_time()) > 0:  # noqa: ASYNC110
+            await anyio.sleep(left)
+        return Ending(CloseCode.GOING_AWAY, f"no message for {self._limits.idle_s:g} s")
+
+
+_AT_ONCE: Final = contextlib.nullcontext()
+"""What cannot wait needs no deadline, and a deadline takes a tenth of a message's time."""
+_ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
+
+
+def _obituary(process: ServerProcess) -> str:
+    match process.returncode:
+        case None:
+            reason = "closed its output"
+        case code if code < 0:
+            reason = f"was ended by signal {-code}"
+        case code:
+            reason = f"exited with code {code}"
+    words = process.last_words()
+    return f"{reason}: {words}" if words else reason
