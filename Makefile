@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types unit bench test-n8n clean
+.PHONY: demo test lint types unit bench conformance test-n8n clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/caal-node demo $(ARGS)
@@ -18,6 +18,10 @@ test: $(VENV)/dev.stamp
 # The n8n tests against a real n8n, installed from npm (2.2 GB, some ten minutes the first time).
 test-n8n: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.real_n8n $(ARGS)
+
+# The protocol's official client suite, from npm (50 MB, once; Node from PyPI where PATH has none).
+conformance: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.conformance $(ARGS)
 
 # Figures, not checks: each bench prints what it measured on this machine (an hour or more, most of it small_models).
 bench: $(VENV)/dev.stamp

@@ -122,6 +122,7 @@ class CaalAgent(Agent):
             methods=self._method_specs,
             on_ready=self._attendance.begin,
             on_close=self._attendance.aclose,
+            on_progress=self._attendance.tell,
         )
         self._direct = DirectCalls(self, self._remote, self._pipeline, self._attendance.tell)
         self.on_tools = AgentTools(self._remote, self._direct)

@@ -41,6 +41,22 @@ class ToolCallStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A tool's source tells how far a call has come: a few times a second at most."""
+
+    type: ClassVar[str] = "tool_progress"
+    call_id: str
+    tool: str
+    tier: TierName
+    source: str
+    done: float
+    """Grows; in units of the source's choice."""
+    total: float | None
+    message: str
+    """The source's own words, for the eye."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallEnded:
     type: ClassVar[str] = "tool_call_ended"
     call_id: str
@@ -76,7 +92,9 @@ class TurnEnded:
     duration_ms: int
 
 
-Event: TypeAlias = UserSaid | ToolCallStarted | ToolCallEnded | CuePlayed | Spoken | TurnEnded
+Event: TypeAlias = (
+    UserSaid | ToolCallStarted | ToolProgress | ToolCallEnded | CuePlayed | Spoken | TurnEnded
+)
 
 
 def to_json(event: Event) -> str:
@@ -89,7 +107,15 @@ def to_json(event: Event) -> str:
 
 _TYPES: Final = {
     kind.type: kind
-    for kind in (UserSaid, ToolCallStarted, ToolCallEnded, CuePlayed, Spoken, TurnEnded)
+    for kind in (
+        UserSaid,
+        ToolCallStarted,
+        ToolProgress,
+        ToolCallEnded,
+        CuePlayed,
+        Spoken,
+        TurnEnded,
+    )
 }
 
 

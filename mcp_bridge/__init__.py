@@ -28,6 +28,7 @@ from mcp_bridge.errors import (
 from mcp_bridge.events import BridgeEvent, CallProgressed, ToolsChanged
 from mcp_bridge.limits import Limits
 from mcp_bridge.manager import ServerManager
+from mcp_bridge.oauth import MemoryStore, OAuth, SignIn
 from mcp_bridge.offer import DISCOVER, Offer, discover_tool, offer, schema_size
 from mcp_bridge.pool import SessionPool
 from mcp_bridge.security.pins import Pins
@@ -52,6 +53,8 @@ __all__ = [
     "Example",
     "Field",
     "Limits",
+    "MemoryStore",
+    "OAuth",
     "Offer",
     "Pins",
     "Question",
@@ -62,6 +65,7 @@ __all__ = [
     "ServerStatus",
     "ServerUnavailable",
     "SessionPool",
+    "SignIn",
     "ToolCallResult",
     "ToolInfo",
     "ToolsChanged",

@@ -10,6 +10,7 @@ it. What an entry may hold is told in `entries.py`.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ from mcp_bridge.places import Place
 from mcp_bridge.positions import JsonSyntaxError, read_json
 from mcp_bridge.security import ownership
 from mcp_bridge.servers import ServerConfig
+
+logger = logging.getLogger(__name__)
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """1 MiB: a thousand servers with long examples. More is a wrong file."""
@@ -103,6 +106,8 @@ def _check_owner(handle: int, file: str) -> None:
         said = ownership.fault(os.fstat(handle), file, os.geteuid())
         if said is not None:
             raise ConfigError(said, file=file)
+    else:
+        logger.info("%s: who may write it is not checked on Windows", file)
 
 
 def _entries(top: Place) -> Iterator[tuple[str, Place]]:

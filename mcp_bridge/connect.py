@@ -17,6 +17,7 @@ from mcp_types import CONNECTION_CLOSED, Implementation
 
 from mcp_bridge.errors import ServerUnavailable
 from mcp_bridge.http import MAX_MESSAGE_BYTES, HttpWatch, http_client
+from mcp_bridge.security.hidden_text import shown
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.stdio import stdio_transport
 from mcp_bridge.websocket import websocket_transport
@@ -42,12 +43,19 @@ _SESSION_OVER: Final = "Session terminated"
 class Wire:
     """One connection to one server, and what it tells beside its messages."""
 
-    def __init__(self, config: ServerConfig, max_chars: int, on_close: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        max_chars: int,
+        on_close: Callable[[], None],
+        auth: httpx2.Auth | None = None,
+    ) -> None:
         self.config: Final = config
         self.closed: str | None = None
         """Why a process ended by itself."""
         self._max_chars: Final = max_chars
         self._on_close: Final = on_close
+        self._auth: Final = auth
         self._watch: Final = HttpWatch(max_chars)
 
     @asynccontextmanager
@@ -82,7 +90,7 @@ class Wire:
     @asynccontextmanager
     async def _streamable(self) -> AsyncGenerator[Any]:
         async with (
-            await http_client(self.config, self._watch) as client,
+            await http_client(self.config, self._watch, self._auth) as client,
             streamable_http_client(
                 self.config.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
             ) as streams,
@@ -91,7 +99,7 @@ class Wire:
 
     @asynccontextmanager
     async def _events(self) -> AsyncGenerator[Any]:
-        client = await http_client(self.config, self._watch)
+        client = await http_client(self.config, self._watch, self._auth)
 
         def given(
             headers: dict[str, str] | None = None,
@@ -181,7 +189,7 @@ def unsent(error: BaseException) -> bool:
 
 
 def one_line(text: str, max_chars: int = 300) -> str:
-    return " ".join(text.split())[:max_chars]
+    return " ".join(shown(text).split())[:max_chars]
 
 
 def _status(status: int) -> str:

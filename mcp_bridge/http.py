@@ -24,6 +24,8 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """One JSON body, or one line of an event stream."""
 _MAX_REDIRECTS: Final = 3
 """Followed for one request: a slash that is missing, a path that has moved."""
+_SIGN_IN_STEPS: Final = 16
+"""Requests of one sign-in (documents, registration, token), which httpx2 counts as redirects."""
 _TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
 """Seconds. An event stream may be silent for long; calls have deadlines of their own."""
 
@@ -71,21 +73,34 @@ class HttpWatch:
         raise httpx2.RemoteProtocolError(reason)
 
 
-async def http_client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncClient:
+async def http_client(
+    config: ServerConfig, watch: HttpWatch, auth: httpx2.Auth | None = None
+) -> httpx2.AsyncClient:
     """To be entered by the caller. Made in a thread: it imports modules and reads certificates."""
-    return await anyio.to_thread.run_sync(_client, config, watch)
+    return await anyio.to_thread.run_sync(_client, config, watch, auth)
 
 
-def _client(config: ServerConfig, watch: HttpWatch) -> httpx2.AsyncClient:
+def _client(config: ServerConfig, watch: HttpWatch, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
     for finding in objections(config):
         raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
     return httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **config.headers},
         timeout=_TIMEOUT,
-        event_hooks={"response": [watch]},
-        max_redirects=_MAX_REDIRECTS,
+        auth=auth,
+        event_hooks={"request": [_check_signed] if auth else [], "response": [watch]},
+        max_redirects=_MAX_REDIRECTS + (_SIGN_IN_STEPS if auth else 0),
         trust_env=not is_loopback(config.url),
     )
+
+
+async def _check_signed(request: httpx2.Request) -> None:
+    """The addresses of a sign-in are the server's to name: nothing of it goes unencrypted.
+
+    Raises:
+        httpx2.UnsupportedProtocol: the address is plain http://, and not on this machine.
+    """
+    if request.url.scheme != "https" and not is_loopback(str(request.url)):
+        raise httpx2.UnsupportedProtocol("the sign-in is at a plain http:// address")
 
 
 class _Body(httpx2.AsyncByteStream):

@@ -19,6 +19,7 @@ from mcp_bridge.events import Sink, ToolsChanged
 from mcp_bridge.limits import Limits
 from mcp_bridge.listing import clean, exposed
 from mcp_bridge.names import server_prefixes
+from mcp_bridge.oauth import OAuth
 from mcp_bridge.pool import SessionPool, pool_of_loop
 from mcp_bridge.progress import teller
 from mcp_bridge.security.pins import Pins, Vetted
@@ -57,6 +58,8 @@ class ServerManager:
         elicitor: asks the person what a server asks; None declines. A call may bring its own.
         pool: where servers with `"share": true` are shared; None is the event loop's own.
 
+        oauth: signs in to remote servers that ask for it; None tells of it in `failed`.
+
     Raises:
         ConfigError: two servers have one name.
     """
@@ -73,6 +76,7 @@ class ServerManager:
         on_event: Sink | None = None,
         elicitor: Elicitor | None = None,
         pool: SessionPool | None = None,
+        oauth: OAuth | None = None,
     ) -> None:
         limits = limits or Limits()
         self._limits: Final = dataclasses.replace(
@@ -94,6 +98,7 @@ class ServerManager:
         self._on_event: Final = on_event
         self._elicitor: Final = elicitor
         self._pool = pool
+        self._oauth: Final = oauth
         self._reloading: Final = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -246,7 +251,7 @@ class ServerManager:
     def _join(self, config: ServerConfig) -> _Member:
         if self._pool is None:
             self._pool = pool_of_loop()
-        session = self._pool.take(config, self._limits)
+        session = self._pool.take(config, self._limits, self._oauth)
         member = _Member(config, session, partial(self._changed, config.name))
         session.watchers.append(member.watcher)
         return member

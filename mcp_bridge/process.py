@@ -16,6 +16,9 @@ from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Final
 
@@ -135,8 +138,10 @@ class ServerProcess:
 
     def _signal(self, number: int) -> None:
         if self._supervised and not self.exited.is_set():
+            # Not by the transport: it looks first whether the process ended, and so takes the exit
+            # code away from whoever waits for it.
             with contextlib.suppress(ProcessLookupError):
-                self._transport.send_signal(number)
+                os.kill(self.pid, number)
         elif not self._supervised:
             self._signal_group(number)
 
@@ -170,6 +175,7 @@ class _Start:
     program: str
     cwd: str | None
     environ: Mapping[str, str]
+    supervisor: str
 
 
 def _located(config: ServerConfig) -> _Start:
@@ -187,7 +193,18 @@ def _located(config: ServerConfig) -> _Start:
     if program is None:
         mend = "put its arguments into args" if " " in command else "install it, or mend its path"
         raise ServerUnavailable(config.name, f"the command {command!r} was not found; {mend}")
-    return _Start(program, str(cwd) if cwd else None, environ)
+    return _Start(program, str(cwd) if cwd else None, environ, _compiled(_SUPERVISOR))
+
+
+@cache
+def _compiled(source: str) -> str:
+    """Its byte code, where that can be kept: compiling takes 5 ms of each server's start."""
+    try:
+        SourceFileLoader("supervisor", source).get_code("supervisor")  # writes it, if need be
+        kept = cache_from_source(source)
+    except (OSError, ImportError, NotImplementedError):
+        return source
+    return kept if Path(kept).exists() else source
 
 
 async def spawn(config: ServerConfig) -> ServerProcess:
@@ -228,5 +245,5 @@ def _supervised(start: _Start) -> tuple[list[str], int | None, int | None]:
         return [], None, None
     watched, lifeline = os.pipe()
     keep_locale = "1" if "LC_CTYPE" in start.environ else "0"
-    program = [sys.executable, "-I", "-S", _SUPERVISOR]
+    program = [sys.executable, "-I", "-S", start.supervisor]
     return [*program, str(os.getpid()), str(watched), keep_locale], watched, lifeline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -79,7 +79,12 @@ class ServerConfig:
 
     def redact_result(self, text: str) -> str:
         """`text` without what looks like a key. Plain values (a folder, a zone) are its matter."""
-        return redact(text, (*self.sealed, *self._keys()))
+        return self.result_redactor()(text)
+
+    def result_redactor(self) -> Callable[[str], str]:
+        """`redact_result` for many results: what looks like a key is looked for once."""
+        keys = (*self.sealed, *self._keys())
+        return lambda text: redact(text, keys)
 
     def _keys(self) -> tuple[str, ...]:
         return (

@@ -48,6 +48,7 @@ class ServerSession:
         """Whether the server itself was asked, and answered, at least once."""
         self.watchers: Final[list[Callable[[], None]]] = []
         """Called when `listing` has become another."""
+        self._redact: Final = config.result_redactor()
         self._limits: Final = limits
         self._confirming: Final = asyncio.Lock()
         self._owner: Final = Owner(
@@ -129,9 +130,7 @@ class ServerSession:
 
         async def work(client: Client) -> ToolCallResult:
             result = await client.call_tool(tool, dict(arguments), progress_callback=progressed)
-            return normalise(
-                result, self._limits.max_result_chars, self.config.redact_result
-            )
+            return normalise(result, self._limits.max_result_chars, self._redact)
 
         job = Job(work, tool=tool, elicitor=elicitor, hold=patience.hold)
         return await self._owner.submit(job, patience)

@@ -7,9 +7,8 @@ nothing of the process behind.
 
 from __future__ import annotations
 
-import asyncio
+import json
 import logging
-import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeAlias
@@ -27,6 +26,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from mcp_bridge.lines import Line, read_lines
 from mcp_bridge.process import ServerProcess, spawn
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
@@ -35,20 +35,8 @@ logger = logging.getLogger(__name__)
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 """Held in memory at once, for each server. Longer lines are thrown away while they arrive."""
-_CHUNK_BYTES: Final = 64 * 1024
-"""What a pipe holds on Linux."""
-_ENDS_BYTES: Final = 2048
-"""Kept from either end of a line that is too long: enough to hold the id."""
 _FLUSH_S: Final = 0.5
 """After the process died, for what it had already written."""
-_ID_FIRST: Final = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,'
-)
-_ID_LAST: Final = re.compile(
-    rb'\}\s*,(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,15})\s*'
-    rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$'
-)
-"""Where servers put a request's id: before the result, or at the very end."""
 
 Incoming: TypeAlias = SessionMessage | Exception
 Streams: TypeAlias = tuple[
@@ -77,10 +65,12 @@ async def stdio_transport(
     async def read() -> None:
         with to_session:
             with reading, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-                async for line in _lines(process.stdout):
+                async for line in read_lines(process.stdout, MAX_LINE_BYTES):
                     if (message := await _message(line, config.name, max_chars)) is not None:
                         await to_session.send(SessionMessage(message))
             if not leaving:
+                with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
+                    await process.exited.wait()
                 process.kill()  # nobody can talk to it any more
                 with anyio.move_on_after(_FLUSH_S):
                     await process.exited.wait()
@@ -119,42 +109,8 @@ async def stdio_transport(
             tasks.cancel_scope.cancel()
 
 
-class _Line:
-    """One growing line; past the cap only its two ends are kept."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._head = b""
-        self.size = 0
-
-    def add(self, piece: bytes) -> None:
-        self._parts.append(piece)
-        self.size += len(piece)
-        if self.size > MAX_LINE_BYTES:
-            kept = b"".join(self._parts)
-            self._head = self._head or kept[:_ENDS_BYTES]
-            self._parts = [kept[-_ENDS_BYTES:]]
-
-    def ends(self) -> tuple[bytes, bytes]:
-        return self._head, self.whole()
-
-    def whole(self) -> bytes:
-        return b"".join(self._parts)
-
-
-async def _lines(stdout: asyncio.StreamReader) -> AsyncGenerator[_Line]:
-    line = _Line()
-    while chunk := await stdout.read(_CHUNK_BYTES):
-        *ended, rest = chunk.split(b"\n")
-        for piece in ended:
-            line.add(piece)
-            yield line
-            line = _Line()
-        line.add(rest)
-
-
-async def _message(line: _Line, server: str, max_chars: int) -> JSONRPCMessage | None:
-    if line.size > MAX_LINE_BYTES:
+async def _message(line: Line, server: str, max_chars: int) -> JSONRPCMessage | None:
+    if line.too_long:
         return _refusal(line, server)
     text = line.whole()
     if not text.strip():
@@ -176,15 +132,14 @@ def _parse_big(text: bytes, max_chars: int) -> JSONRPCMessage:
     return _parse(shrink(text, max_chars))
 
 
-def _refusal(line: _Line, server: str) -> JSONRPCMessage | None:
+def _refusal(line: Line, server: str) -> JSONRPCMessage | None:
     """An error in the place of an answer that is too long, so that its caller need not wait."""
     logger.warning("%s: dropped a line of %d bytes", server, line.size)
-    head, tail = line.ends()
-    if (found := _ID_FIRST.match(head) or _ID_LAST.search(tail)) is None:
+    if (written := line.id()) is None:
         return None
     said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
     error = ErrorData(code=INTERNAL_ERROR, message=said)
-    return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error)
+    return JSONRPCError(jsonrpc="2.0", id=json.loads(written), error=error)
 
 
 def _reason(process: ServerProcess) -> str:

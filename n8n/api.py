@@ -14,6 +14,8 @@ from n8n.wire import Reply, exchange, retry_after_s, without_userinfo
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 """Of one answer. A page of 50 workflows is a few hundred kilobytes as a rule."""
+SCOPES = ("workflow:list", "workflow:read", "execution:list", "execution:read")
+"""What a key needs; without the last two everything works but the cause of a failure."""
 DEFAULT_RETRY_AFTER_S = 5.0
 """For a 429 that does not say how long to wait."""
 MIN_RETRY_AFTER_S = 0.05
@@ -120,7 +122,14 @@ class Api:
                 "or set N8N_API_KEY.",
                 status=status,
             )
-        if status in (401, 403):
+        if status == 403:
+            raise N8nError(
+                "unauthorized",
+                f"{self._credential} may not read workflows: give it {', '.join(SCOPES)} in "
+                f"{where}.",
+                status=status,
+            )
+        if status == 401:
             raise N8nError(
                 "unauthorized",
                 f"n8n refused {self._credential}: make a new one in {where}.",

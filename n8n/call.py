@@ -14,6 +14,7 @@ import httpx2
 from n8n.errors import N8nError
 from n8n.executions import Sent
 from n8n.results import LONG_BYTES, CallResult, read_reply
+from n8n.streamed import Steps
 from n8n.tool import WorkflowTool
 from n8n.webhook import fill, placeholders
 from n8n.wire import exchange
@@ -65,13 +66,16 @@ async def call_webhook(
     headers: Mapping[str, str],
     timeout_s: float,
     on_sent: Callable[[Sent], None] = lambda _: None,
+    on_step: Callable[[str], None] | None = None,
 ) -> CallResult:
     """Raises N8nError. Nothing is ever sent twice: a workflow that did not answer may have run.
 
-    `on_sent` is told of the exchange once there is a reply, whatever it is.
+    `on_sent` is told of the exchange once there is a reply, whatever it is; `on_step` of the words
+    of each step of a streamed answer but the last.
     """
     request = build_request(tool, arguments)
     began = time.monotonic()
+    streams = tool.response_mode == "streaming"
     if request.body is not None:
         headers = {**headers, "content-type": "application/json"}
     try:
@@ -81,6 +85,7 @@ async def call_webhook(
                 tool.method,
                 f"{base_url}/webhook/{request.path}",
                 max_bytes=MAX_REPLY_BYTES,
+                on_chunk=Steps(on_step).feed if on_step and streams else None,
                 params=request.query or None,
                 content=request.body,
                 headers=headers,

@@ -106,7 +106,8 @@ class N8nTools:
         """Call a tool of the last discovery. Raises N8nError.
 
         Without `timeout_s` the deadline is this object's, or what the author's `Takes:` asks for
-        where that is more. `on_progress` is told every PROGRESS_S seconds that n8n still works.
+        where that is more. `on_progress` is told every PROGRESS_S seconds that n8n still works,
+        and at once of each step that a streamed answer tells.
         Cancelling closes the connection; n8n runs the workflow to its end all the same.
         """
         tool = self._table.get(name)
@@ -117,7 +118,7 @@ class N8nTools:
         sent: list[Sent] = []
         deadline_s = self.deadline_s(tool) if timeout_s is None else timeout_s
         try:
-            with told_every(PROGRESS_S, deadline_s, on_progress):
+            with told_every(PROGRESS_S, deadline_s, on_progress) as on_step:
                 result = await call_webhook(
                     self._webhooks,
                     self._webhooks_at,
@@ -126,6 +127,7 @@ class N8nTools:
                     headers=auth_headers(tool, self._webhook_auth),
                     timeout_s=deadline_s,
                     on_sent=sent.append,
+                    on_step=on_step,
                 )
         except N8nError as error:
             if error.mend == LOOK_AT_RUN and sent:
@@ -169,7 +171,7 @@ class N8nTools:
             "workflow_failed",
             f"{tool.name} failed while it was running: {cause.message}",
             status=error.status,
-            mend=f"mend its node {cause.node or 'that failed'}: see the latest execution in n8n",
+            mend=f"mend its node {cause.node}: {LOOK_AT_RUN}" if cause.node else LOOK_AT_RUN,
             spoken=error.spoken,
         )
 

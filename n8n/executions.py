@@ -21,9 +21,9 @@ MAX_RECORD_BYTES: Final = 1024 * 1024
 """Of their records, which hold all data of the runs. Where they are larger, nothing is told."""
 RUNS: Final = 100
 """Latest runs of the instance that are looked at for slow ones."""
-TRIES: Final = 3
+TRIES: Final = 6
 BETWEEN_TRIES_S: Final = 0.25
-"""n8n may answer the webhook before it has written the record."""
+"""n8n may answer the webhook before it has written the record, above all where it streams."""
 LOOK_S: Final = 2.0
 """For all tries. A person waits; the cause is worth no more."""
 CLOCK_SLACK: Final = timedelta(seconds=3)
@@ -131,7 +131,8 @@ def _body(sent: Sent) -> Any:
 
 
 def _cause(record: Mapping[str, Any]) -> Cause | None:
-    error = mapping(mapping(mapping(record.get("data")).get("resultData")).get("error"))
+    result = mapping(mapping(record.get("data")).get("resultData"))
+    error = mapping(result.get("error"))
     told = str(error.get("message") or "").strip()
     if not told:
         return None
@@ -139,7 +140,7 @@ def _cause(record: Mapping[str, Any]) -> Cause | None:
     if described and described != told and len(told) < MAX_CAUSE_CHARS // 2:
         told = f"{told.rstrip('.')}: {described}"
     line = _URL.sub(r"\1\2", told.splitlines()[0]).strip()
-    node = mapping(error.get("node")).get("name")
+    node = mapping(error.get("node")).get("name") or result.get("lastNodeExecuted")
     line = line if len(line) <= MAX_CAUSE_CHARS else line[: MAX_CAUSE_CHARS - 1] + "…"
     return Cause(line, str(node) if node else None)
 

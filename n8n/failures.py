@@ -10,6 +10,7 @@ from typing import Any, NoReturn, cast
 from n8n.errors import CallFailure, N8nError
 from n8n.html_text import text_of_html
 from n8n.shapes import mapping, parse_json
+from n8n.stock import FAILED, NO_ITEM, NO_RESPOND_NODE, NOT_ALLOWED, is_challenge, is_stock
 from n8n.tool import WorkflowTool
 from n8n.wire import Reply, is_text, retry_after_s
 
@@ -23,8 +24,6 @@ _SECRETIVE = frozenset(("stacktrace", "stack", "hint", "code"))
 """Of an n8n error: nothing here is for a model."""
 _NOT_REGISTERED = re.compile(r"webhook .{0,200}is not registered\.")
 _WRONG_METHOD = re.compile(r"not registered for \w+ requests")
-_CHALLENGE = 'Basic realm="Webhook"'
-"""What n8n sends with each refusal of a webhook's own, whatever its kind of authentication."""
 
 
 def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
@@ -50,9 +49,14 @@ def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
     if status == 404 and _NOT_REGISTERED.search(said):
         mend = "the workflow is inactive or its path has changed: activate it, reload the tools"
         raise error("not_registered", f"{name} is switched off at the moment.", mend)
-    if status in (401, 403) and (tool.auth_kind != "none" or _is_challenge(reply)):
+    if status in (401, 403) and (tool.auth_kind != "none" or is_challenge(reply)):
         mend = f"its webhook wants {tool.auth_kind} credentials: configure them for {tool.path}"
+        if tool.auth_kind == "none":
+            mend = "its webhook wants credentials by now, or has `Ignore Bots` on: reload the tools"
         raise error("auth", f"{name} refused this assistant's credentials.", mend)
+    if status == 403 and _plain(reply) == NOT_ALLOWED:
+        mend = "the option IP(s) Allowlist of its webhook does not list this machine"
+        raise error("auth", f"{name} does not take calls from this assistant's machine.", mend)
     if status == 429:
         raise error("rate_limited", f"{name} takes no more calls for a while.")
     if status == 422 and said == "Failed to parse request body":
@@ -60,12 +64,17 @@ def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
     if 300 <= status < 400:
         mend = "a redirect is not followed: let the workflow answer with data"
         raise error("redirected", f"{name} answered with a redirect instead of a result.", mend)
+    if status < 500 and is_stock(body):
+        raise error("workflow_failed", f"{name} cannot run ({said[:MAX_TOLD_CHARS]}).", said)
     if status < 500:
         raise error("rejected", f"{name} refused the call ({status}): {_told(reply)}")
     if "timed out" in said:
         mend = "the workflow hit its own time limit (Settings > Timeout)"
         raise error("workflow_timeout", f"{name} took too long and was stopped by n8n.", mend)
-    if said == "No item to return was found":
+    if said == NO_RESPOND_NODE:
+        mend = "add a Respond to Webhook node, or set Respond to `When Last Node Finishes`"
+        raise error("workflow_failed", f"{name} has no node that answers.", mend)
+    if said in NO_ITEM:
         mend = "its last node had no items: let it always output data, or use a Respond node"
         raise error("workflow_failed", f"{name} ended without a result.", mend)
     why = _why(reply, said)
@@ -73,21 +82,28 @@ def raise_failure(tool: WorkflowTool, reply: Reply) -> NoReturn:
     raise error("workflow_failed", f"{name} failed while it was running{why}.", mend)
 
 
-def _is_challenge(reply: Reply) -> bool:
-    return reply.headers.get("www-authenticate") == _CHALLENGE
-
-
 def words_of(body: Mapping[str, Any], tool: WorkflowTool) -> str | None:
     """What a person is to hear as it stands: only where the author's notes say `Speak: field`."""
-    said = body.get(tool.spoken_field or "")
+    said = None if is_stock(body) else body.get(tool.spoken_field or "")
     if not isinstance(said, str) or not said.strip():
         return None
-    return " ".join(said.split())[:MAX_SPOKEN_CHARS]
+    return spoken_words(said)
+
+
+def spoken_words(text: str) -> str:
+    """On one line, and no longer than anybody would listen."""
+    return " ".join(text.split())[:MAX_SPOKEN_CHARS]
+
+
+def run_failed(tool: WorkflowTool, status: int) -> N8nError:
+    """Of a run about which the reply says no more."""
+    message = f"{tool.name} failed while it was running."
+    return N8nError("workflow_failed", message, status=status, mend=LOOK_AT_RUN)
 
 
 def _why(reply: Reply, said: str) -> str:
     """What an author told with a 5xx of the workflow's own; n8n's stock phrases tell nothing."""
-    if said in ("Error in workflow", "") or "problem executing the workflow" in said:
+    if said in (FAILED, "") or "problem executing the workflow" in said:
         own = "" if said or not mapping(_json(reply)) else _told(reply)
     else:
         own = said[:MAX_TOLD_CHARS]

@@ -49,7 +49,7 @@ def _of_tool(
         lint_inputs.inputs(tool, nodes),
         lint_answers.answer(tool, nodes),
         lint_answers.time(tool, nodes, slowest_s),
-        lint_answers.auth(tool),
+        lint_answers.auth(tool, nodes),
     )
     for check in checks:
         for level, message, mend in check:

@@ -22,7 +22,7 @@ def answer(tool: WorkflowTool, nodes: list[Mapping[str, Any]]) -> Told:
         yield (
             "warning",
             "it answers before it has run, so a person hears that it was started and no more",
-            "set Respond to `Using Respond to Webhook Node` or `When Last Node Finishes`",
+            "set Respond to `Using 'Respond to Webhook' Node` or `When Last Node Finishes`",
         )
     elif tool.response_mode == "responseNode" and not responds:
         yield (
@@ -34,13 +34,21 @@ def answer(tool: WorkflowTool, nodes: list[Mapping[str, Any]]) -> Told:
         yield (
             "error",
             "it has a Respond to Webhook node that its Webhook node does not wait for",
-            "set Respond to `Using Respond to Webhook Node`",
+            "set Respond to `Using 'Respond to Webhook' Node`",
         )
-    elif tool.response_mode == "streaming":
+    elif tool.response_mode == "streaming" and not responds:
+        yield (
+            "advice",
+            "its answer is streamed, and without a Respond to Webhook node that streams, only an "
+            "AI node can answer",
+            "end it with a Respond to Webhook node",
+        )
+    if tool.response_mode == "lastNode" and len(nodes) == 1:
         yield (
             "warning",
-            "its answer is streamed, and only its whole text can be used",
-            "set Respond to `Using Respond to Webhook Node`",
+            "nothing follows its Webhook node, so it answers with the request itself, with its "
+            "headers and what credentials are in them",
+            "add the nodes that do the work",
         )
     if any(mapping(n.get("parameters")).get("respondWith") == "binary" for n in responds):
         yield (
@@ -88,7 +96,13 @@ def _wait_s(node: Mapping[str, Any]) -> float:
     return float(amount * unit) if isinstance(amount, (int, float)) else 0.0
 
 
-def auth(tool: WorkflowTool) -> Told:
+def auth(tool: WorkflowTool, nodes: list[Mapping[str, Any]]) -> Told:
+    if any(mapping(mapping(n.get("parameters")).get("options")).get("ignoreBots") for n in nodes):
+        yield (
+            "error",
+            "its webhook turns away whatever is not a browser (`Ignore Bots`)",
+            "switch Ignore Bots off in the options of the Webhook node",
+        )
     if tool.auth_kind == "none":
         yield (
             "advice",

@@ -51,7 +51,11 @@ def normalise(workflow: Mapping[str, Any]) -> list[Draft] | Skipped:
         message = "the instance does not show its published version"
         return _skipped(workflow, "unpublished", message)
     workflow_id = str(workflow.get("id") or "")
-    hooks = [read_webhook(node, workflow_id) for node in nodes if is_webhook(node)]
+    hooks = [
+        read_webhook(node, workflow_id, _wired(workflow, str(node.get("name"))))
+        for node in nodes
+        if is_webhook(node)
+    ]
     if not hooks:
         return _skipped(workflow, "no_webhook", "it has no Webhook node that could be called")
     reachable = [hook for hook in hooks if hook.path is not None]
@@ -146,8 +150,6 @@ def _draft(
 
 def _followers(workflow: Mapping[str, Any]) -> Mapping[str, set[str]]:
     """Node name -> names of the nodes that its outputs go to, in the published version."""
-    version = mapping(workflow.get("activeVersion"))
-    connections = mapping(version.get("connections")) or mapping(workflow.get("connections"))
     return {
         name: {
             str(target.get("node"))
@@ -155,8 +157,19 @@ def _followers(workflow: Mapping[str, Any]) -> Mapping[str, set[str]]:
             for output in sequence(outputs)
             for target in mappings(output)
         }
-        for name, kinds in connections.items()
+        for name, kinds in _connections(workflow).items()
     }
+
+
+def _wired(workflow: Mapping[str, Any], name: str) -> frozenset[int]:
+    """Which outputs of a node lead to another one."""
+    outputs = sequence(mapping(_connections(workflow).get(name)).get("main"))
+    return frozenset(i for i, targets in enumerate(outputs) if mappings(targets))
+
+
+def _connections(workflow: Mapping[str, Any]) -> Mapping[str, Any]:
+    version = mapping(workflow.get("activeVersion"))
+    return mapping(version.get("connections")) or mapping(workflow.get("connections"))
 
 
 def _run_by(

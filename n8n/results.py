@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from n8n.failures import MAX_SPOKEN_CHARS, raise_failure, words_of
+from n8n.failures import MAX_SPOKEN_CHARS, raise_failure, run_failed, spoken_words, words_of
 from n8n.html_text import text_of_html
 from n8n.shapes import DECODER, mapping, parse_json, parse_long_json, well_formed
+from n8n.stock import is_stock
+from n8n.streamed import answer_of
 from n8n.tool import WorkflowTool
 from n8n.wire import Reply, is_text
 
@@ -55,6 +57,8 @@ def read_reply(tool: WorkflowTool, reply: Reply) -> CallResult:
         return CallResult("started", {"status": "started", "note": note})
     if not reply.body.strip():
         return _empty(tool)
+    if tool.response_mode == "streaming" and (told := answer_of(reply.body)) is not None:
+        return _streamed(tool, reply, *told)
     if not is_text(reply):
         value = {"status": "file", "type": reply.media_type, "bytes": len(reply.body)}
         return CallResult("binary", value, truncated=reply.truncated)
@@ -72,9 +76,25 @@ def read_reply(tool: WorkflowTool, reply: Reply) -> CallResult:
     return CallResult("text", text.strip(), truncated=reply.truncated)
 
 
+def _streamed(tool: WorkflowTool, reply: Reply, said: str, failed: bool) -> CallResult:
+    if failed:
+        raise run_failed(tool, reply.status)
+    try:
+        value = parse_json(said) if len(said) <= LONG_BYTES else said
+    except (ValueError, RecursionError):
+        value = said
+    if not isinstance(value, str):
+        return _result(tool, value)
+    words = spoken_words(value) if tool.spoken_field else None
+    return CallResult("text", value, words, reply.truncated) if value.strip() else _empty(tool)
+
+
 def _result(tool: WorkflowTool, value: Any) -> CallResult:
     if isinstance(value, dict):
-        return CallResult("object", value, words_of(mapping(cast(object, value)), tool))
+        body = mapping(cast(object, value))
+        if is_stock(body):
+            return CallResult("empty", {"status": "done", "note": "It returns no data."})
+        return CallResult("object", value, words_of(body, tool))
     if isinstance(value, list):
         return CallResult("array", value)
     return CallResult("text" if isinstance(value, str) else "scalar", value)

@@ -55,14 +55,18 @@ def is_webhook(node: Mapping[str, Any]) -> bool:
     return node.get("type") == WEBHOOK_TYPE and not node.get("disabled")
 
 
-def read_webhook(node: Mapping[str, Any], workflow_id: str) -> Webhook:
+def read_webhook(
+    node: Mapping[str, Any], workflow_id: str, wired: frozenset[int] = frozenset()
+) -> Webhook:
+    """`wired`: which of its outputs lead to another node. One that takes several methods has an
+    output for each."""
     parameters = mapping(node.get("parameters"))
     options = mapping(parameters.get("options"))
     return Webhook(
         node_id=str(node.get("id") or node.get("name") or ""),
         node_name=str(node.get("name") or ""),
         notes=str(node.get("notes") or ""),
-        method=_method(parameters.get("httpMethod")),
+        method=_method(parameters.get("httpMethod"), wired),
         path=_path(node, str(parameters.get("path") or ""), workflow_id),
         response_mode=str(parameters.get("responseMode") or "onReceived"),
         auth_kind=_AUTH.get(str(parameters.get("authentication") or "none"), "other"),
@@ -71,10 +75,11 @@ def read_webhook(node: Mapping[str, Any], workflow_id: str) -> Webhook:
     )
 
 
-def _method(value: object) -> str:
+def _method(value: object, wired: frozenset[int]) -> str:
     # n8n leaves out what is at its default, and GET is the node's default.
     offered = [str(m).upper() for m in sequence(value) or [value or "GET"]]
-    return next((m for m in _METHODS if m in offered), "GET")
+    useful = [method for i, method in enumerate(offered) if i in wired] or offered
+    return next((m for m in _METHODS if m in useful), "GET")
 
 
 def _path(node: Mapping[str, Any], path: str, workflow_id: str) -> str | None:

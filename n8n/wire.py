@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -73,15 +73,24 @@ def _trusting_nobody() -> ssl.SSLContext:
 
 
 async def exchange(
-    client: httpx2.AsyncClient, method: str, url: str, *, max_bytes: int, **request: Any
+    client: httpx2.AsyncClient,
+    method: str,
+    url: str,
+    *,
+    max_bytes: int,
+    on_chunk: Callable[[bytes], None] | None = None,
+    **request: Any,
 ) -> Reply:
-    """Send and read. Raises httpx2's own errors; cancelling closes the connection."""
+    """Send and read; `on_chunk` sees the body as it comes. Raises httpx2's own errors; cancelling
+    closes the connection."""
     async with client.stream(method, url, **request) as response:
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk[: max_bytes + 1 - len(body)]
             if len(body) > max_bytes:
                 break
+            if on_chunk is not None:
+                on_chunk(chunk)
         truncated = len(body) > max_bytes
         del body[max_bytes:]
         return Reply(response.status_code, response.headers, bytes(body), truncated)

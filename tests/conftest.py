@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,12 @@ pytest_plugins = ["tests.fixtures_models", "tests.blocking_guard"]
 # Hypothesis' own deadline of 200 ms an example says how busy the machine is, not what is wrong.
 settings.register_profile("caal", deadline=None)
 settings.load_profile("caal")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_files() -> None:
+    """What a test writes is its user's to write alone; other files of servers are refused."""
+    os.umask(0o022)
 
 
 @pytest.fixture(scope="session")

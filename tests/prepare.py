@@ -10,6 +10,8 @@ from rich.console import Console
 from caal_node import weights
 from caal_node.demo.livekit_binary import obtain_server
 from caal_node.errors import ConfigError
+from tests.e2e import mcp_servers
+from tests.node import NotInstalled
 from tests.ollama_server import find_ollama
 
 _USED = (
@@ -25,6 +27,10 @@ def main() -> None:
         console.print("skipped: tests in a real room (no livekit-server, and no Go to build one)")
     if find_ollama() is None:
         console.print("skipped: tests on a real Ollama (none on PATH; .ci/build-ollama makes one)")
+    try:
+        mcp_servers.obtain()
+    except (NotInstalled, ConfigError) as error:
+        console.print(f"skipped: tests on real MCP servers ({error})", markup=False)
     for weight, what in _USED:
         try:
             weights.ensure(weight, console=console)

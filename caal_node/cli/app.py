@@ -97,9 +97,21 @@ def tools(
         str | None,
         typer.Option(metavar="NAME", help="Tell of one tool where each parameter came from."),
     ] = None,
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SERVER[__TOOL]",
+            help="Offer MCP tools again whose definitions have changed; print what they say now.",
+        ),
+    ] = None,
 ) -> None:
     """List every tool of all three tiers, and the sources that could not be listed."""
     _log_to_stderr(logging.ERROR)
+    if accept:
+        from caal_node.cli.accept import accept as accept_tools
+
+        _run(lambda: accept_tools(accept))
+        return
     if explain:
         from caal_node.cli.explain import explain_tool
         from caal_node.settings import load_settings

@@ -82,10 +82,14 @@ def _tell(
                 console.print(f"           mend: {finding.mend}", markup=False, style="dim")
     for other in others:
         console.print(other, style="dim", markup=False)
-    sums = {level: sum(f.level == level for f in findings) for level in _STYLES}
-    console.print(
-        f"{count} workflows: {sums['error']} errors, {sums['warning']} warnings, "
-        f"{sums['advice']} pieces of advice",
-        markup=False,
-    )
+    told = [_count(count, "workflow", "workflows")]
+    for level, many in (("error", "errors"), ("warning", "warnings")):
+        told.append(_count(sum(f.level == level for f in findings), level, many))
+    advice = sum(f.level == "advice" for f in findings)
+    told.append(_count(advice, "piece of advice", "pieces of advice"))
+    console.print(f"{told[0]}: {', '.join(told[1:])}", markup=False)
     return sound
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

@@ -46,6 +46,7 @@ async def try_workflow(
 
         def told(progress: n8n.Progress) -> None:
             said = f"         still runs: {progress.elapsed_s:.0f} of {progress.deadline_s:.0f} s"
+            said += f", {progress.step}" if progress.step else ""
             console.print(said, style="dim", markup=False)
 
         async def call() -> Any:

@@ -14,6 +14,7 @@ from caal_node.events import (
     Spoken,
     ToolCallEnded,
     ToolCallStarted,
+    ToolProgress,
     TurnEnded,
     UserSaid,
 )
@@ -46,6 +47,9 @@ class TerminalTranscript:
                 where = tier if source in (tier, "") else f"{tier}: {source}"
                 named = f"{escape(tool)} [dim]({escape(where)})[/]"
                 return f"[magenta]tool[/]     {named} {escape(shown)}"
+            case ToolProgress(tool=tool, done=done, total=total, message=message):
+                far = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+                return f"[dim]         {escape(tool)} {escape(f'{far} {message}'.rstrip())}[/dim]"
             case ToolCallEnded(tool=tool, outcome=outcome, duration_ms=took):
                 colour = "green" if outcome == "ok" else "red"
                 return f"[{colour}]{outcome:<8}[/] {escape(tool)} [dim]after {took} ms[/]"

@@ -36,6 +36,7 @@ def write_settings(folder: Path) -> dict[str, str]:
     }
     path = folder / "mcp_servers.json"
     path.write_text(json.dumps(servers, indent=2), encoding="utf-8")
+    path.chmod(0o600)  # a file that the group may write is not read
     return {"CAAL_MCP_SERVERS": str(path)}
 
 

@@ -9,19 +9,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from livekit.agents import RunContext, ToolError, function_tool
 from livekit.agents.llm import RawFunctionTool, Tool, ToolResult, Toolset
 
 from caal_node.errors import ToolFailure
-from caal_node.events import TierName
+from caal_node.events import TierName, ToolProgress
+from caal_node.tools.caller import ToolCaller
 from caal_node.tools.made_examples import FILE_NAME, with_made
 from caal_node.tools.outcome import Verbatim, error_text
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.spec import ToolSpec
 from caal_node.tools.table import Entry, ToolTable
-from caal_node.tools.tiers.port import Growing, Listing, Polled, Searched, Tier
+from caal_node.tools.tiers.port import (
+    Changing,
+    Conversing,
+    Growing,
+    Listing,
+    Polled,
+    Searched,
+    Tier,
+)
 from caal_node.tools.whole import Whole
 from caal_node.validation.place import root
 
@@ -42,6 +52,7 @@ class RemoteTools(Toolset):
         methods: Callable[[], Sequence[ToolSpec]],
         on_ready: Callable[[], Awaitable[None]],
         on_close: Callable[[], Awaitable[None]],
+        on_progress: Callable[[ToolProgress], None] | None = None,
     ) -> None:
         super().__init__(id="caal-node")
         self.table: ToolTable = ToolTable()
@@ -51,12 +62,17 @@ class RemoteTools(Toolset):
         self._methods = methods
         self._on_ready = on_ready
         self._on_close = on_close
+        self._on_progress = on_progress
+        self._growing: set[asyncio.Task[None]] = set()
         self._listings: dict[TierName, Listing] = {}
         self._polls: list[asyncio.Task[None]] = []
         self._reloading = asyncio.Lock()
         self._whole = Whole((), ToolTable)
 
     async def setup(self) -> RemoteTools:
+        for name, tier in self._tiers.items():
+            if isinstance(tier, Changing):
+                tier.watch(partial(self._changed, name))
         try:
             await self.reload()
         except Exception:
@@ -71,10 +87,10 @@ class RemoteTools(Toolset):
         return self
 
     async def aclose(self) -> None:
-        polls, self._polls = self._polls, []
-        for poll in polls:
-            poll.cancel()
-        await asyncio.gather(*polls, return_exceptions=True)
+        beside, self._polls = [*self._polls, *self._growing], []
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         # Side by side, and one that fails leaves none of the others open.
         closing = [self._on_close(), *(tier.aclose() for tier in self._tiers.values())]
         for ended in await asyncio.gather(*closing, return_exceptions=True):
@@ -132,6 +148,11 @@ class RemoteTools(Toolset):
                 self._listings[name] = Listing(specs, failed)
                 await self._swap()
 
+    def _changed(self, name: TierName) -> None:
+        task = asyncio.create_task(self._grow(name), name="caal-tools-changed")
+        self._growing.add(task)
+        task.add_done_callback(self._growing.discard)
+
     async def _swap(self) -> None:
         """Make table and tools those of the listings."""
         known = [self._listings.get(name, Listing()) for name in self._tiers]
@@ -175,7 +196,10 @@ class RemoteTools(Toolset):
             words: list[str] = []
 
             async def run() -> Any:
-                value = await tier.call(entry.spec, raw_arguments)
+                if isinstance(tier, Conversing):
+                    value = await caller.attend(tier.call_for(entry.spec, raw_arguments, caller))
+                else:
+                    value = await tier.call(entry.spec, raw_arguments)
                 await self._grow(entry.spec.tier)
                 if isinstance(value, Verbatim):
                     words.append(value.words)
@@ -183,6 +207,7 @@ class RemoteTools(Toolset):
                 return value
 
             call_id = context.function_call.call_id
+            caller = ToolCaller(entry, context, self._pipeline.redacted, self._on_progress)
             try:
                 line = await self._pipeline.run(entry, call_id, raw_arguments, run)
             except ToolFailure as failure:

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from caal_node.errors import InvalidArguments
 from caal_node.tools.table import Entry
@@ -33,8 +35,7 @@ def check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> None:
     """
     if (validator := _validator_of(entry.spec.parameters)) is None:
         return
-    faults = list(validator.iter_errors(dict(arguments)))
-    if faults:
+    if faults := _faults(validator, arguments):
         told = sorted(faults, key=lambda fault: list(map(str, fault.path)))[:FAULTS_MAX]
         raise InvalidArguments(
             f"{entry.exposed} was not called: " + "; ".join(_words(fault) for fault in told)
@@ -44,7 +45,14 @@ def check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> None:
 def fits(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
     """Whether `arguments` fit `schema`; anything fits a broken one."""
     validator = _validator_of(schema)
-    return validator is None or validator.is_valid(dict(arguments))
+    return validator is None or not _faults(validator, arguments)
+
+
+def _faults(validator: Draft202012Validator, arguments: Mapping[str, Any]) -> list[ValidationError]:
+    try:
+        return list(validator.iter_errors(dict(arguments)))
+    except Unresolvable:  # a schema that refers elsewhere is a broken one
+        return []
 
 
 def _validator_of(schema: Mapping[str, Any]) -> Draft202012Validator | None:
@@ -62,7 +70,8 @@ def _validator(schema: str) -> Draft202012Validator | None:
         Draft202012Validator.check_schema(parsed)
     except SchemaError:
         return None
-    return Draft202012Validator(parsed)
+    # An empty registry: a $ref to elsewhere is looked up nowhere, least of all in the network.
+    return Draft202012Validator(parsed, registry=Registry())
 
 
 def _words(fault: ValidationError) -> str:

@@ -26,5 +26,10 @@ def root() -> Path:
     )
 
 
+def pins() -> Path:
+    """Definitions of MCP tools as they were accepted."""
+    return root() / "mcp-pins"
+
+
 def validations() -> Path:
     return root() / "validations.db"

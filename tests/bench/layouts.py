@@ -72,6 +72,7 @@ async def _caal(setting: Setting, wrapped: Callable[[Backend], Backend]) -> Asyn
     engine, folder = setting.engine, setting.folder
     servers = folder / "mcp_servers.json"
     entry = {"command": sys.executable, "args": setting.arguments, "env": ENVIRONMENT}
+    entry["allow"] = ["env"]
     servers.write_text(json.dumps({"fifty": {**entry, "connect_timeout": START_S}}))
     settings = load_settings(
         {

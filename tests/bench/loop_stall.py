@@ -85,6 +85,7 @@ async def session_of_all_tiers() -> AsyncGenerator[AgentSession[Any]]:
     ):
         server = sdk_server(seen)
         entry = {"command": server.command, "args": [*server.args], "env": {**server.env}}
+        entry["allow"] = ["env"]
         model = LLM("stand-in", "ollama", model_url, native_tools=True)
         with tempfile.TemporaryDirectory() as folder:
             servers = Path(folder) / "mcp_servers.json"

@@ -97,14 +97,23 @@ async def test_mcp_servers_are_told_one_by_one(tmp_path: Path) -> None:
         "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
         "broken": {"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]},
         "off": {"command": "x", "enabled": False},
+        "unset": {
+            "command": "x",
+            "auto_enable": "if_match",
+            "enable_if": {"env_set": "CAAL_NO_SUCH_VARIABLE"},
+        },
     }
+    servers["broken"]["allow"] = ["eval"]
     path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     checks = {check.name: check for check in await look_at_mcp(Settings(mcp_servers=path))}
     assert checks["mcp time"].status == "ok"
-    assert checks["mcp time"].found.startswith("2 tools over stdio")
+    assert checks["mcp time"].found.startswith("2 tools over stdio (ready, connected in ")
+    assert "MCP 20" in checks["mcp time"].found, "the version that is spoken"
     assert checks["mcp broken"].status == "fail"
+    assert checks["mcp broken"].found.startswith("down, over stdio: exited with code 1: no licence")
     assert checks["mcp broken"].mend
-    assert checks["mcp off"].found == "switched off in the file"
+    assert checks["mcp off"].found.startswith("off: ")
+    assert "CAAL_NO_SUCH_VARIABLE is not set" in checks["mcp unset"].found
 
 
 @pytest.mark.ollama

@@ -115,7 +115,7 @@ def test_a_file_is_checked_without_any_n8n(
     out = capsys.readouterr().out
     assert "warning  clock: it has no notes" in out
     assert "mend: open the Webhook node, Settings, Notes" in out
-    assert out.splitlines()[-1] == "1 workflows: 0 errors, 2 warnings, 1 pieces of advice"
+    assert out.splitlines()[-1] == "1 workflow: 0 errors, 2 warnings, 1 piece of advice"
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import socket
-import sys
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -29,16 +26,12 @@ from caal_node.control.rooms import (
     choose,
     reload,
 )
+from tests.control_process import control_process
 from tests.livekit_server import LiveKit
 
 pytestmark = pytest.mark.livekit
 
 REPORT = ReloadReport(2, added=("get_weather",), failed=("files",))
-CONTROL = (
-    "import sys; from caal_node.control.serve import serve;"
-    "from caal_node.settings import load_settings; serve(load_settings(), port=int(sys.argv[1]))"
-)
-START_S = 20.0
 ANSWER_S = 20.0
 OnReload = Callable[[ReloadRequest], Any]
 
@@ -82,40 +75,6 @@ async def agent_in(
     finally:
         await control.aclose()
         await here.disconnect()
-
-
-@asynccontextmanager
-async def control_process(livekit: LiveKit, token: str) -> AsyncGenerator[str]:
-    """`serve` in a process of its own; yields its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        CONTROL,
-        str(port),
-        env=os.environ
-        | {
-            "LIVEKIT_URL": livekit.url,
-            "LIVEKIT_API_KEY": livekit.key,
-            "LIVEKIT_API_SECRET": livekit.secret,
-            "CAAL_CONTROL_TOKEN": token,
-        },
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        async with asyncio.timeout(START_S), httpx2.AsyncClient() as http:
-            while True:
-                with contextlib.suppress(httpx2.TransportError):
-                    await http.get(f"{address}/health")
-                    break
-                # Another process's start: there is nothing to wait on but the time.
-                await asyncio.sleep(0.1)
-        yield address
-    finally:
-        process.terminate()
-        await process.wait()
 
 
 async def test_a_separate_control_process_reloads_a_live_agent(livekit: LiveKit) -> None:

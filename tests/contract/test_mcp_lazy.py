@@ -77,7 +77,8 @@ async def test_a_known_server_that_is_dead_says_so_and_is_tried_again(
     seen: Events, tmp_path: Path
 ) -> None:
     catalogue = Catalogue(tmp_path)
-    config = dataclasses.replace(sdk_server(seen), args=("-c", "import sys; sys.exit(3)"))
+    args = ("-c", "import sys; sys.exit(3)")
+    config = dataclasses.replace(sdk_server(seen), args=args, allow=frozenset({"eval", "env"}))
     await asyncio.to_thread(catalogue.write, config, (Definition("echo", "", {}),))
     async with ServerManager([config], catalogue=catalogue) as manager:
         for _ in range(2):
@@ -89,7 +90,8 @@ async def test_a_known_server_that_is_dead_says_so_and_is_tried_again(
 
 async def test_closing_ends_a_start_that_is_under_way(seen: Events, tmp_path: Path) -> None:
     catalogue = Catalogue(tmp_path)
-    config = dataclasses.replace(sdk_server(seen), args=("-c", "import time; time.sleep(60)"))
+    args = ("-c", "import time; time.sleep(60)")
+    config = dataclasses.replace(sdk_server(seen), args=args, allow=frozenset({"eval", "env"}))
     await asyncio.to_thread(catalogue.write, config, (Definition("echo", "", {}),))
     async with ServerManager([config], catalogue=catalogue) as manager:
         manager.wake(["sdk"])
@@ -101,6 +103,7 @@ def config_file(tmp_path: Path, *tools: str) -> Path:
     args = ["-m", "tests.fifty_tools", *tools]
     env = {"PYTHONPATH": str(Path(__file__).parents[2])}
     server = {"command": sys.executable, "args": args, "env": env, "connect_timeout": 60}
+    server["allow"] = ["env"]
     path = tmp_path / "mcp_servers.json"
     path.write_text(json.dumps({"house": server}))
     return path

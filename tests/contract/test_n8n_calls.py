@@ -118,7 +118,7 @@ async def test_the_real_cause_of_a_failure_comes_from_the_record_of_its_run(name
         webhook, record = recorded.seen
     assert (webhook.path, record.path) == (f"/webhook/{name}", "/api/v1/executions")
     assert str(caught.value) == f"{name} failed while it was running: Upstream CRM said no"
-    assert caught.value.mend == "mend its node Stop: see the latest execution in n8n"
+    assert caught.value.mend == "mend its node Stop: look at its latest execution in n8n"
     assert "x-n8n-api-key" not in webhook.headers
 
 

@@ -137,7 +137,7 @@ async def test_method_path_auth_and_response_mode_come_from_the_webhook() -> Non
     assert list(kinds.values()) == ["header", "basic", "jwt", "none"]
     assert tools["fire_and_forget"].response_mode == "onReceived"
     assert tools["no_data"].answers_nothing
-    assert tools["multi_method"].method == "POST"
+    assert tools["multi_method"].method == "GET", "its output for POST leads nowhere"
 
 
 async def test_of_two_workflows_with_one_name_the_older_keeps_it() -> None:
@@ -333,6 +333,21 @@ async def test_a_refused_credential_is_one_line_with_its_mend(
     assert caught.value.kind == kind
     assert "\n" not in str(caught.value)
     assert "wrong" not in str(caught.value)
+
+
+async def test_a_key_that_may_not_read_workflows_is_told_what_it_lacks() -> None:
+    async def forbid(_: Request) -> Response:
+        return Response(403, b'{"message":"Forbidden"}', (("content-type", "application/json"),))
+
+    server = LoopbackServer(forbid)
+    try:
+        url = f"http://127.0.0.1:{await server.start(0)}"
+        async with N8nTools(url, api_key="narrow") as n:
+            with pytest.raises(N8nError, match="give it workflow:list, workflow:read") as caught:
+                await n.discover()
+    finally:
+        await server.aclose()
+    assert (caught.value.kind, caught.value.status) == ("unauthorized", 403)
 
 
 async def test_an_mcp_server_that_is_off_says_where_to_turn_it_on() -> None:

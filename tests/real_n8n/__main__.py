@@ -13,11 +13,16 @@ from typing import Final
 from n8n import N8nTools
 from n8n.budget import WINDOW_S
 from tests.real_n8n.boot import Booted, running
+from tests.real_n8n.edges import edges
 from tests.real_n8n.figures import measured
 from tests.real_n8n.install import home, install
 from tests.real_n8n.seed import JWT_SECRET, Garden, copies, recorded, samples
 
-TESTS: Final = ("tests/contract/test_n8n_wire.py", "tests/real_n8n/check_samples.py")
+TESTS: Final = (
+    "tests/contract/test_n8n_wire.py",
+    "tests/real_n8n/check_samples.py",
+    "tests/real_n8n/check_edges.py",
+)
 AT_SIZE: Final = 500
 TEST_S: Final = 900
 
@@ -32,7 +37,7 @@ def main() -> int:
         print(f"n8n runs at {n8n.url}", flush=True)
         garden = Garden(n8n.url, n8n.api_key, n8n.rest)
         try:
-            garden.plant([*recorded(), *samples()])
+            garden.plant([*recorded(), *samples(), *edges()])
             # Webhooks are registered a moment after their workflow is published.
             asyncio.run(asyncio.sleep(2))
             failed = subprocess.run(

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -41,7 +41,7 @@ class Booted:
 
 
 @contextlib.contextmanager
-def running(folder: Path, node: Path, data: Path) -> Iterator[Booted]:
+def running(folder: Path, node: Path, data: Path) -> Generator[Booted]:
     """Start n8n with an empty database in `data`; stop it at the end.
 
     Raises:

@@ -131,7 +131,7 @@ def test_comments_may_stand_anywhere() -> None:
         ('{"a": {"url": "http://x", "args": []}}', 'a.args: belongs to a server with "command"'),
         ('{"a": {"url": "ftp://x"}}', "a.url: is no http:// or https:// address"),
         ('{"a": {"url": "http://x:port/"}}', "a.url: is no http:// or https:// address"),
-        ('{"a": {"url": "http://x", "transport": "ws"}}', "'ws' is not known; use stdio, http"),
+        ('{"a": {"url": "http://x", "transport": "xy"}}', "'xy' is not known; use stdio, http"),
         ('{"a": {"url": "http://x", "type": "stdio"}}', "'stdio' does not go with \"url\""),
         ('{"a": {"command": "x", "timeout": 30000}}', "a.timeout: is over 3600 seconds; write"),
         ('{"a": {"command": "x", "timeout": true}}', "a.timeout: is no number of seconds"),
@@ -234,5 +234,5 @@ def test_the_example_file_is_read_whole(tmp_path: Path) -> None:
     copy.chmod(0o600)
     configs = load_servers(copy, environ={"DOCS_TOKEN": "t0ken-value"})
     assert len(configs) >= 3
-    assert {config.transport for config in configs} == {"stdio", "http", "sse"}
+    assert {config.transport for config in configs} == {"stdio", "http", "sse", "websocket"}
     assert any(config.examples for config in configs)

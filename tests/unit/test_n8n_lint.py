@@ -103,9 +103,21 @@ def test_a_sample_has_nothing_worse_than_advice(name: str) -> None:
             workflow(GOOD, RESPOND, responseMode="lastNode"),
             "error",
             "does not wait for",
-            "Using Respond",
+            "Using 'Respond",
         ),
         (workflow(GOOD, RESPOND, authentication="none"), "advice", "whoever can reach", "n8n_auth"),
+        (
+            workflow(GOOD, RESPOND, options={"ignoreBots": True}),
+            "error",
+            "turns away",
+            "Ignore Bots",
+        ),
+        (
+            workflow(GOOD, responseMode="lastNode"),
+            "warning",
+            "answers with the request itself",
+            "add the nodes",
+        ),
         (workflow(GOOD, RESPOND, httpMethod="GET"), "error", "has no body", "POST"),
         (
             workflow(GOOD, RESPOND, node("wait", amount=2, unit="minutes")),

@@ -273,3 +273,17 @@ def test_any_node_and_any_settings_are_survived(parameters: Any, settings: Any) 
     for draft in got if isinstance(got, list) else []:
         assert isinstance(draft, Draft)
         Draft202012Validator.check_schema(dict(draft.tool.input_schema))
+
+
+def test_of_several_methods_the_one_that_leads_somewhere_is_used() -> None:
+    hook = webhook(httpMethod=["GET", "POST"], multipleMethods=True)
+    to = [{"node": "Code", "type": "main", "index": 0}]
+    for outputs, method in (
+        [[to, []], "GET"],
+        [[[], to], "POST"],
+        [[to, to], "POST"],
+        [[], "POST"],
+    ):
+        made = normalise({**workflow(hook), "connections": {"Webhook": {"main": outputs}}})
+        assert isinstance(made, list)
+        assert made[0].tool.method == method

@@ -9,6 +9,7 @@ from typing import Final
 import mcp_bridge
 from caal_node.cli.checks.check import Check, fail, ok, told, warn
 from caal_node.settings import Settings
+from caal_node.validation import place
 from n8n import Discovery, N8nError, N8nTools
 
 N8N: Final = "n8n"
@@ -57,18 +58,21 @@ async def look_at_mcp(settings: Settings) -> Sequence[Check]:
         return [told(MCP, str(error), mend="Mend that line.")]
     if not configs:
         return [ok(MCP, f"no servers in {settings.mcp_servers}")]
-    async with mcp_bridge.ServerManager(configs) as manager:
+    async with mcp_bridge.ServerManager(configs, pins=mcp_bridge.Pins(place.pins())) as manager:
         return [_server(status) for status in manager.servers]
 
 
 def _server(status: mcp_bridge.ServerStatus) -> Check:
     name = f"{MCP} {status.name}"
     if status.state == "off":
-        return ok(name, "switched off in the file")
+        return ok(name, f"off: {'; '.join(status.notes) or 'so says the file'}")
     if status.error is not None:
-        return told(name, status.error, mend="Run its command by hand to see what it says.")
-    took = f" in {status.connect_ms} ms" if status.connect_ms is not None else ""
-    said = f"{status.tools} tools over {status.transport}{took}"
+        error = f"{status.state}, over {status.transport}: {status.error}"
+        return told(name, error, mend="Run its command by hand to see what it says.")
+    took = f", connected in {status.connect_ms} ms" if status.connect_ms is not None else ""
+    version = f", MCP {status.protocol}" if status.protocol else ""
+    said = f"{status.tools} tools over {status.transport} ({status.state}{took}{version})"
     if status.notes:
-        return warn(name, f"{said}; {status.notes[0]}", "Ask the server's author to mend it.")
+        mend = "Ask the server's author to mend it."
+        return warn(name, f"{said}; {'; '.join(status.notes)}", mend)
     return ok(name, said)

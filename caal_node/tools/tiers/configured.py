@@ -10,6 +10,7 @@ from caal_node.settings import Settings
 from caal_node.tools.tiers.mcp import McpTier
 from caal_node.tools.tiers.n8n import N8nTier
 from caal_node.tools.tiers.port import Tier
+from caal_node.validation import place
 from caal_node.weights import cache
 
 
@@ -27,6 +28,7 @@ def configured_tiers(settings: Settings) -> dict[TierName, Tier]:
         call_timeout_s=settings.tool_timeout,
         offer_tokens=settings.mcp_tokens,
         catalogue=cache.root() / "mcp",
+        pins=place.pins(),
         room_path=settings.mcp_path,
     )
     return tiers

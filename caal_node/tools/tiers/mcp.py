@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,7 +19,7 @@ from caal_node.context.compact import compact_schema
 from caal_node.context.tokens import tools_tokens
 from caal_node.errors import InvalidArguments, ToolBroke, ToolTimeout, ToolUnavailable
 from caal_node.tools.spec import Example, ToolSpec
-from caal_node.tools.tiers.port import Listing
+from caal_node.tools.tiers.port import Caller, Listing
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -27,6 +27,10 @@ OFFER_TOKENS: Final = 3_000
 FOUND_BYTES: Final = 24_000
 """Schemas that searches have added, as compact JSON: some 6,000 tokens. Past it the ones found
 first go, as otherwise there would be no room left to talk in."""
+CALL_CAP_S: Final = mcp_bridge.Limits().call_cap_s + 5.0
+"""Of a whole call; the bridge's own cap comes first, as its error says more."""
+_FLOOD: Final = 3
+"""Times what may be offered. A server that adds some tools does not come near it."""
 _SOURCE: Final = "mcp"
 
 
@@ -35,6 +39,7 @@ class McpTier:
 
     Args:
         catalogue: A folder where tools are remembered between runs; None connects every server.
+        pins: A folder where definitions are kept as they were accepted; None takes any.
         room_path: The folder that the room works in, for servers that want one.
     """
 
@@ -45,6 +50,7 @@ class McpTier:
         call_timeout_s: float,
         offer_tokens: int = OFFER_TOKENS,
         catalogue: Path | None = None,
+        pins: Path | None = None,
         room_path: Path | None = None,
     ) -> None:
         self._config = config
@@ -52,11 +58,17 @@ class McpTier:
         self._call_timeout_s = call_timeout_s
         self._offer_tokens = offer_tokens
         self._catalogue = mcp_bridge.Catalogue(catalogue) if catalogue else None
+        self._pins = mcp_bridge.Pins(pins) if pins else None
         self._open = AsyncExitStack()
         self._servers: mcp_bridge.ServerManager | None = None
+        self._tools: tuple[mcp_bridge.ToolInfo, ...] = ()
+        """All of them, in the order in which they came up."""
         self._found: dict[str, mcp_bridge.ToolInfo] = {}
         self._searching: mcp_bridge.ToolInfo | None = None
         self._grown = False
+        self._tell: Callable[[], None] | None = None
+        self._changing: asyncio.Task[None] | None = None
+        self._changed_again = False
 
     async def discover(self) -> Listing:
         try:
@@ -75,7 +87,11 @@ class McpTier:
         elif configs:
             self._servers = await self._open.enter_async_context(
                 mcp_bridge.ServerManager(
-                    configs, call_timeout_s=self._call_timeout_s, catalogue=self._catalogue
+                    configs,
+                    call_timeout_s=self._call_timeout_s,
+                    catalogue=self._catalogue,
+                    pins=self._pins,
+                    on_event=self._heard,
                 )
             )
         return await self._listed()
@@ -90,31 +106,77 @@ class McpTier:
             await self._servers.reload()
             tools = await self._servers.list_tools()
             tokens = await asyncio.to_thread(_tokens, tools)
-        self._searching = None
-        if tokens > self._offer_tokens:
-            self._searching = mcp_bridge.discover_tool(
-                list(dict.fromkeys(tool.server for tool in tools))
-            )
+        self._take(tools, tokens > self._offer_tokens)
+        if self._searching is not None:
             logger.info("%d MCP tools of about %d tokens are searched for", len(tools), tokens)
-            now = {tool.name: tool for tool in tools}
-            self._found = {name: now[name] for name in self._found if name in now}
-            specs = self._offered(self._searching)
-        else:
-            specs = tuple(map(_spec, tools))
-        return Listing(specs, dict(self._servers.failed))
+        return Listing(self._offered(), dict(self._servers.failed))
 
-    def _offered(self, search: mcp_bridge.ToolInfo) -> tuple[ToolSpec, ...]:
+    def _take(
+        self, tools: Sequence[mcp_bridge.ToolInfo], searching: bool, *, live: bool = False
+    ) -> None:
+        """Takes these for all tools there are. Old ones keep their order, new ones come last."""
+        now = {tool.name: tool for tool in tools}
+        order = dict.fromkeys([tool.name for tool in self._tools if tool.name in now])
+        self._tools = tuple(now[name] for name in order | now)
+        self._found = {name: now[name] for name in self._found if name in now}
+        if not searching:
+            self._searching = None
+        elif self._searching is None or not live:
+            servers = list(dict.fromkeys(tool.server for tool in self._tools))
+            self._searching = mcp_bridge.discover_tool(servers)
+
+    def _offered(self) -> tuple[ToolSpec, ...]:
+        if (search := self._searching) is None:
+            return tuple(map(_spec, self._tools))
         return (_spec(search, remembered=False), *map(_spec, self._found.values()))
 
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._tell = changed
+
+    def _heard(self, event: mcp_bridge.BridgeEvent) -> None:
+        """Of servers whose tools change by themselves."""
+        if not isinstance(event, mcp_bridge.ToolsChanged):
+            return
+        logger.info("the tools of %s have changed", event.server)
+        self._changed_again = True
+        if self._changing is None or self._changing.done():
+            self._changing = asyncio.create_task(self._follow(), name="caal-mcp-changes")
+
+    async def _follow(self) -> None:
+        """Offers what there is now. Found or few enough, it stands behind all that stood before.
+
+        Whether tools are searched for is settled at a reload: to change it on the way would put
+        another beginning into the prompt. Only a flood, which no prompt could hold, does.
+        """
+        while self._changed_again and (servers := self._servers) is not None:
+            self._changed_again = False
+            tools = await servers.list_tools()
+            tokens = await asyncio.to_thread(_tokens, tools)
+            flood = tokens > _FLOOD * self._offer_tokens
+            before = self._offered()
+            self._take(tools, self._searching is not None or flood, live=True)
+            if self._offered() != before:
+                self._grown = True
+                if self._tell is not None:
+                    self._tell()
+
     async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        return await self._called(spec, arguments)
+
+    async def call_for(self, spec: ToolSpec, arguments: Mapping[str, Any], caller: Caller) -> Any:
+        def heard(event: mcp_bridge.BridgeEvent) -> None:
+            if isinstance(event, mcp_bridge.CallProgressed):
+                caller.progressed(event.done, event.total, event.message)
+
+        return await self._called(spec, arguments, on_event=heard, elicitor=caller.asked)
+
+    async def _called(self, spec: ToolSpec, arguments: Mapping[str, Any], **options: Any) -> Any:
         if self._servers is None:
             raise ToolUnavailable(f"{spec.source} is not connected.")
         if spec.source == _SOURCE and spec.name == mcp_bridge.DISCOVER:
             return await self._search(self._servers, arguments)
         try:
-            result = await self._servers.call_tool(
-                spec.name, dict(arguments), timeout_s=self._call_timeout_s
-            )
+            result = await self._servers.call_tool(spec.name, dict(arguments), **options)
         except mcp_bridge.CallTimeout as error:
             raise ToolTimeout(str(error)) from error
         except mcp_bridge.ServerUnavailable as error:
@@ -149,13 +211,16 @@ class McpTier:
         return tuple(map(_spec, await self._servers.list_tools())) if self._servers else ()
 
     def grown(self) -> tuple[ToolSpec, ...] | None:
-        if not self._grown or self._searching is None:
+        if not self._grown:
             return None
         self._grown = False
-        return self._offered(self._searching)
+        return self._offered()
 
     async def aclose(self) -> None:
         self._servers = None
+        if self._changing is not None:
+            self._changing.cancel()
+            await asyncio.gather(self._changing, return_exceptions=True)
         await self._open.aclose()
 
 
@@ -170,6 +235,8 @@ def _spec(tool: mcp_bridge.ToolInfo, *, remembered: bool = True) -> ToolSpec:
         examples=tuple(Example(e.say, e.arguments) for e in tool.examples),
         read_only=tool.read_only,
         own_name=tool.tool,
+        # Silence ends a call long before; one that tells of its progress, or asks, may go on.
+        timeout_s=CALL_CAP_S if tool.server else None,
         remembered=remembered,
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from caal_node.tools.spec import ToolSpec
+from mcp_bridge import Answer, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,36 @@ class Searched(Protocol):
 
     async def everything(self) -> tuple[ToolSpec, ...]:
         """Specs of all that `call` takes; a tool that is only there for the search is none."""
+        ...
+
+
+class Caller(Protocol):
+    """Whom a call is made for."""
+
+    def progressed(self, done: float, total: float | None, message: str) -> None:
+        """The tool's source tells how far it is."""
+        ...
+
+    async def asked(self, question: Question) -> Answer:
+        """The tool's source asks the person. Cancelled where the answer has lost its use."""
+        ...
+
+
+@runtime_checkable
+class Conversing(Protocol):
+    """A tier whose sources tell and ask in the middle of a call."""
+
+    async def call_for(self, spec: ToolSpec, arguments: Mapping[str, Any], caller: Caller) -> Any:
+        """As `Tier.call`."""
+        ...
+
+
+@runtime_checkable
+class Changing(Protocol):
+    """A growing tier whose tools can also become others by themselves."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """`changed` is called, on the event loop, whenever `grown` has something to give."""
         ...
 
 

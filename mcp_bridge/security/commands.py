@@ -1,0 +1,135 @@
+"""What a command runs in the end, and what speaks against it.
+
+Judged by names: as written, along symbolic links, and behind wrappers, however deep. A copy of a
+shell under another name is not seen, and neither is what happens inside a container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from mcp_bridge.security.environment import loads_code
+from mcp_bridge.security.finding import Finding
+from mcp_bridge.security.interpreter_table import INTERPRETERS
+from mcp_bridge.security.interpreters import code_in
+from mcp_bridge.security.metacharacters import for_a_batch_file, for_a_shell, in_a_name
+from mcp_bridge.security.programs import located, names
+from mcp_bridge.security.wrapper_table import WRAPPERS
+from mcp_bridge.security.wrappers import Wrapper, behind
+
+_SHELLS: Final = frozenset(
+    {
+        "sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ash", "hush",
+        "nu", "elvish", "xonsh", "yash", "cmd", "powershell", "pwsh", "pwsh-preview", "wsl",
+    }
+)  # fmt: skip
+_OTHERS: Final = frozenset({"sudo", "doas", "su", "pkexec", "runuser", "gsudo", "run0"})
+"""They run a program as another user."""
+_TOOLS: Final = frozenset(
+    {
+        "rm", "rmdir", "dd", "shred", "wipefs", "fdisk", "parted", "format", "del", "erase", "mv",
+        "chmod", "chown", "shutdown", "reboot", "halt", "poweroff", "init", "telinit", "kill",
+        "killall", "pkill", "curl", "wget", "nc", "ncat", "netcat", "socat", "telnet", "ssh", "scp",
+        "sftp", "ftp", "tftp", "rsync", "find", "sed", "awk", "gawk", "mawk", "nawk", "ed", "ex",
+        "vi", "vim", "nvim", "emacs", "less", "more", "man", "tar", "zip", "at", "batch", "crontab",
+        "screen", "tmux", "systemctl", "launchctl", "schtasks", "reg", "eval", "source", "rundll32",
+        "regsvr32", "mshta", "wscript", "cscript", "certutil", "bitsadmin", "msiexec", "wmic",
+        "forfiles",
+    }
+)  # fmt: skip
+"""No MCP server is among them; they destroy, send away or run what their arguments say."""
+_MAX_DEPTH: Final = 8
+"""Wrappers around wrappers."""
+
+
+def judge(
+    command: str,
+    args: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    search_path: str | None = None,
+    windows: bool = False,
+) -> Iterator[Finding]:
+    """Everything that speaks against running this. Reads the disk to follow links."""
+    if char := in_a_name(command):
+        yield Finding(
+            "command",
+            f"holds {char!r}, and no shell reads it",
+            "write the program alone, and its arguments into args",
+            "metacharacters",
+        )
+    yield from _judge(command, args, _Around(cwd, search_path, windows), "command", 0)
+
+
+class _Around:
+    """Where a command would be looked for."""
+
+    def __init__(self, cwd: Path | None, search_path: str | None, windows: bool) -> None:
+        self.windows: Final = windows
+        self._cwd: Final = cwd
+        self._search_path: Final = search_path
+
+    def located(self, command: str) -> str | None:
+        try:
+            return located(command, self._cwd, self._search_path)
+        except (OSError, ValueError, RuntimeError):  # a NUL; a home that is nobody's
+            return None
+
+
+def _judge(
+    command: str, args: Sequence[str], around: _Around, key: str, depth: int
+) -> Iterator[Finding]:
+    if depth > _MAX_DEPTH:
+        mend = "start the program itself"
+        yield Finding("args", f"has over {_MAX_DEPTH} wrappers in one another", mend, "command")
+        return
+    program = around.located(command)
+    for name in names(command, program):
+        yield from _named(name, key)
+        if (interpreter := INTERPRETERS.get(name)) is not None and (
+            code := code_in(interpreter, args)
+        ):
+            mend = "name a file, a module or a package"
+            yield Finding("args", f"{name} is given code to run ({code})", mend, "eval")
+        if (wrapper := WRAPPERS.get(name)) is not None:
+            yield from _wrapped(name, wrapper, args, around, depth)
+    if around.windows and (char := for_a_batch_file(program or command, args)):
+        reason = f"cmd.exe would read {char!r} in them, since the command is a batch file"
+        mend = "start the program behind it (node, python)"
+        yield Finding("args", reason, mend, "metacharacters")
+
+
+def _named(name: str, key: str) -> Iterator[Finding]:
+    if name in _SHELLS:
+        reason = f"{name} is a shell"
+        mend = "start the program itself, or a script by its own path"
+    elif name in _OTHERS:
+        reason, mend = f"{name} runs as another user", "start the program itself"
+    elif name in _TOOLS or name.startswith("mkfs"):
+        reason, mend = f"{name} is no MCP server", "name the server's program"
+    else:
+        return
+    yield Finding(key, reason, mend, "command")
+
+
+def _given(name: str, code: str | None) -> Iterator[Finding]:
+    if code:
+        mend = "name a file, a module or a package"
+        yield Finding("args", f"{name} is given code to run ({code[:40]})", mend, "eval")
+
+
+def _wrapped(
+    name: str, wrapper: Wrapper, args: Sequence[str], around: _Around, depth: int
+) -> Iterator[Finding]:
+    if wrapper.shell and (char := for_a_shell(args)):
+        mend = "start the program itself"
+        yield Finding("args", f"{name} has a shell read {char!r}", mend, "metacharacters")
+    for inner in behind(wrapper, args):
+        for variable in loads_code(inner.assigned):
+            reason = f"{name} sets {variable[:40]}, which makes programs run other code"
+            yield Finding("args", reason, "remove it", "env")
+        yield from _given(name, inner.eval)
+        if inner.words:
+            yield from _judge(inner.words[0], inner.words[1:], around, "args", depth + 1)

@@ -1,0 +1,22 @@
+"""What speaks against an entry of the configuration, and the word that lets it pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+Allowance: TypeAlias = Literal["command", "eval", "env", "metacharacters", "http"]
+ALLOWANCES: Final[tuple[Allowance, ...]] = get_args(Allowance)
+"""What `allow` in a server's entry may hold: the owner of the file vouches for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    key: str
+    """Of the entry: `command`, `args`, `env.NODE_OPTIONS`, `url`."""
+    reason: str
+    mend: str
+    allowance: Allowance
+
+    def __str__(self) -> str:
+        return f'{self.reason}; {self.mend}, or write "allow": ["{self.allowance}"]'

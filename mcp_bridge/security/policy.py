@@ -1,0 +1,43 @@
+"""All that speaks against one server's configuration, less what its owner allows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mcp.client.stdio import get_default_environment
+
+from mcp_bridge.security.addresses import plain_text
+from mcp_bridge.security.commands import judge
+from mcp_bridge.security.environment import loads_code
+from mcp_bridge.security.finding import Finding
+from mcp_bridge.servers import ServerConfig
+
+
+def objections(config: ServerConfig) -> Iterator[Finding]:
+    """Asked when the file is read, and again before a server is started: a link may have changed.
+
+    Reads the disk.
+    """
+    for finding in _findings(config):
+        if finding.allowance not in config.allow:
+            yield finding
+
+
+def _findings(config: ServerConfig) -> Iterator[Finding]:
+    if config.transport != "stdio":
+        if (finding := plain_text(config.url)) is not None:
+            yield finding
+        return
+    for name in loads_code(config.env):
+        reason = "makes programs run other code than their own"
+        yield Finding(f"env.{name}", reason, "remove it", "env")
+    path = config.env.get("PATH") or get_default_environment().get("PATH")
+    yield from judge(
+        config.command,
+        config.args,
+        cwd=Path(config.cwd).expanduser() if config.cwd else None,
+        search_path=path,
+        windows=sys.platform == "win32",
+    )

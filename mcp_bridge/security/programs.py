@@ -1,0 +1,62 @@
+"""Which program a command means: where it lies, and every name that it goes by."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PureWindowsPath
+from typing import Final
+
+_MAX_LINKS: Final = 16
+"""Symbolic links followed by name; real chains have two or three."""
+_ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1")
+_VERSION: Final = re.compile(r"[-._]?\d[\d.]*t?$")
+"""`python3.13t`, `perl5.36`, `node-22`."""
+
+
+def located(command: str, cwd: Path | None, search_path: str | None) -> str | None:
+    """The absolute path of the program; None where there is none. Reads the disk.
+
+    A command with a slash in it is meant from the folder that it is started in.
+    """
+    command = str(Path(command).expanduser()) if command.startswith("~") else command
+    if cwd is not None and os.path.dirname(command):  # noqa: PTH120 - `./x` and `x` differ here
+        command = str(cwd / command)
+    found = shutil.which(command, path=search_path)
+    return str(Path(found).absolute()) if found else None
+
+
+def names(command: str, program: str | None) -> Iterator[str]:
+    """What the command is called as written, at each link, and where the links end; as `plain`.
+
+    A program may look at the name that it is called by (busybox does), and a link may hide one.
+    """
+    seen: set[str] = set()
+    for name in (command, *_links(program)):
+        if (short := plain(name)) and short not in seen:
+            seen.add(short)
+            yield short
+
+
+def plain(name: str) -> str:
+    """`/usr/bin/Python3.11.exe`, `python@3.11` -> `python`: no folder, case, ending, version."""
+    base = PureWindowsPath(name).name.lower()  # which knows both slashes
+    base = base.partition("@")[0] or base
+    for ending in _ENDINGS:
+        base = base.removesuffix(ending)
+    return _VERSION.sub("", base) or base
+
+
+def _links(program: str | None) -> Iterator[str]:
+    if program is None:
+        return
+    at = program
+    for _ in range(_MAX_LINKS):
+        yield at
+        try:
+            at = os.path.join(os.path.dirname(at), os.readlink(at))  # noqa: PTH115, PTH118, PTH120 - text is all that is wanted
+        except OSError:
+            break
+    yield os.path.realpath(program)

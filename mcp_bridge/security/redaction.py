@@ -1,0 +1,126 @@
+"""Secrets, found by value: as they are, and in the forms in which programs repeat them.
+
+A server that fails tends to print what it was given, and a key is a secret whatever it is called.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+
+HIDDEN: Final = "***"
+_MIN_SECRET_CHARS: Final = 6
+"""Shorter values (`1`, `true`, `en`) are no secrets; hiding them would garble every message."""
+_MIN_ENCODED_CHARS: Final = 8
+"""Of base64, which of short values is found anywhere."""
+_NAME: Final = re.compile(
+    r"token|secret|passw|passphrase|pwd|api_?key|access_?key|private|credential|auth|cookie|session"
+    r"|bearer|signature|dsn|(?:^|_)(?:key|pat|pass|sig|jwt)(?:_|$)",
+    re.IGNORECASE,
+)
+_VALUE: Final = re.compile(
+    r"sk-[\w-]{16,}|gh[a-z]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,}"
+    r"|AKIA[A-Z0-9]{12,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*|-----BEGIN [\s\S]+"
+    r"|(?=[^\s/:.]*\d)(?=[^\s/:.]*[A-Za-z])[A-Za-z0-9_+=-]{32,}"
+)
+"""Keys of well-known services, PEM, and long words of letters and digits without a dot or slash."""
+_OPTION: Final = re.compile(r"--?([\w-]+)(?:=(.*))?", re.DOTALL)
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """By the name that somebody gave it, or by its form."""
+    return bool(_NAME.search(name.replace("-", "_")) or _VALUE.fullmatch(value))
+
+
+def redact(text: str, secrets: Sequence[str]) -> str:
+    """`text` without any of `secrets`, in no form of `forms`."""
+    for form in _forms(tuple(secrets)):
+        if form in text:
+            text = text.replace(form, HIDDEN)
+    return text
+
+
+def in_headers(headers: Mapping[str, str]) -> Iterator[str]:
+    """The values, and what stands behind a scheme: `Bearer X`, `Basic <user:X in base64>`."""
+    for value in headers.values():
+        yield value
+        scheme, _, rest = value.partition(" ")
+        if rest:
+            yield rest
+        if scheme.lower() == "basic":
+            try:
+                yield base64.b64decode(rest, validate=True).decode().partition(":")[2]
+            except (binascii.Error, UnicodeDecodeError):
+                continue
+
+
+def in_url(url: str) -> Iterator[str]:
+    """The password, and what the query calls a key."""
+    try:
+        parts = urlsplit(url)
+        if parts.password:
+            yield parts.password
+        yield from (v for k, v in parse_qsl(parts.query) if looks_secret(k, v))
+    except ValueError:
+        return
+
+
+def in_args(args: Sequence[str]) -> Iterator[str]:
+    """`--api-key X`, `--token=X`, and what looks like a key by itself."""
+    name = ""
+    for word in args:
+        option = _OPTION.fullmatch(word)
+        if option is None:
+            if looks_secret(name, word):
+                yield word
+            name = ""
+        elif option[2] is None:
+            name = option[1]
+        else:
+            if looks_secret(option[1], option[2]):
+                yield option[2]
+            name = ""
+
+
+def in_env(env: Mapping[str, str]) -> Iterator[str]:
+    return (value for name, value in env.items() if looks_secret(name, value))
+
+
+@lru_cache(maxsize=256)
+def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Longest first, so that no form leaves the rest of a longer one."""
+    found: set[str] = set()
+    for secret in secrets:
+        for part in {secret, secret.strip(), *secret.splitlines()}:
+            if len(part) >= _MIN_SECRET_CHARS:
+                found.update(_encoded(part))
+    return tuple(sorted(found, key=lambda form: (-len(form), form)))
+
+
+def _encoded(secret: str) -> Iterator[str]:
+    yield secret
+    for ascii_only in (True, False):
+        yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+    for coded in (quote(secret), quote(secret, safe=""), quote_plus(secret)):
+        yield coded
+        yield re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), coded)
+    data = secret.encode("utf-8", "surrogatepass")
+    yield data.hex()
+    if len(secret) >= _MIN_ENCODED_CHARS:
+        for before in range(3):
+            for encode in (base64.b64encode, base64.urlsafe_b64encode):
+                yield _within(encode, data, before)
+
+
+def _within(encode: Any, data: bytes, before: int) -> str:
+    """What base64 makes of `data` wherever it stands behind `before` bytes more, modulo three."""
+    coded: str = encode(b"\0" * before + data).decode().rstrip("=")
+    # The first and last characters hold bits of the neighbours.
+    whole = (before + len(data)) * 8 // 6
+    return coded[-(-before * 8 // 6) : whole]

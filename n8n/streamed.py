@@ -1,0 +1,66 @@
+"""The reply of a webhook that answers by `Streaming`: one JSON object on each line.
+
+`begin`, `item` with its `content`, and `end` come from each node that streams, in the order in
+which they run; `error` from one that failed. The last node's text is the answer. What the ones
+before it said is progress in the author's own words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from n8n.shapes import mapping, parse_json
+
+MAX_SAID_CHARS: Final = 200
+"""Of one step's words."""
+
+
+class Steps:
+    """Tells each step's words once it is known that another one follows."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._line = b""
+        self._said = ""
+        self._ended = False
+
+    def feed(self, chunk: bytes) -> None:
+        *lines, self._line = (self._line + chunk).split(b"\n")
+        for line in lines:
+            kind, content = _read(line)
+            if kind == "begin" and self._ended:
+                if words := " ".join(self._said.split())[:MAX_SAID_CHARS]:
+                    self._tell(words)
+                self._said, self._ended = "", False
+            elif kind == "item":
+                self._said += content
+            elif kind == "end":
+                self._ended = True
+
+
+def answer_of(body: bytes) -> tuple[str, bool] | None:
+    """The last node's text, and whether a node failed; None for a body that is no stream."""
+    said, failed, seen = "", False, False
+    for line in body.split(b"\n"):
+        if not line.strip():
+            continue
+        kind, content = _read(line)
+        if kind is None:
+            return None
+        seen = True
+        failed = failed or kind == "error"
+        said = "" if kind == "begin" else said + content
+    return (said, failed) if seen else None
+
+
+def _read(line: bytes) -> tuple[str | None, str]:
+    try:
+        told = mapping(parse_json(line))
+    except (ValueError, RecursionError):
+        return None, ""
+    kind, content = told.get("type"), told.get("content", "")
+    known = kind in ("begin", "item", "end", "error")
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return (str(kind) if known else None), text if kind == "item" else ""

@@ -1,0 +1,81 @@
+"""A LiveKit server's rooms in memory, with a listening agent: every message is sealed and sized."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Self
+
+from livekit import rtc
+
+from caal_node.control.agent_side import ControlListener
+from caal_node.control.messages import METHOD, Answer, Request, read_answer, seal
+from caal_node.control.report import ReloadReport
+
+KEY, SECRET = "key", "a secret of more than thirty-two bytes"
+LIVEKIT_BYTES = 15 * 1024
+"""What LiveKit carries in one RPC, and what it takes for an answer."""
+
+
+class AgentRooms:
+    """One room, one agent that answers with `on_tools`. A RoomsPort, and the room it is in."""
+
+    def __init__(self, on_tools: Callable[[str], Awaitable[str]], name: str = "kitchen") -> None:
+        self.name = name
+        self.asked: list[Request] = []
+        self.lose: int = 0
+        """How many of the next answers get lost on their way back."""
+        self._method: Any = None
+        self.listener = ControlListener(
+            self, on_reload=self._reload, on_tools=on_tools, api_key=KEY, api_secret=SECRET
+        )
+
+    async def _reload(self, _: object) -> ReloadReport:
+        return ReloadReport(0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.listener.aclose()
+
+    async def live(self, name: str | None = None) -> Sequence[str]:
+        return [self.name] if name in (None, self.name) else []
+
+    async def agents(self, room: str) -> Sequence[str]:
+        return ["agent"]
+
+    async def ask(self, room: str, identity: str, request: Request) -> Answer | None:
+        self.asked.append(request)
+        payload = seal(request, room=room, api_key=KEY, api_secret=SECRET)
+        assert len(payload.encode()) <= LIVEKIT_BYTES
+        try:
+            answer = await self._method(rtc.RpcInvocationData("1", "server", payload, 2.5))
+        except rtc.RpcError:
+            return None  # refused
+        assert len(answer.encode()) <= LIVEKIT_BYTES
+        if self.lose:
+            self.lose -= 1
+            return None
+        return read_answer(answer)
+
+    # What ControlListener needs of a room and of the participant in it.
+
+    @property
+    def local_participant(self) -> AgentRooms:
+        return self
+
+    def register_rpc_method(self, name: str, handler: Any, /) -> None:
+        assert name == METHOD
+        self._method = handler
+
+    def unregister_rpc_method(self, name: str, /) -> None:
+        self._method = None
+
+    def isconnected(self) -> bool:
+        return True
+
+    def on(self, _event: str, callback: Callable[..., None], /) -> None:
+        pass
+
+    def off(self, _event: str, callback: Callable[..., None], /) -> None:
+        pass

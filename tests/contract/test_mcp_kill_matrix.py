@@ -1,0 +1,34 @@
+"""Whatever ends a server or its host, nothing that the server started is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.kill_matrix import ENDINGS, KINDS, SERVER, left, marked
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux has subreapers; elsewhere groups are ended"
+)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_no_process_of_any_kind_is_left(ending: str) -> None:
+    assert left("bridge", ending) == dict.fromkeys(KINDS, 0)
+
+
+def test_a_process_that_is_left_would_be_counted() -> None:
+    mark = f"family-counted-{os.getpid()}"
+    command = [sys.executable, "-I", "-S", str(SERVER), f"{mark}-setsid", "setsid"]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    server.communicate(b'{"id": 1, "method": "initialize"}\n', timeout=20)
+    left_over = marked(mark)["setsid"]
+    for pid in left_over:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert len(left_over) == 1

@@ -1,0 +1,127 @@
+"""A conversation and an MCP server whose tools change, which tells of progress, and which asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from caal_node.agent import CaalAgent
+from caal_node.events import ToolCallEnded, ToolProgress, from_json, to_json
+from caal_node.tools.tiers.mcp import McpTier
+from tests.conversation import Conversation, conversation
+from tests.mcp_events import PATIENCE_S, events
+from tests.stand_in_model import Call, StandInModel
+
+LIVELY = Path(__file__).parents[1] / "lively_mcp_server.py"
+
+
+class Agent(CaalAgent):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "tiers": {"mcp": options["tiers"]["n8n"]}})
+
+
+@asynccontextmanager
+async def live(
+    server: StandInModel, folder: Path, *, offer_tokens: int = 3000
+) -> AsyncIterator[Conversation]:
+    async with events() as seen:
+        args, env = [str(LIVELY), "2025-11-25"], {"EVENTS_PORT": str(seen.port)}
+        entry = {"command": sys.executable, "args": args, "env": env, "connect_timeout": 60}
+        config = folder / "mcp_servers.json"
+        config.write_text(json.dumps({"live": entry}))
+        tier: Any = McpTier(config, call_timeout_s=30, offer_tokens=offer_tokens)
+        async with conversation(server, agent=Agent, tier=tier) as talk:
+            yield talk
+
+
+async def until_there(talk: Conversation, name: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while name not in talk.agent.table:  # noqa: ASYNC110 - the table announces nothing
+            await asyncio.sleep(0.01)
+
+
+def offered(server: StandInModel, chat: int) -> list[Any]:
+    return server.chats[chat].json["tools"]
+
+
+async def test_a_tool_that_a_server_adds_can_be_called_in_the_next_turn(tmp_path: Path) -> None:
+    grow, more = Call("live__grow", {}, id="c1"), Call("live__more7", {}, id="c2")
+    async with (
+        StandInModel([grow], ["Grown."], [more], ["Called."]) as server,
+        live(server, tmp_path) as talk,
+    ):
+        await talk.say("grow, please")
+        await until_there(talk, "live__more7")
+        await talk.say("call the new one")
+        first, last = offered(server, 0), offered(server, 2)
+        assert last[: len(first)] == first, "the prompt's beginning stays"
+        assert [tool["function"]["name"] for tool in last[len(first) :]] == ["live__more7"]
+        assert [end.outcome for end in talk.of(ToolCallEnded)] == ["ok", "ok"]
+
+
+async def test_where_tools_are_searched_for_a_new_one_is_found_and_the_prompt_stays(
+    tmp_path: Path,
+) -> None:
+    grow = Call("live__grow", {}, id="c2")
+    search = {"patterns": ["*grow*"]}
+    again = Call("mcp_discover", {"patterns": ["*more*"]}, id="c3")
+    async with (
+        StandInModel(
+            [Call("mcp_discover", search, id="c1")], [grow], ["Grown."], [again], ["Found."]
+        ) as server,
+        live(server, tmp_path, offer_tokens=0) as talk,
+    ):
+        await talk.say("grow, please")
+        async with asyncio.timeout(PATIENCE_S):
+            tier: Any = talk.tier
+            while len(await tier.everything()) < 8:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+        await talk.say("find the new one")
+        assert "live__more7" in talk.agent.table
+        known = offered(server, 1)
+        assert offered(server, 3)[: len(known)] == known
+
+
+async def test_progress_of_a_call_is_told_as_events(tmp_path: Path) -> None:
+    async with (
+        StandInModel([Call("live__count", {}, id="c1")], ["Counted."]) as server,
+        live(server, tmp_path) as talk,
+    ):
+        await talk.say("count")
+        (ended,) = talk.of(ToolCallEnded)
+        told = talk.of(ToolProgress)
+        first = ToolProgress(ended.call_id, "live__count", "mcp", "live", 1.0, 3.0, "step 1")
+        assert told[0] == first
+        assert (told[-1].done, told[-1].total) == (3.0, 3.0)
+        assert from_json(to_json(first)) == first
+
+
+async def test_a_servers_question_is_asked_and_the_next_words_are_its_answer(
+    tmp_path: Path,
+) -> None:
+    async with (
+        StandInModel([Call("live__ask", {}, id="c1")], ["The kitchen it is."]) as server,
+        live(server, tmp_path) as talk,
+    ):
+        assert await talk.say("clean a room") == "Which room?"
+        assert len(server.chats) == 1
+        assert await talk.say("the kitchen") == "The kitchen it is."
+        result = server.chats[1].json["messages"][-1]
+        assert (result["role"], result["content"]) == ("tool", "accept the kitchen")
+        assert [end.outcome for end in talk.of(ToolCallEnded)] == ["ok"]
+        assert talk.session.current_agent is talk.agent
+
+
+async def test_a_person_may_leave_a_question(tmp_path: Path) -> None:
+    async with (
+        StandInModel([Call("live__ask", {}, id="c1")], ["As you like."]) as server,
+        live(server, tmp_path) as talk,
+    ):
+        await talk.say("clean a room")
+        assert await talk.say("Never mind.") == "As you like."
+        assert server.chats[1].json["messages"][-1]["content"] == "cancel"

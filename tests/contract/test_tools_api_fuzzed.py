@@ -1,0 +1,144 @@
+"""The control API keeps to its own OpenAPI document, whatever it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import uvicorn
+from pydantic import SecretStr
+
+from caal_node.control.app import make_app
+from caal_node.control.tool_messages import (
+    Called,
+    FailureKind,
+    FindTools,
+    Found,
+    ListTools,
+    NotDone,
+    Tool,
+    Tools,
+    read_request,
+)
+from caal_node.settings import Settings
+from tests.agent_rooms import AgentRooms
+from tests.api_fuzz import fuzz
+
+TOKEN = "-".join(["a", "long", "random", "token"])
+KINDS: tuple[FailureKind, ...] = (
+    "unknown_tool",
+    "refused",
+    "timeout",
+    "unavailable",
+    "tool_error",
+    "error",
+)
+"""Without `invalid_arguments`: whether arguments fit is the tool's to say, not the document's."""
+ENDS = itertools.cycle([*KINDS, None, None])
+TOOL = Tool(
+    name="get_weather",
+    tier="n8n",
+    server="n8n",
+    tool="get_weather",
+    description="Weather of a city.",
+    input_schema={"type": "object"},
+    offered=True,
+)
+START_S = 20.0
+
+
+async def every_answer(request: str) -> str:
+    """A stand-in agent, whose calls end in every way in turn."""
+    match read_request(request):
+        case ListTools():
+            return Tools(tools=[TOOL], failed={"files": "is down"}).model_dump_json()
+        case FindTools(patterns=patterns):
+            return Found(found=len(patterns), tools=[TOOL]).model_dump_json()
+        case call:
+            if (kind := next(ENDS)) is not None:
+                return NotDone(kind=kind, message="no", valid_names=["x"]).model_dump_json()
+            return Called(
+                name=call.name,
+                tier="mcp",
+                server="files",
+                call_id="api_1",
+                duration_ms=1,
+                result=call.arguments,
+                truncated=False,
+            ).model_dump_json()
+
+
+@contextlib.contextmanager
+def served(app: Any) -> Iterator[str]:
+    """`app` on a port of its own, in a thread with a loop of its own."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None))
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(START_S)
+
+
+def test_every_path_answers_as_it_is_described() -> None:
+    app = make_app(Settings(control_token=SecretStr(TOKEN)), AgentRooms(every_answer))
+    with served(app) as url:
+        seen = fuzz(url, TOKEN, examples=12)
+    statuses = {status for _, status in seen}
+    assert {200, 403, 404, 422, 502, 503, 504} <= statuses
+    assert {label for label, status in seen if status == 200} == {
+        "GET /health",
+        "GET /api/tools",
+        "POST /api/tools",
+        "POST /api/tools/search",
+        "POST /reload-tools",
+    }
+    # An agent in memory has no model to change; that path's own answers are in its own tests.
+    assert ("POST /model", 502) in seen
+
+
+async def test_the_document_describes_every_path_with_answers_errors_and_examples() -> None:
+    app = make_app(Settings(control_token=SecretStr(TOKEN)), AgentRooms(every_answer))
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=app), base_url="http://control"
+    ) as http:
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        described = (await http.get("/api/openapi.json", headers=bearer)).json()
+    paths = {
+        (method.upper(), path): operation
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert set(paths) == {
+        ("GET", "/health"),
+        ("GET", "/api/tools"),
+        ("POST", "/api/tools"),
+        ("POST", "/api/tools/search"),
+        ("POST", "/reload-tools"),
+        ("POST", "/model"),
+    }
+    for (method, path), operation in paths.items():
+        assert operation["summary"]
+        assert operation["description"]
+        if path == "/health":
+            continue
+        assert operation["security"] == [{"HTTPBearer": []}]
+        assert {"200", "401", "404", "409", "422", "502", "503", "504"} <= set(
+            operation["responses"]
+        )
+        error = operation["responses"]["401"]["content"]["application/json"]["schema"]
+        assert error == {"$ref": "#/components/schemas/Error"}
+        if method == "POST":
+            body = operation["requestBody"]["content"]["application/json"]["schema"]
+            assert body["examples"]
+    assert asyncio.get_running_loop()  # the document is made without a room's being asked

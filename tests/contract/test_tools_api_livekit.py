@@ -1,0 +1,112 @@
+"""The Tools API as people have it: a control process, a real livekit-server, an agent in a room."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from livekit import rtc
+from livekit.agents import function_tool
+
+from caal_node.agent import CaalAgent
+from caal_node.control.agent_side import ControlListener
+from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.tools.spec import ToolSpec
+from tests.api_fuzz import fuzz
+from tests.control_process import control_process
+from tests.conversation import FakeTier, conversation
+from tests.livekit_server import LiveKit
+from tests.stand_in_model import StandInModel
+
+pytestmark = pytest.mark.livekit
+
+TOKEN = "-".join(["let", "me", "in"])
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        f"field_{n}": {"type": "string", "description": f"what number {n} is for"} for n in range(8)
+    },
+}
+ANSWER_S = 60.0
+
+
+class Reader(CaalAgent):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.reads = 0
+
+    @function_tool
+    async def read_all(self) -> list[str]:
+        """Give everything there is: 200 kB that do not compress."""
+        self.reads += 1
+        return [uuid.uuid4().hex for _ in range(6_000)]
+
+
+@asynccontextmanager
+async def served(livekit: LiveKit, *specs: ToolSpec) -> AsyncGenerator[tuple[str, Reader]]:
+    """The address of a control process, and the agent in the only room that has one."""
+    here = rtc.Room()
+
+    async def nothing_new(_: ReloadRequest) -> ReloadReport:
+        return ReloadReport(0)
+
+    async with (
+        StandInModel() as model,
+        conversation(model, agent=Reader, tier=FakeTier(*specs)) as talk,
+        control_process(livekit, TOKEN) as address,
+    ):
+        assert isinstance(talk.agent, Reader)
+        control = ControlListener(
+            here,
+            on_reload=nothing_new,
+            on_tools=talk.agent.on_tools,
+            api_key=livekit.key,
+            api_secret=livekit.secret,
+        )
+        await here.connect(
+            livekit.url, livekit.token(f"tools-{uuid.uuid4().hex[:8]}", "a", agent=True)
+        )
+        try:
+            yield address, talk.agent
+        finally:
+            await control.aclose()
+            await here.disconnect()
+
+
+async def test_catalogue_search_and_calls_cross_a_real_room(livekit: LiveKit) -> None:
+    specs = [
+        ToolSpec("n8n", "n8n", f"tool_{n}", f"tool_{n}", f"Does thing {n}.", SCHEMA)
+        for n in range(500)
+    ]
+    async with (
+        served(livekit, *specs) as (address, agent),
+        httpx2.AsyncClient(
+            base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=ANSWER_S
+        ) as http,
+    ):
+        told = await http.get("/api/tools")
+        assert len(told.json()["tools"]) == 501
+        assert len(told.content) > 300_000
+        found = await http.post("/api/tools/search", json={"query": "thing 77"})
+        assert found.json()["tools"][0]["name"] == "tool_77"
+        read = await http.post("/api/tools", json={"name": "read_all"})
+        assert len(read.content) > 200_000
+        assert len(set(read.json()["result"])) == 6_000
+        assert agent.reads == 1
+        long = {"field_1": "".join(uuid.uuid4().hex for _ in range(3_000))}
+        call = await http.post("/api/tools", json={"name": "tool_3", "arguments": long})
+        assert call.json()["result"] == {"city": None, "forecast": "sunny", "high_c": 21}
+
+
+async def test_every_path_answers_as_it_is_described_in_a_real_room(livekit: LiveKit) -> None:
+    async with served(livekit) as (address, _):
+        seen = await asyncio.to_thread(fuzz, address, TOKEN, examples=4)
+    assert {label for label, status in seen if status == 200} >= {
+        "GET /health",
+        "POST /api/tools/search",
+    }

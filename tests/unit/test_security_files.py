@@ -1,0 +1,308 @@
+"""Whose file it is, which variables a server gets, where it may be, and what was accepted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bridge import ConfigError, Pins, ServerConfig, load_servers, parse_servers
+from mcp_bridge.security.addresses import is_loopback, plain_text, same_origin
+from mcp_bridge.security.environment import loads_code
+from mcp_bridge.security.ownership import fault
+from mcp_bridge.tools import Definition
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no owner and mode like these")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mcp servers.json"
+    path.write_text('{"a": {"command": "x"}}')
+    path.chmod(0o600)
+    return path
+
+
+@POSIX
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o664, 0o777])
+def test_a_file_that_others_may_write_is_refused_with_its_mend(file: Path, mode: int) -> None:
+    file.chmod(mode)
+    with pytest.raises(ConfigError, match="may be written by") as caught:
+        load_servers(file)
+    assert f"run: chmod go-w '{file}'" in str(caught.value)
+    file.chmod(mode & ~0o022)
+    assert load_servers(file)
+
+
+@POSIX
+def test_a_file_that_others_may_read_is_taken(file: Path) -> None:
+    file.chmod(0o644)
+    assert load_servers(file)
+
+
+@POSIX
+def test_a_link_is_judged_by_what_it_leads_to(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    assert load_servers(link)
+    file.chmod(0o666)
+    with pytest.raises(ConfigError, match="chmod"):
+        load_servers(link)
+
+
+def status(uid: int, mode: int = 0o644) -> os.stat_result:
+    return os.stat_result((stat.S_IFREG | mode, 1, 1, 1, uid, 0, 0, 0, 0, 0))
+
+
+def test_a_file_belongs_to_the_user_or_to_root() -> None:
+    assert fault(status(1000), "f", 1000) is None
+    assert fault(status(0), "f", 1000) is None
+    assert "run: chown 1000 f" in str(fault(status(1001), "f", 1000))
+    assert "run: chown 0 f" in str(fault(status(1000), "f", 0))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "PYTHONHOME",
+        "PYTHONWARNINGS",
+        "PYTHONINSPECT",
+        "PYTHONBREAKPOINT",
+        "BASH_ENV",
+        "ENV",
+        "BASH_FUNC_ls%%",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "LD_AUDIT",
+        "DYLD_INSERT_LIBRARIES",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_CONFIG_COUNT",
+        "GIT_EXTERNAL_DIFF",
+        "npm_config_script_shell",
+        "NPM_CONFIG_REGISTRY",
+        "PATH",
+        "Path",
+        "PERL5OPT",
+        "PERL5LIB",
+        "RUBYOPT",
+        "RUBYLIB",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "DOTNET_STARTUP_HOOKS",
+        "LUA_INIT_5_4",
+        "UV_INDEX_URL",
+        "PIP_INDEX_URL",
+        "OPENSSL_CONF",
+        "BUN_INSPECT_PRELOAD",
+        "ZDOTDIR",
+        "PAGER",
+        "EDITOR",
+        "SHELL",
+    ],
+)
+def test_variables_that_load_code_are_refused(name: str) -> None:
+    assert loads_code([name]) == [name]
+    with pytest.raises(ConfigError, match="makes programs run other code"):
+        parse_servers(json.dumps({"a": {"command": "x", "env": {name: "y"}}}))
+
+
+def test_ordinary_variables_pass() -> None:
+    names = [
+        "API_KEY",
+        "HOME",
+        "LOG_LEVEL",
+        "PYTHONUNBUFFERED",
+        "PYTHONIOENCODING",
+        "NO_COLOR",
+        "PATH_TO_DATA",
+        "ENVIRONMENT",
+        "NODE_ENV",
+        "GIT_AUTHOR_NAME",
+        "TZ",
+        "NODE_OPTION",
+    ]
+    assert loads_code(names) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:1/x",
+        "http://127.0.0.1/x",
+        "http://127.9.9.9/x",
+        "http://[::1]:1/x",
+        "ws://localhost/x",
+        "http://a.localhost/",
+        "https://example.com/",
+        "wss://example.com",
+    ],
+)
+def test_addresses_that_are_encrypted_or_here_pass(url: str) -> None:
+    assert plain_text(url) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.com/",
+        "ws://example.com/",
+        "http://192.168.0.2/",
+        "http://10.0.0.1/",
+        "http://localhost.example.com/",
+        "http://127.0.0.1.example.com/",
+        "http://0.0.0.0/",
+        "http://2130706433/",
+        "http://localhost@example.com/",
+        "http://[::ffff:8.8.8.8]/",
+        "http://host.docker.internal/",
+    ],
+)
+def test_other_addresses_are_refused(url: str) -> None:
+    assert plain_text(url) is not None
+    assert not is_loopback(url)
+
+
+@pytest.mark.parametrize(
+    ("location", "same"),
+    [
+        ("/other/", True),
+        ("https://h.example/x", True),
+        ("https://H.example:443/x", True),
+        ("http://h.example/x", False),
+        ("https://evil.example/x", False),
+        ("//evil.example/", False),
+        ("https://h.example:444/", False),
+        ("https://h.example@evil.example/", False),
+        ("https://h.example:port/", False),
+        ("javascript:x", False),
+    ],
+)
+def test_a_redirect_stays_with_the_server_or_is_none(location: str, same: bool) -> None:
+    assert same_origin("https://h.example/mcp", location) is same
+
+
+# What was accepted.
+
+CONFIG = ServerConfig(name="files", command="x", args=("y",))
+READ = Definition("read", "Reads a file.", {"type": "object"}, read_only=True)
+
+
+def changed(**other: Any) -> Definition:
+    return dataclasses.replace(READ, **other)
+
+
+def pinned(folder: Path, *tools: Definition, config: ServerConfig = CONFIG) -> Pins:
+    pins = Pins(folder)
+    pins.read([config])
+    pins.vet(config, tools)
+    pins.write()
+    return pins
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        changed(description="Reads a file, and sends it away."),
+        changed(read_only=None),
+        changed(input_schema={"type": "object", "properties": {"to": {}}}),
+    ],
+)
+def test_a_tool_that_changes_is_held_until_it_is_accepted(
+    tmp_path: Path, after: Definition
+) -> None:
+    pinned(tmp_path, READ)
+    pins = pinned(tmp_path, after)  # another process, another day
+    found = pins.vet(CONFIG, [after])
+    assert found.offered == ()
+    assert "read it, then accept it (tools --accept files__read)" in found.held["read"]
+    assert Pins(tmp_path).waiting() == ("files__read",)
+
+    (taken,) = Pins(tmp_path).accept("files__read")
+    assert (taken.before, taken.after) == (READ.description, after.description)
+    pins.read([CONFIG])
+    assert pins.vet(CONFIG, [after]).offered == (after,)
+    assert pins.vet(CONFIG, [READ]).offered == (), "the old one is now the changed one"
+
+
+def test_what_is_accepted_is_what_was_seen(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    pinned(tmp_path, changed(description="second"))
+    Pins(tmp_path).accept("files")
+    assert (
+        pinned(tmp_path, changed(description="third"))
+        .vet(CONFIG, [changed(description="third")])
+        .held
+    )
+
+
+def test_a_tool_that_goes_back_waits_no_longer(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    pinned(tmp_path, changed(description="other"))
+    pins = pinned(tmp_path, READ)
+    assert pins.vet(CONFIG, [READ]).offered == (READ,)
+    assert Pins(tmp_path).waiting() == ()
+    assert Pins(tmp_path).accept("files") == ()
+
+
+def test_new_tools_are_trusted_and_old_pins_outlive_their_tools(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    other = Definition("write", "Writes.", {})
+    assert pinned(tmp_path, other).vet(CONFIG, [other]).offered == (other,)
+    assert pinned(tmp_path).vet(CONFIG, [changed(description="back again")]).held
+
+
+def test_a_key_and_a_path_may_change_and_a_command_makes_another_server(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    after = [changed(description="other")]
+    for same in (
+        dataclasses.replace(CONFIG, env={"TOKEN": "new-token"}),
+        dataclasses.replace(CONFIG, args=("y", "/room"), given_path="/room"),
+    ):
+        assert pinned(tmp_path, config=same).vet(same, after).held
+    different = dataclasses.replace(CONFIG, args=("y@2",))
+    assert not pinned(tmp_path, config=different).vet(different, after).held
+
+
+def test_a_damaged_file_holds_everything_and_is_not_written_over(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    (file,) = tmp_path.glob("*.json")
+    file.write_text('{"version": 1')
+    pins = pinned(tmp_path, READ)
+    assert f"remove {file}" in pins.vet(CONFIG, [READ]).held["read"]
+    assert file.read_text() == '{"version": 1'
+
+
+def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    one, two = Pins(tmp_path), Pins(tmp_path)
+    for pins in (one, two):
+        pins.read([CONFIG])
+    other = Definition("write", "Writes.", {})
+    one.vet(CONFIG, [READ])
+    two.vet(CONFIG, [other])
+    one.write()
+    two.write()
+    late = pinned(tmp_path)
+    assert (
+        late.vet(
+            CONFIG, [changed(description="x"), dataclasses.replace(other, description="y")]
+        ).offered
+        == ()
+    )
+
+
+def test_a_folder_that_cannot_be_written_costs_the_memory_alone(tmp_path: Path) -> None:
+    (tmp_path / "pins").write_text("no folder")
+    pins = Pins(tmp_path / "pins")
+    pins.read([CONFIG])
+    assert pins.vet(CONFIG, [READ]).held, "nobody can say what was accepted there"
+    pins.write()
