@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 from mcp import Client, MCPError
+from mcp.client.auth import OAuthFlowError
 from mcp.client.session import ElicitationFnT, MessageHandlerFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -156,6 +157,8 @@ class Wire:
         for leaf in leaves:
             if isinstance(leaf, ServerUnavailable):
                 return leaf.reason
+            if isinstance(leaf, OAuthFlowError):
+                return f"signing in to it failed ({type(leaf).__name__}); sign in again"
         if self.config.transport != "stdio":
             for leaf in leaves:
                 if isinstance(leaf, httpx2.TransportError):

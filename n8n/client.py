@@ -107,7 +107,7 @@ class N8nTools:
 
         Without `timeout_s` the deadline is this object's, or what the author's `Takes:` asks for
         where that is more. `on_progress` is told every PROGRESS_S seconds that n8n still works,
-        and at once of each step that a streamed answer tells.
+        and at once of the steps that a streamed answer tells, four a second at most.
         Cancelling closes the connection; n8n runs the workflow to its end all the same.
         """
         tool = self._table.get(name)

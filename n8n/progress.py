@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from typing import Final
 
 PROGRESS_S: Final = 5.0
 """About as long as a person waits before wondering."""
+STEP_GAP_S: Final = 0.25
+"""Between two steps told at once: more often than that nobody looks, and a run may stream thousands
+of them. One in between is told with the next tick, where it is still the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +31,12 @@ def told_every(
     seconds: float, deadline_s: float, tell: Callable[[Progress], None] | None
 ) -> Generator[Callable[[str], None] | None]:
     """While the block runs, `tell` is called on the event loop every so many seconds, and at once
-    for the words of a step that the block hands in."""
+    for the words of a step that the block hands in, if the one before was told STEP_GAP_S ago."""
     if tell is None:
         yield None
         return
     step: str | None = None
+    told_at = -math.inf
     loop = asyncio.get_running_loop()
     began = loop.time()
 
@@ -41,8 +46,11 @@ def told_every(
         tell(Progress(loop.time() - began, deadline_s, step))
 
     def at_step(words: str) -> None:
-        nonlocal step
+        nonlocal step, told_at
         step = words
+        if loop.time() - told_at < STEP_GAP_S:
+            return
+        told_at = loop.time()
         tell(Progress(loop.time() - began, deadline_s, step))
 
     timer = loop.call_later(seconds, tick)

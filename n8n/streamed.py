@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
+from n8n.notes import visible
 from n8n.shapes import mapping, parse_json
 
 MAX_SAID_CHARS: Final = 200
@@ -31,7 +32,7 @@ class Steps:
         for line in lines:
             kind, content = _read(line)
             if kind == "begin" and self._ended:
-                if words := " ".join(self._said.split())[:MAX_SAID_CHARS]:
+                if words := " ".join(visible(self._said[: 2 * MAX_SAID_CHARS]).split())[:MAX_SAID_CHARS]:
                     self._tell(words)
                 self._said, self._ended = "", False
             elif kind == "item":

@@ -176,7 +176,8 @@ async def command(folder: Path, env: dict[str, str], *words: str) -> tuple[int, 
     import os
     import sys
 
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("N8N_", "CAAL_"))}
+    foreign = ("N8N_", "CAAL_")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(foreign) or k == "CAAL_STATE"}
     wide = {"COLUMNS": "200"}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "caal_node.cli", *words),

@@ -25,6 +25,7 @@ from caal_node.settings import Settings
 from caal_node.tools.gates import Gates
 from caal_node.tools.outcome import Verbatim
 from caal_node.tools.spec import ToolSpec
+from caal_node.tools.tiers.port import Listing
 from tests.agent_rooms import AgentRooms
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
 from tests.stand_in_model import StandInModel
@@ -116,6 +117,29 @@ async def test_the_catalogue_has_every_tool_with_tier_server_and_schema() -> Non
     }
     assert (tools["set_timer"]["tier"], tools["set_timer"]["server"]) == ("agent", "Kitchen")
     assert tools["set_timer"]["input_schema"]["required"] == ["minutes"]
+
+
+class Searched(FakeTier):
+    """A tier of which the model is offered nothing until it searches."""
+
+    async def discover(self) -> Listing:
+        return Listing(())
+
+    async def everything(self) -> tuple[ToolSpec, ...]:
+        return tuple(self.specs)
+
+
+async def test_tools_that_the_model_has_to_search_for_are_listed_found_and_called() -> None:
+    tier = Searched(weather_spec())
+    async with kitchen(tier) as (http, talk, _):
+        tools = {tool["name"]: tool for tool in (await http.get("/api/tools")).json()["tools"]}
+        assert (tools["get_weather"]["offered"], tools["set_timer"]["offered"]) == (False, True)
+        found = (await http.post("/api/tools/search", json={"query": "weather"})).json()
+        assert found["tools"][0]["name"] == "get_weather"
+        body = {"name": "get_weather", "arguments": {"city": "Paris"}}
+        assert (await http.post("/api/tools", json=body)).status_code == 200
+        assert "get_weather" not in talk.agent.table  # the model's own table stays as it was
+    assert tier.calls == [("get_weather", {"city": "Paris"})]
 
 
 async def test_a_source_that_is_down_is_told_with_its_reason() -> None:

@@ -16,7 +16,8 @@ RUN_S = 90
 
 
 def run(*args: str, folder: Path, typed: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("CAAL_", "N8N_", "OLLAMA_"))}
+    foreign = ("CAAL_", "N8N_", "OLLAMA_")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(foreign) or k == "CAAL_STATE"}
     return subprocess.run(
         [sys.executable, "-m", "caal_node.cli", *args],
         input=typed,

@@ -123,11 +123,12 @@ CASES: Mapping[str, Case] = {
     ),
     "fetch": Case(
         tool="fetch",
-        right=lambda at: {"url": at.page},
+        # Raw: to make it readable, the server would fetch packages of its own from npm.
+        right=lambda at: {"url": at.page, "raw": True},
         says="It rises for two hours.",
         wrong=lambda at: {"url": "no address"},
         complains="",
-        big=lambda at, text: {"url": at.page + "?" + text},
+        big=lambda at, text: {"url": at.page + "?" + text, "raw": True},
         tools=1,
         args=lambda at: ("--allow-private-ips",),  # the page is on loopback
     ),

@@ -57,6 +57,10 @@ def test_a_turn_without_calls_is_thinking_and_over() -> None:
     assert Told().after(UserSaid("hello"), OVER) == ["thinking", "idle"]
 
 
+def test_a_call_from_outside_the_conversation_is_told_and_is_no_phase_of_a_turn() -> None:
+    assert Told().after(started("api_1"), ended("api_1")) == [("look_up", {"name": "api_1"})]
+
+
 def test_a_turn_that_is_broken_off_leaves_no_call_open() -> None:
     told = Told()
     told.after(UserSaid("one"), started("a"), OVER, UserSaid("two"), started("b"))

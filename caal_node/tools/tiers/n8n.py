@@ -13,7 +13,7 @@ from caal_node.errors import ConfigError, ToolUnavailable
 from caal_node.tools.outcome import Verbatim
 from caal_node.tools.spec import Example, ToolSpec
 from caal_node.tools.tiers.n8n_failures import failure_of
-from caal_node.tools.tiers.port import Listing
+from caal_node.tools.tiers.port import Caller, Listing
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -85,20 +85,20 @@ class N8nTier:
         arguments: Mapping[str, Any],
         on_progress: Callable[[n8n.Progress], None] | None = None,
     ) -> Any:
-        def told(progress: n8n.Progress) -> None:
-            logger.info("%s still runs after %.0f s", spec.name, progress.elapsed_s)
-
         if not self._is_open:
             raise ToolUnavailable("n8n has not been asked for its workflows yet.")
         try:
             result = await self.workflows.call(
-                spec.name, dict(arguments), on_progress=on_progress or told
+                spec.name, dict(arguments), on_progress=on_progress or _teller(spec)
             )
         except n8n.N8nError as error:
             if error.mend:
                 logger.warning("%s: %s; %s", spec.name, error.kind, error.mend)
             raise failure_of(error) from error
         return Verbatim(result.value, result.spoken) if result.spoken else result.value
+
+    async def call_for(self, spec: ToolSpec, arguments: Mapping[str, Any], caller: Caller) -> Any:
+        return await self.call(spec, arguments, _teller(spec, caller))
 
     async def aclose(self) -> None:
         self._is_open = False
@@ -124,6 +124,23 @@ class N8nTier:
             facts=_facts(tool),
             timeout_s=self.workflows.deadline_s(tool) + SPARE_S,
         )
+
+
+def _teller(spec: ToolSpec, caller: Caller | None = None) -> Callable[[n8n.Progress], None]:
+    """Tells `caller` what a run says that it does, each step once, counted. That it merely still
+    runs goes to the log: people hear ticks for that."""
+    done = 0.0
+    last: str | None = None
+
+    def told(progress: n8n.Progress) -> None:
+        nonlocal done, last
+        if caller is None or not progress.step or progress.step == last:
+            logger.info("%s still runs after %.0f s", spec.name, progress.elapsed_s)
+        else:
+            done, last = done + 1, progress.step
+            caller.progressed(done, None, progress.step)
+
+    return told
 
 
 def _facts(tool: n8n.WorkflowTool) -> tuple[str, ...]:

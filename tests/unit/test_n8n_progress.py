@@ -1,0 +1,53 @@
+"""Telling that a call still runs: ticks, and the steps of a run that streams its answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from n8n.progress import STEP_GAP_S, Progress, told_every
+from tests.virtual_loop import run
+
+DEADLINE_S = 20.0
+
+
+def test_a_step_is_told_at_once_and_with_each_tick_after_it() -> None:
+    told: list[Progress] = []
+
+    async def work() -> None:
+        with told_every(5.0, DEADLINE_S, told.append) as at_step:
+            await asyncio.sleep(1)
+            assert at_step is not None
+            at_step("Looking.")
+            await asyncio.sleep(10)
+        await asyncio.sleep(60)
+
+    run(work())
+    assert [(p.elapsed_s, p.step) for p in told] == [
+        (pytest.approx(1), "Looking."),
+        (pytest.approx(5), "Looking."),
+        (pytest.approx(10), "Looking."),
+    ]
+
+
+def test_of_a_flood_of_steps_few_are_told_and_the_last_with_the_next_tick() -> None:
+    told: list[Progress] = []
+
+    async def work() -> None:
+        with told_every(5.0, DEADLINE_S, told.append) as at_step:
+            assert at_step is not None
+            for number in range(1000):
+                at_step(f"{number}")
+                await asyncio.sleep(STEP_GAP_S / 100)
+            await asyncio.sleep(5)
+
+    run(work())
+    assert len(told) < 13
+    assert told[0].step == "0"
+    assert told[-1].step == "999"
+
+
+def test_where_nobody_listens_there_is_nothing_to_tell() -> None:
+    with told_every(5.0, DEADLINE_S, None) as at_step:
+        assert at_step is None
