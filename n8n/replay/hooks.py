@@ -66,6 +66,7 @@ HOOKS: Final = (
     Hook("slow_report", "slow_report", "slow 8s"),
     Hook("all_items", "all_items", "respond allItems"),
     Hook("text_answer", "text_answer", "text"),
+    Hook("stream_steps", "stream_steps", "streamed"),
     Hook("no_data", "no_data", "noData"),
     Hook("binary_out", "binary_out", "binary"),
     Hook("fire_and_forget", "fire_and_forget", "immediate"),

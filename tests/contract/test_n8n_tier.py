@@ -16,7 +16,7 @@ from caal_node.agent import CaalAgent
 from caal_node.control.report import ReloadReport, ReloadRequest
 from caal_node.convert import to_schemas
 from caal_node.errors import ConfigError, ToolBroke, ToolFailure
-from caal_node.events import ToolCallEnded, TurnEnded
+from caal_node.events import ToolCallEnded, ToolProgress, TurnEnded
 from caal_node.prompting import sentence
 from caal_node.settings import load_settings
 from caal_node.tools.outcome import Verbatim
@@ -24,6 +24,7 @@ from caal_node.tools.spec import ToolSpec
 from caal_node.tools.tiers.configured import n8n_tier
 from caal_node.tools.tiers.n8n import N8nTier
 from caal_node.tools.tiers.n8n_failures import KINDS, failure_of
+from mcp_bridge import Answer, Question
 from n8n.replay import RecordedN8n
 from tests.conversation import NOWHERE, FakeTier, conversation
 from tests.stand_in_model import Call, StandInModel
@@ -147,6 +148,80 @@ async def test_the_authors_sentence_for_a_failure_is_spoken_as_it_stands_too() -
         assert len(server.chats) == 1
         (ended,) = talk.of(ToolCallEnded)
         assert ended.outcome == "error"
+
+
+async def test_the_steps_of_a_streamed_run_are_told_as_progress_before_its_end() -> None:
+    async with (
+        RecordedN8n(active=["stream_steps"]) as recorded,
+        tier_of(recorded) as tier,
+        StandInModel([Call("stream_steps", {}, id="c1")]) as server,
+        conversation(server, tier=tier) as talk,  # type: ignore[arg-type]
+    ):
+        assert await talk.say("do it") == "It is done."
+        (told,) = talk.of(ToolProgress)
+        (ended,) = talk.of(ToolCallEnded)
+        assert talk.events.index(told) < talk.events.index(ended)
+    words = "Looking at the calendar."
+    assert told == ToolProgress(ended.call_id, "stream_steps", "n8n", "n8n", 1.0, None, words)
+
+
+class Counted:
+    """A caller that keeps what it is told, and is never asked."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[float, float | None, str]] = []
+
+    def progressed(self, done: float, total: float | None, message: str) -> None:
+        self.told.append((done, total, message))
+
+    async def asked(self, question: Question) -> Answer:
+        raise AssertionError("a workflow asks nobody")
+
+
+async def test_a_run_that_says_nothing_has_ticks_and_no_progress(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "caal_node.tools")
+    monkeypatch.setattr("n8n.client.PROGRESS_S", 0.001)
+    caller = Counted()
+    async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
+        (spec,) = (await tier.discover()).specs
+        with recorded.hold("get_weather") as held:
+            call = asyncio.create_task(tier.call_for(spec, {"city": "Oslo"}, caller))
+            await held.reached.wait()
+            async with asyncio.timeout(10):
+                while "get_weather still runs" not in caplog.text:  # noqa: ASYNC110 - a log tells none
+                    await asyncio.sleep(0)
+        await call
+    assert caller.told == []
+
+
+async def test_each_step_is_told_once_however_often_the_run_is_heard_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def steps(*_: Any, on_progress: Any) -> n8n.CallResult:
+        for step in (None, "One.", "One.", None, "Two.", "Two."):
+            on_progress(n8n.Progress(1.0, 20.0, step))
+        return n8n.CallResult("text", "Done.")
+
+    caller = Counted()
+    async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
+        (spec,) = (await tier.discover()).specs
+        monkeypatch.setattr(tier.workflows, "call", steps)
+        assert await tier.call_for(spec, {}, caller) == "Done."
+    assert caller.told == [(1.0, None, "One."), (2.0, None, "Two.")]
+
+
+async def test_a_cancelled_call_ends_its_request() -> None:
+    async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
+        (spec,) = (await tier.discover()).specs
+        with recorded.hold("get_weather") as held:
+            call = asyncio.create_task(tier.call_for(spec, {"city": "Oslo"}, Counted()))
+            await held.reached.wait()
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        assert (await tier.call(spec, {"city": "Oslo"}))["city"] == "Oslo"
 
 
 async def test_beside_another_call_the_authors_sentence_is_heard_and_the_model_answers() -> None:

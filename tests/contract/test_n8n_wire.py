@@ -25,6 +25,7 @@ from n8n import (
     JwtSecretAuth,
     N8nError,
     N8nTools,
+    Progress,
     WebhookAuth,
 )
 from n8n.replay import RecordedN8n
@@ -37,6 +38,7 @@ RIGHT_HEADERS = dict(RIGHT)
 STACK = re.compile(r'"stacktrace":"(?:[^"\\]|\\.)*"')
 FORGED = jwt.encode({"sub": "agent"}, "a secret that nobody has, of enough bytes", "HS256")
 HOSTS = re.compile(r"http://[\w.]+:\d+")
+WHEN = re.compile(r'"timestamp":\d+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +97,10 @@ async def look(n8n: Instance, by: str) -> Discovery:
 
 
 def plain(body: bytes, base_url: str) -> Any:
-    """A reply without what differs from one instance to the next: addresses and stack traces."""
+    """A reply without what differs from one instance to the next: addresses, times and stack
+    traces."""
     text = STACK.sub('"stacktrace":""', body.decode("utf-8", "replace"))
-    text = HOSTS.sub("http://n8n", text.replace(base_url, "http://n8n"))
+    text = WHEN.sub("", HOSTS.sub("http://n8n", text.replace(base_url, "http://n8n")))
     try:
         told: Any = json.loads(text)
     except ValueError:
@@ -335,6 +338,15 @@ async def test_a_call_gives_the_workflows_value(
         await tools.discover()
         result = await tools.call(name, arguments)
     assert (result.kind, result.value) == (kind, value)
+
+
+async def test_a_streamed_answer_tells_its_steps_and_speaks_its_last() -> None:
+    told: list[Progress] = []
+    async with instance() as n8n, n8n.tools() as tools:
+        await tools.discover()
+        result = await tools.call("stream_steps", {}, on_progress=told.append)
+    assert (result.value, result.spoken) == ("It is done.", "It is done.")
+    assert [progress.step for progress in told if progress.step] == ["Looking at the calendar."]
 
 
 async def test_a_signed_token_opens_a_webhook_with_jwt_auth() -> None:

@@ -1,4 +1,4 @@
-"""What the unit tests hold of n8n's own words and of streams, seen on a real n8n.
+"""What the unit tests hold of n8n's own words, seen on a real n8n.
 
 Run by `make test-n8n` alone.
 """
@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from n8n import N8nError, N8nTools, Progress
+from n8n import N8nError, N8nTools
 
 
 def opened() -> N8nTools:
@@ -37,15 +37,6 @@ async def test_n8ns_own_words_are_never_heard(
     assert (caught.value.kind, caught.value.spoken) == (kind, None)
     assert message in str(caught.value)
     assert mend in (caught.value.mend or "")
-
-
-async def test_a_streamed_answer_tells_its_steps_and_speaks_its_last() -> None:
-    told: list[Progress] = []
-    async with opened() as tools:
-        await tools.discover()
-        result = await tools.call("edge_steps", {}, on_progress=told.append)
-    assert (result.value, result.spoken) == ("It is done.", "It is done.")
-    assert [progress.step for progress in told] == ["Looking at the calendar."]
 
 
 async def test_of_several_methods_the_one_that_leads_somewhere_is_used() -> None:

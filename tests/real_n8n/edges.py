@@ -20,12 +20,6 @@ def edges() -> Iterator[Planned]:
     yield _flow("edge_fails", _hook("edge_fails", "lastNode"), fails)
     yield _flow("edge_mute", _hook("edge_mute", "responseNode"), fails)
     yield _flow("edge_no_item", _hook("edge_no_item", "lastNode"), none)
-    yield _flow(
-        "edge_steps",
-        _hook("edge_steps", "streaming"),
-        _says("Looking at the calendar. ", "First"),
-        _says("It is done.", "Last"),
-    )
     yield _flow("edge_stream_fails", _hook("edge_stream_fails", "streaming"), fails)
     yield _flow(
         "edge_several",
