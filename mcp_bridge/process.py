@@ -94,6 +94,18 @@ class ServerProcess:
         """The last line of stderr that says something, or an empty text."""
         return next((line for line in reversed(self._last_words) if line), "")
 
+    def ending(self) -> str:
+        """How it ended, and its last words, as half a sentence."""
+        match self.returncode:
+            case None:
+                reason = "closed its output"
+            case code if code < 0:
+                reason = f"was ended by signal {-code}"
+            case code:
+                reason = f"exited with code {code}"
+        words = self.last_words()
+        return f"{reason}: {words}" if words else f"{reason} without a word on stderr"
+
     async def listen(self) -> None:
         """Reads stderr to its end, so that the process never blocks on it; keeps the last lines."""
         rest = ""

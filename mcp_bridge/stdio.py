@@ -27,7 +27,7 @@ from mcp_types import (
 )
 
 from mcp_bridge.lines import Line, read_lines
-from mcp_bridge.process import ServerProcess, spawn
+from mcp_bridge.process import spawn
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
 
@@ -75,7 +75,7 @@ async def stdio_transport(
                 with anyio.move_on_after(_FLUSH_S):
                     await process.exited.wait()
                     await process.heard.wait()
-                on_close(config.redact(_reason(process)))
+                on_close(config.redact(process.ending()))
 
     async def write() -> None:
         async with to_server:
@@ -140,15 +140,3 @@ def _refusal(line: Line, server: str) -> JSONRPCMessage | None:
     said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
     error = ErrorData(code=INTERNAL_ERROR, message=said)
     return JSONRPCError(jsonrpc="2.0", id=json.loads(written), error=error)
-
-
-def _reason(process: ServerProcess) -> str:
-    match process.returncode:
-        case None:
-            reason = "closed its output"
-        case code if code < 0:
-            reason = f"was ended by signal {-code}"
-        case code:
-            reason = f"exited with code {code}"
-    words = process.last_words()
-    return f"{reason}: {words}" if words else f"{reason} without a word on stderr"

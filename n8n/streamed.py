@@ -32,7 +32,9 @@ class Steps:
         for line in lines:
             kind, content = _read(line)
             if kind == "begin" and self._ended:
-                if words := " ".join(visible(self._said[: 2 * MAX_SAID_CHARS]).split())[:MAX_SAID_CHARS]:
+                if words := " ".join(visible(self._said[: 2 * MAX_SAID_CHARS]).split())[
+                    :MAX_SAID_CHARS
+                ]:
                     self._tell(words)
                 self._said, self._ended = "", False
             elif kind == "item":

@@ -178,7 +178,7 @@ class Relay:
         with anyio.move_on_after(_FLUSH_S):
             await self._process.exited.wait()
             await self._process.heard.wait()
-        return Ending(CloseCode.INTERNAL_ERROR, f"the server {_obituary(self._process)}")
+        return Ending(CloseCode.INTERNAL_ERROR, f"the server {self._process.ending()}")
 
     async def _stop_soon(self) -> Ending:
         await self._stopping.soon.wait()
@@ -199,15 +199,3 @@ class Relay:
 _AT_ONCE: Final = contextlib.nullcontext()
 """What cannot wait needs no deadline, and a deadline takes a tenth of a message's time."""
 _ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
-
-
-def _obituary(process: ServerProcess) -> str:
-    match process.returncode:
-        case None:
-            reason = "closed its output"
-        case code if code < 0:
-            reason = f"was ended by signal {-code}"
-        case code:
-            reason = f"exited with code {code}"
-    words = process.last_words()
-    return f"{reason}: {words}" if words else reason

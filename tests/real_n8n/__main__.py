@@ -22,6 +22,7 @@ TESTS: Final = (
     "tests/contract/test_n8n_wire.py",
     "tests/real_n8n/check_samples.py",
     "tests/real_n8n/check_edges.py",
+    "tests/real_n8n/check_live.py",
 )
 AT_SIZE: Final = 500
 TEST_S: Final = 900

@@ -27,23 +27,19 @@ class Author:
     async def publish(self, body: Body) -> None:
         """A workflow, until the end of the block; comes back once its trigger is registered."""
         workflow_id = (await self._ask("POST", "workflows", body))["id"]
-        self._own.push_async_callback(self._retire, f"workflows/{workflow_id}")
         await self._ask("POST", f"workflows/{workflow_id}/activate", {})
+        # Not deleted too: n8n refuses that until it has unpublished it, and is itself thrown away.
+        self._own.push_async_callback(self._ask, "POST", f"workflows/{workflow_id}/deactivate", {})
         for node in body["nodes"]:
             if node["type"].endswith(".webhook"):
                 await self._until_there(f"/webhook/{node['parameters']['path']}", "Did you mean")
             elif node["type"].endswith(".mcpTrigger"):
                 await self._until_there(f"/mcp/{node['parameters']['path']}", "")
 
-    async def _retire(self, workflow: str) -> None:
-        await self._ask("POST", f"{workflow}/deactivate", {})
-        await self._ask("DELETE", workflow)
-
     async def credential(self, kind: str, data: Body) -> dict[str, Any]:
         """As a node has it under `credentials`."""
         wanted = {"name": "of a test", "type": kind, "data": data}
         told = await self._ask("POST", "credentials", wanted)
-        self._own.push_async_callback(self._ask, "DELETE", f"credentials/{told['id']}")
         return {kind: {"id": told["id"], "name": told["name"]}}
 
     async def _until_there(self, path: str, word: str) -> None:
@@ -57,7 +53,7 @@ class Author:
                     return
                 await asyncio.sleep(_LOOK_S)
 
-    async def _ask(self, method: str, path: str, body: Body | None = None) -> Any:
+    async def _ask(self, method: str, path: str, body: Body) -> Any:
         reply = await self._api.request(method, f"/api/v1/{path}", json=body)
         assert reply.status_code < 300, f"{method} {path}: {reply.text[:500]}"
         return reply.json()

@@ -60,7 +60,9 @@ async def test_a_poll_takes_a_workflow_that_is_published_into_a_live_conversatio
     tier: Any = n8n_tier(settings(N8N_POLL="0.5"))
     async with (
         StandInModel(["Hello."], [call]) as server,
-        conversation(well_read(server), tier=tier, api="openai", env={"CAAL_TOOL_TIMEOUT": "60"}) as talk,
+        conversation(
+            well_read(server), tier=tier, api="openai", env={"CAAL_TOOL_TIMEOUT": "60"}
+        ) as talk,
     ):
         await talk.say("hello")
         before = len(talk.agent.table)
@@ -103,7 +105,9 @@ async def test_a_workflow_reloads_the_tools_of_the_room_that_called_it(livekit: 
         StandInModel([Call(reloads, {}, id="c1")], [Call(reloads, {}, id="c2")]) as server,
     ):
         await writer.publish(
-            await asking(sample("reload_tools.json", name=reloads), f"{address}/reload-tools", writer)
+            await asking(
+                sample("reload_tools.json", name=reloads), f"{address}/reload-tools", writer
+            )
         )
         model = LLM(server.model, "openai", well_read(server).openai_url, native_tools=True)
         agent = CaalAgent(
