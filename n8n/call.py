@@ -14,7 +14,7 @@ import httpx2
 from n8n.errors import N8nError
 from n8n.executions import Sent
 from n8n.results import LONG_BYTES, CallResult, read_reply
-from n8n.streamed import Steps
+from n8n.streamed import Steps, Tell
 from n8n.tool import WorkflowTool
 from n8n.webhook import fill, placeholders
 from n8n.wire import exchange
@@ -66,12 +66,12 @@ async def call_webhook(
     headers: Mapping[str, str],
     timeout_s: float,
     on_sent: Callable[[Sent], None] = lambda _: None,
-    on_step: Callable[[str], None] | None = None,
+    on_step: Tell | None = None,
 ) -> CallResult:
     """Raises N8nError. Nothing is ever sent twice: a workflow that did not answer may have run.
 
     `on_sent` is told of the exchange once there is a reply, whatever it is; `on_step` of the words
-    of each step of a streamed answer but the last.
+    of each step of a streamed answer.
     """
     request = build_request(tool, arguments)
     began = time.monotonic()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from n8n.notes import visible
 from n8n.shapes import mapping, parse_json
@@ -18,10 +18,14 @@ MAX_SAID_CHARS: Final = 200
 """Of one step's words."""
 
 
-class Steps:
-    """Tells each step's words once it is known that another one follows."""
+Tell: TypeAlias = Callable[[str, bool], None]
+"""A step's words, and whether another step has begun since. Until then they may be the answer."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+
+class Steps:
+    """Tells each step's words when its node is done, and again once another one begins."""
+
+    def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._line = b""
         self._said = ""
@@ -32,15 +36,18 @@ class Steps:
         for line in lines:
             kind, content = _read(line)
             if kind == "begin" and self._ended:
-                if words := " ".join(visible(self._said[: 2 * MAX_SAID_CHARS]).split())[
-                    :MAX_SAID_CHARS
-                ]:
-                    self._tell(words)
+                self._hand_over(followed=True)
                 self._said, self._ended = "", False
             elif kind == "item":
                 self._said += content
             elif kind == "end":
                 self._ended = True
+                self._hand_over(followed=False)
+
+    def _hand_over(self, *, followed: bool) -> None:
+        said = visible(self._said[: 2 * MAX_SAID_CHARS])
+        if words := " ".join(said.split())[:MAX_SAID_CHARS]:
+            self._tell(words, followed)
 
 
 def answer_of(body: bytes) -> tuple[str, bool] | None:

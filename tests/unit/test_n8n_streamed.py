@@ -71,17 +71,24 @@ def test_a_body_that_is_no_stream_is_read_as_any_other() -> None:
 
 
 @given(st.integers(1, 40))
-def test_steps_are_told_in_order_and_the_answer_is_none_of_them(size: int) -> None:
+def test_steps_are_told_in_order_and_only_the_answer_is_followed_by_none(size: int) -> None:
     nodes = (node("Looking at the ", "calendar."), node(" "), node("Wrïting."), node("Done."))
     body = "".join(nodes).encode()
-    told: list[str] = []
-    steps = Steps(told.append)
+    told: list[tuple[str, bool]] = []
+    steps = Steps(lambda words, followed: told.append((words, followed)))
     for at in range(0, len(body), size):
         steps.feed(body[at : at + size])
-    assert told == ["Looking at the calendar.", "Wrïting."]
+    first, second = "Looking at the calendar.", "Wrïting."
+    assert told == [
+        (first, False),
+        (first, True),
+        (second, False),
+        (second, True),
+        ("Done.", False),
+    ]
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_survived(body: bytes) -> None:
-    Steps(lambda _: None).feed(body)
+    Steps(lambda words, followed: None).feed(body)
     answer_of(body)

@@ -7,11 +7,13 @@ import json
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mcp_bridge import ConfigError, Pins, ServerConfig, load_servers, parse_servers
+from mcp_bridge.security import ownership
 from mcp_bridge.security.addresses import is_loopback, plain_text, same_origin
 from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.ownership import fault
@@ -30,7 +32,10 @@ def file(tmp_path: Path) -> Path:
 
 @POSIX
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o664, 0o777])
-def test_a_file_that_others_may_write_is_refused_with_its_mend(file: Path, mode: int) -> None:
+def test_a_file_that_others_may_write_is_refused_with_its_mend(
+    file: Path, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ownership, "is_own_group", lambda _group, _user: False)
     file.chmod(mode)
     with pytest.raises(ConfigError, match="may be written by") as caught:
         load_servers(file)
@@ -55,8 +60,39 @@ def test_a_link_is_judged_by_what_it_leads_to(file: Path, tmp_path: Path) -> Non
         load_servers(link)
 
 
-def status(uid: int, mode: int = 0o644) -> os.stat_result:
-    return os.stat_result((stat.S_IFREG | mode, 1, 1, 1, uid, 0, 0, 0, 0, 0))
+def status(uid: int, mode: int = 0o644, gid: int = 0) -> os.stat_result:
+    return os.stat_result((stat.S_IFREG | mode, 1, 1, 1, uid, gid, 0, 0, 0, 0))
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("group", "members", "others", "taken"),
+    [
+        ("ann", [], [], True),
+        ("ann", ["ann"], [], True),
+        ("ann", ["ann", "bob"], [], False),
+        ("ann", [], ["bob"], False),
+        ("users", [], [], False),
+    ],
+    ids=["own", "named", "shared", "another's first group", "common"],
+)
+def test_the_group_of_the_user_alone_may_write(
+    group: str,
+    members: list[str],
+    others: list[str],
+    taken: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import grp
+    import pwd
+
+    people = [SimpleNamespace(pw_name=name, pw_gid=1000) for name in ["ann", *others]]
+    entry = SimpleNamespace(gr_name=group, gr_mem=members)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _uid: people[0])
+    monkeypatch.setattr(pwd, "getpwall", lambda: people)
+    monkeypatch.setattr(grp, "getgrgid", lambda _gid: entry)
+    assert (fault(status(1000, 0o664, 1000), "f", 1000) is None) is taken
+    assert fault(status(1000, 0o666, 1000), "f", 1000) is not None
 
 
 def test_a_file_belongs_to_the_user_or_to_root() -> None:
