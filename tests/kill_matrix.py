@@ -29,8 +29,9 @@ Client = Literal["bridge", "sdk"]
 Crash = Callable[[], Awaitable[None]]
 PATIENCE_S: Final = 60.0
 """For the host, which imports the SDK first."""
-SETTLE_S: Final = 5.0
-"""After the ending: twice a second's grace, and the kill."""
+SETTLE_S: Final = 30.0
+"""After the ending: two seconds of grace and the kill, and room for a busy machine; nobody waits for
+it where nothing is left."""
 
 
 def left(client: Client, ending: str) -> dict[str, int]:
