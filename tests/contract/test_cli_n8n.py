@@ -96,7 +96,7 @@ async def test_an_instance_is_checked_workflow_by_workflow(
         assert not await check_instance(settings_of(recorded), as_json=True)
     told = json.loads(capsys.readouterr().out)
     by_workflow = {(f["workflow"], f["level"]): f["message"] for f in told["findings"]}
-    assert told["workflows"] == 28
+    assert told["workflows"] == 29
     assert "takes 70 s" in by_workflow["very_slow", "warning"]
     assert "has no notes" in by_workflow["no_notes", "warning"]
     assert "answers before it has run" in by_workflow["fire_and_forget", "warning"]

@@ -75,7 +75,7 @@ async def test_the_public_api_lists_all_in_one_request() -> None:
         first = await n.discover()
         again = await n.discover()
         listed = [seen for seen in recorded.seen if seen.path == "/api/v1/workflows"]
-    assert (first.source, len(first.tools)) == ("rest", 29)
+    assert (first.source, len(first.tools)) == ("rest", 30)
     assert first.notices == ()
     assert [t.name for t in first.tools] == sorted(t.name for t in first.tools)
     assert len(listed) == 2
@@ -110,7 +110,7 @@ async def test_both_apis_tell_the_same_of_a_workflow() -> None:
             found = await n.discover()
     mcp = by_id(found)
     assert found.source == "mcp"
-    assert len(mcp) == 25
+    assert len(mcp) == 26
     # What the listing's snapshot of the MCP server does not have was not recorded there.
     assert mcp == {key: rest[key] for key in mcp}
 
@@ -284,8 +284,8 @@ async def test_a_short_rate_limit_is_waited_for() -> None:
     async with RecordedN8n() as recorded, by_mcp(recorded) as n:
         recorded.mcp.limit(3, retry_after_s=0)
         found = await n.discover()
-    assert len(found.tools) == 25
-    assert found.requests == 27  # one answer in between was 429
+    assert len(found.tools) == 26
+    assert found.requests == 28  # one answer in between was 429
 
 
 async def test_a_long_rate_limit_is_told_at_once() -> None:
@@ -374,7 +374,7 @@ async def test_a_dead_host_is_unreachable_and_the_former_tools_stay() -> None:
     with pytest.raises(N8nError, match="check N8N_URL and that n8n is running") as caught:
         await n.discover()
     assert caught.value.kind == "unreachable"
-    assert len(n.tools) == 29
+    assert len(n.tools) == 30
     await n.aclose()
 
 
@@ -465,4 +465,4 @@ async def test_the_address_of_the_mcp_server_is_taken_for_its_instance() -> None
     async with RecordedN8n() as recorded:
         url = f"{recorded.base_url}/mcp-server/http/"
         async with N8nTools(url, mcp_token=recorded.mcp_token) as n:
-            assert len((await n.discover()).tools) == 25
+            assert len((await n.discover()).tools) == 26

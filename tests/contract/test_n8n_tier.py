@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from livekit.agents import llm
@@ -35,7 +35,12 @@ WORDS = "It is sunny in Paris."
 
 @asynccontextmanager
 async def tier_of(recorded: RecordedN8n, **more: Any) -> AsyncGenerator[N8nTier]:
-    options = {"mcp_token": None, "api_key": recorded.api_key, "call_timeout_s": 5, **more}
+    options: dict[str, Any] = {
+        "mcp_token": None,
+        "api_key": recorded.api_key,
+        "call_timeout_s": 5,
+        **more,
+    }
     tier = N8nTier(recorded.base_url, **options)
     try:
         yield tier
@@ -100,8 +105,9 @@ async def test_a_call_past_its_time_has_n8ns_words_and_not_the_pipelines() -> No
         tier_of(recorded, call_timeout_s=0.2) as tier,
         StandInModel([CALL], ["Sorry."]) as server,
     ):
+        env = {"CAAL_TOOL_TIMEOUT": "0.2"}
         with recorded.hold("get_weather"):
-            async with conversation(server, tier=tier, env={"CAAL_TOOL_TIMEOUT": "0.2"}) as talk:
+            async with conversation(server, tier=cast("Any", tier), env=env) as talk:
                 await talk.say("weather?")
         told = json.loads(server.chats[1].json["messages"][-1]["content"])
     assert "It may still be running" in told["message"]

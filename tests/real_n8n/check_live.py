@@ -21,12 +21,15 @@ from caal_node.agent import CaalAgent
 from caal_node.events import Event, Spoken, ToolCallEnded, ToolProgress
 from caal_node.models.llm import LLM
 from caal_node.settings import Settings, load_settings
+from caal_node.tools.outcome import Verbatim
 from caal_node.tools.tiers.configured import n8n_tier
 from caal_node.tools.tiers.mcp import McpTier
+from mcp_bridge import Answer, Question
 from tests.control_process import control_process
 from tests.conversation import NOWHERE, conversation
 from tests.livekit_server import LiveKit
 from tests.real_n8n.author import author, sample
+from tests.real_n8n.edges import slow_steps
 from tests.stand_in_model import Call, StandInModel
 
 PATIENCE_S: Final = 60.0
@@ -92,6 +95,31 @@ async def test_the_steps_of_a_streamed_run_are_told_as_progress() -> None:
     assert told == ToolProgress(ended.call_id, "stream_steps", "n8n", "n8n", 1.0, None, words)
 
 
+async def test_a_step_is_told_while_the_run_goes_on_after_it() -> None:
+    heard = asyncio.Event()
+
+    class Caller:
+        def progressed(self, done: float, total: float | None, message: str) -> None:
+            assert (done, total, message) == (1.0, None, "Collecting the figures.")
+            heard.set()
+
+        async def asked(self, question: Question) -> Answer:
+            raise AssertionError("a workflow asks nobody")
+
+    name = new_name("slow_steps")
+    tier = n8n_tier(settings())
+    async with author() as writer:
+        await writer.publish(slow_steps(name))
+        try:
+            spec = next(spec for spec in (await tier.discover()).specs if spec.name == name)
+            call = asyncio.create_task(tier.call_for(spec, {}, Caller()))
+            await asyncio.wait_for(heard.wait(), PATIENCE_S)
+            assert not call.done()
+            assert await call == Verbatim("It is done.", "It is done.")
+        finally:
+            await tier.aclose()
+
+
 @pytest.mark.livekit
 async def test_a_workflow_reloads_the_tools_of_the_room_that_called_it(livekit: LiveKit) -> None:
     """The sample as it is, but for its name, its path, and where `caal-node control` is."""
@@ -120,7 +148,7 @@ async def test_a_workflow_reloads_the_tools_of_the_room_that_called_it(livekit: 
         await room.connect(livekit.url, livekit.token(room_name, "agent", agent=True))
         try:
             options = room_io.RoomOptions(audio_input=False, audio_output=False)
-            await session.start(agent, room=room, room_options=options)
+            await session.start(agent, room=room, room_options=options)  # pyright: ignore[reportUnknownMemberType] -- untyped there
             before = len(agent.table)
             await writer.publish(sample("train_times.json", name=fresh))
             assert fresh not in agent.table

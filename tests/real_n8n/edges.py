@@ -32,6 +32,13 @@ def edges() -> Iterator[Planned]:
     )
 
 
+def slow_steps(name: str) -> dict[str, Any]:
+    """A stream that says something and then takes its time."""
+    wait: Node = {**_node("Wait", "wait", 1.1, {"amount": 4}), "webhookId": f"waits-in-{name}"}
+    first, last = _says("Collecting the figures.", "First"), _says("It is done.", "Last")
+    return _flow(name, _hook(name, "streaming"), first, wait, last).body
+
+
 def _hook(path: str, mode: str, **more: Any) -> Node:
     options = {key: more.pop(key) for key in ("ignoreBots", "ipWhitelist") if key in more}
     parameters: Node = {"httpMethod": "POST", "path": path, "responseMode": mode}
