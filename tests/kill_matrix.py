@@ -30,8 +30,7 @@ Crash = Callable[[], Awaitable[None]]
 PATIENCE_S: Final = 60.0
 """For the host, which imports the SDK first."""
 SETTLE_S: Final = 30.0
-"""After the ending: two seconds of grace and the kill, and room for a busy machine; nobody waits for
-it where nothing is left."""
+"""After the ending: two seconds of grace and the kill, and room for a busy machine."""
 
 
 def left(client: Client, ending: str) -> dict[str, int]:
