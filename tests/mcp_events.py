@@ -90,10 +90,18 @@ def sdk_server(found: Events, name: str = "sdk") -> ServerConfig:
     )
 
 
-def raw_server(*flags: str, name: str = "raw", found: Events | None = None) -> ServerConfig:
+def raw_server(
+    *flags: str, name: str = "raw", found: Events | None = None, ready_within_s: float = 60.0
+) -> ServerConfig:
+    """Ready in some 50 ms; a machine that stands still for a while must not fail a test."""
     env = {"EVENTS_PORT": str(found.port)} if found else {}
+    args = ("-S", "-E", str(RAW), *flags)
     return ServerConfig(
-        name=name, command=sys.executable, args=("-S", "-E", str(RAW), *flags), env=env
+        name=name,
+        command=sys.executable,
+        args=args,
+        env=env,
+        connect_timeout_s=ready_within_s,
     )
 
 

@@ -34,7 +34,7 @@ async def serving(**options: bool) -> AsyncGenerator[tuple[HttpStandIn, Events]]
 
 
 def web(stand_in: HttpStandIn) -> ServerConfig:
-    return ServerConfig(name="web", transport="http", url=stand_in.url)
+    return ServerConfig(name="web", transport="http", url=stand_in.url, connect_timeout_s=60.0)
 
 
 @pytest.mark.parametrize("json_response", [False, True])

@@ -31,7 +31,10 @@ class Hostile:
     def __init__(self, folder: Path) -> None:
         self._file = folder / "tools.json"
         self.config = ServerConfig(
-            name="bad", command=sys.executable, args=("-I", "-S", str(HOSTILE), str(self._file))
+            name="bad",
+            command=sys.executable,
+            args=("-I", "-S", str(HOSTILE), str(self._file)),
+            connect_timeout_s=60.0,
         )
 
     def offers(self, *tools: dict[str, Any]) -> None:

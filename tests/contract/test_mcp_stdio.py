@@ -182,8 +182,8 @@ async def test_names_that_would_meet_are_kept_apart() -> None:
 
 
 async def test_a_server_that_never_answers_fails_at_its_deadline_beside_the_others() -> None:
-    deaf = raw_server("deaf", name="deaf")
-    async with ServerManager([deaf, raw_server()], connect_timeout_s=0.6) as manager:
+    deaf = raw_server("deaf", name="deaf", ready_within_s=0.6)
+    async with ServerManager([deaf, raw_server()]) as manager:
         assert manager.failed == {
             "deaf": "was not ready within 0.6 s; see that it starts, or raise connect_timeout"
         }

@@ -55,7 +55,7 @@ async def bridge(
         yield running
 
 
-async def failure(configs: list[ServerConfig], connect_timeout_s: float = 10) -> str:
+async def failure(configs: list[ServerConfig], connect_timeout_s: float = 60) -> str:
     async with ServerManager(configs, connect_timeout_s=connect_timeout_s) as manager:
         return manager.failed["far"]
 
@@ -89,7 +89,10 @@ async def test_giant_answers_are_cut_and_one_over_the_cap_harms_no_other() -> No
 
 
 async def test_cancelling_and_deadlines_reach_the_process(seen: Events) -> None:
-    async with bridge(seen=seen) as running, ServerManager(far(running.url)) as manager:
+    async with (
+        bridge(seen=seen) as running,
+        ServerManager(far(running.url), connect_timeout_s=60) as manager,
+    ):
         call = asyncio.create_task(manager.call_tool("far__wait"))
         await seen.wait_for("wait started")
         call.cancel()
@@ -101,7 +104,7 @@ async def test_cancelling_and_deadlines_reach_the_process(seen: Events) -> None:
 
 async def test_leaving_ends_the_process(seen: Events) -> None:
     async with bridge("stubborn", seen=seen) as running:
-        async with ServerManager(far(running.url)):
+        async with ServerManager(far(running.url), connect_timeout_s=60):
             pid = await seen.pid()
             assert lives(pid)
         await running.drain(60)
@@ -111,7 +114,10 @@ async def test_leaving_ends_the_process(seen: Events) -> None:
 async def test_a_bridge_that_stops_fails_its_calls_and_the_next_call_finds_the_new_one(
     seen: Events,
 ) -> None:
-    async with bridge(seen=seen) as running, ServerManager(far(running.url)) as manager:
+    async with (
+        bridge(seen=seen) as running,
+        ServerManager(far(running.url), connect_timeout_s=60) as manager,
+    ):
         call = asyncio.create_task(manager.call_tool("far__wait"))
         await seen.wait_for("wait started")
         await running.drain(0)
@@ -223,7 +229,7 @@ async def test_nonsense_between_messages_is_passed_over() -> None:
         result = {"content": [{"type": "text", "text": "here"}]}
         await connection.send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}))
 
-    async with home_made(answer) as url, ServerManager(far(url)) as manager:
+    async with home_made(answer) as url, ServerManager(far(url), connect_timeout_s=60) as manager:
         assert (await manager.call_tool("far__try")).value == "here"
 
 
@@ -248,7 +254,7 @@ async def test_a_server_that_breaks_the_connection_is_told_in_words(
             case _:
                 await connection.send(sent)
 
-    async with home_made(answer) as url, ServerManager(far(url)) as manager:
+    async with home_made(answer) as url, ServerManager(far(url), connect_timeout_s=60) as manager:
         with pytest.raises(ServerUnavailable, match=said):
             await manager.call_tool("far__try")
 
@@ -291,7 +297,7 @@ async def test_a_call_goes_over_tls_and_only_to_a_certificate_that_is_trusted(
         assert running.url.startswith("wss://")
         assert "has no certificate to be trusted" in await failure(far(running.url))
         monkeypatch.setenv("SSL_CERT_FILE", str(files.cert))
-        async with ServerManager(far(running.url)) as manager:
+        async with ServerManager(far(running.url), connect_timeout_s=60) as manager:
             assert (await manager.call_tool("far__echo", {"a": 1})).value["a"] == 1
         plain = await failure(far(running.url.replace("wss", "ws")))
         assert plain.startswith(("is no WebSocket server", "nothing answers"))
