@@ -104,8 +104,6 @@ class CallDesk:
         self.emit = emit
         self._prefix = id_prefix
         self._count = 0
-        self.ended = 0
-        """Calls that ended well or badly, so far."""
         self._restart: str | None = None
         self._last: str | None = None
 
@@ -117,13 +115,11 @@ class CallDesk:
         return OpenCall(self, name.strip() if plausible(name.strip()) else name)
 
     def unknown(self, name: str) -> None:
-        self.ended += 1
         shown = name.strip()[:64]
         self.emit(UnknownCall(shown, self.box.nearest(shown)))
 
     def broken(self, name: str, problem: str) -> None:
         """A call that cannot even be opened."""
-        self.ended += 1
         tool = self.box.find(name) if name else None
         if name and tool is None and not self.box.open:
             self.unknown(name)
@@ -135,7 +131,6 @@ class CallDesk:
         self._restart = self._last
 
     def finished(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
-        self.ended += 1
         same = json.dumps([name, arguments], sort_keys=True, default=str)
         if self._restart is not None and same == self._restart:
             self._restart = None

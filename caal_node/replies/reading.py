@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol, TypeAlias
 
 from caal_node.replies.calls import CallDesk
 from caal_node.replies.source import Source, Steps
+
+
+class Read(Enum):
+    """What text without a marker in front of it proved to be."""
+
+    CALL = "a call, whether it can be made or not"
+    SPEECH = "no call"
+    TORN = "it begins as nothing but a call does, and breaks off"
 
 
 class Reading(Protocol):
@@ -31,7 +40,19 @@ class Reading(Protocol):
         """This was read for a call and is speech, but for the markers in it.
 
         Returns:
-            As much of it as is not read again, from a marker on.
+            What was said. From a marker on it is read again.
+        """
+        ...
+
+    def wreck(self, text: str, *, anew: bool = False) -> Steps[bool]:
+        """This was read for a call and is `Read.TORN`. If a marker tore it, then what stands in
+        front of the marker is left out, and so is what belongs to it behind; it is read on from
+        the marker.
+
+        anew: the call begins again behind it, so that it is left out without a marker, too.
+
+        Returns:
+            Whether it was left out.
         """
         ...
 

@@ -54,7 +54,7 @@ class Standing(NamedTuple):
             return None if self.voice.skip_space else ReasoningDelta
         voice, place = self.voice, self.place
         held_back = voice.skip_space or voice.gap or voice.space_waits or len(voice.tail) > 1
-        settled = voice.text_open and place.spoken and not (place.line_start or place.behind_call)
+        settled = voice.text_open and not (place.line_start or place.behind_call or place.wreck)
         return TextDelta if settled and not held_back else None
 
 

@@ -8,15 +8,17 @@ from typing import Any
 
 from caal_node.replies.bare import BareCalls
 from caal_node.replies.bare.lines import Line
+from caal_node.replies.bare.wreck import depth
 from caal_node.replies.calls import CallDesk
 from caal_node.replies.events import TextDelta
+from caal_node.replies.marker_next import next_marker
 from caal_node.replies.markers import (
+    APART,
     TRIGGERS,
     cut_marker,
     is_marker,
     markers,
     spoken_rest,
-    without_markers,
 )
 from caal_node.replies.names import toolbox
 from caal_node.replies.reading import Dialect
@@ -25,7 +27,7 @@ from caal_node.replies.source import Source, Steps
 from caal_node.replies.standstill import Standstill
 from caal_node.replies.states import Flowing
 from caal_node.replies.thinking import ANY_CLOSER, CLOSERS
-from caal_node.replies.voice import Voice
+from caal_node.replies.voice import WARY_LINES, Voice
 
 _MARKERS = markers()
 """Made at import: compiling the scanner takes longer than a running session may stand still."""
@@ -59,6 +61,16 @@ class RunningText:
     def say(self, text: str) -> None:
         self.voice.say(text)
 
+    @property
+    def spoken(self) -> bool:
+        return self.voice.spoken
+
+    def apart(self, text: str) -> str:
+        return self.voice.apart(text)
+
+    def beware(self) -> None:
+        self.voice.wary = WARY_LINES
+
     def drop(self) -> None:
         self.voice.gap = True
 
@@ -75,11 +87,30 @@ class RunningText:
                 # The reading stopped inside a marker; the scanner shall see it whole.
                 self.source.unread(text[cut:])
                 text = text[:cut]
-        clean = without_markers(text)
+        clean = _MARKERS.strip.sub(f" {APART} ", text)
         self.voice.gap = self.voice.gap or clean != text
+        said = self.apart(clean)
         self.say(clean)
         self.voice.gap = self.voice.gap or clean != text
-        return text
+        return said
+
+    def wreck(self, text: str, *, anew: bool = False) -> Steps[bool]:
+        source, found = self.source, _MARKERS.strip.search(text)
+        if found is not None:
+            torn, cut = True, found.start()
+            if not source.retry(text[cut:]):
+                cut = len(text)
+        else:  # The reading may have stopped inside a marker, or in front of one.
+            cut = cut_marker(text)
+            source.unread(text[cut:])
+            torn = bool((yield from next_marker(source)))
+            if not torn:
+                source.advance(source.at + len(text) - cut)
+        if torn or anew:
+            self.desk.broken("", "The call breaks off in the middle; write it whole.")
+        if torn:
+            self._bare.place.wreck = depth(text[:cut])
+        return torn or anew
 
     def flow(self) -> None:
         if self.voice.flowing:
@@ -92,15 +123,17 @@ class RunningText:
     def begin_literal(self, closers: tuple[str, ...]) -> None:
         self.mode.literal = closers
 
-    def open(self, dialect: Dialect, opener: str) -> Steps[None]:
-        source = self.source
-        self._bare.place.consulted = True
+    def open(self, dialect: Dialect, opener: str) -> Steps[bool]:
+        source, place, calls = self.source, self._bare.place, self.voice.calls
+        place.consulted = True
         was_thinking, self.mode.thinking = self.mode.thinking, None
         source.record()
         if (yield from dialect.read(self, dialect, opener)):
             source.recorded()
-            self._bare.place.after_call()
-            return
+            place.after_call()
+            if self.voice.calls == calls and self.mode.thinking is None:
+                place.wreck = 0  # A header: what follows is a message of its own.
+            return True
         text = source.recorded().removeprefix(opener)
         if self.mode.thinking is None:
             self.mode.thinking = was_thinking
@@ -108,16 +141,20 @@ class RunningText:
             self.voice.gap = self._gap
             self._plain(opener)
         source.unread(text)
+        return False
 
     # -- the text itself ---------------------------------------------------------------------
 
     def steps(self) -> Steps[None]:
         """Read the reply; yields whenever it needs more."""
-        source, scan = self.source, _MARKERS.scan
+        source, scan, place, mode = self.source, _MARKERS.scan, self._bare.place, self.mode
         yield
         yield from self._lines.at_start()
         while True:
-            if self._bare.place.line_start and self.mode.thinking is None and not self.mode.literal:
+            plain = mode.thinking is None and not mode.literal
+            if plain and place.wreck:
+                yield from self._bare.wreck.rest()
+            if plain and place.line_start and not place.wreck:
                 line = yield from self._lines.at_line()
                 if line is Line.WAITS:
                     yield from self._rest()
@@ -145,8 +182,7 @@ class RunningText:
         if self.mode.thinking is not None:
             self.think(text)
         else:
-            self._bare.place.passed(text)
-            self.say(text)
+            self._bare.place.say(text)
 
     def _found(self, text: str) -> Steps[bool]:
         """Deal with what the scanner found. False: wait for more text."""
@@ -202,7 +238,7 @@ class RunningText:
         elif marker in CLOSERS:
             self.begin_thinking((CLOSERS[marker],))
         elif marker in _MARKERS.closing_thinking:
-            self._bare.place.line_start = True
+            self._bare.place.was_thinking()
             self.voice.was_thinking()
         elif opens is not None:
             yield from self.open(opens, marker)

@@ -7,8 +7,9 @@ import re
 MAX_NAME_CHARS = 128
 """Longer is no name (exposed names have at most 64 characters)."""
 _TAIL = re.compile(r"(?:<[|｜]|\[|\().*$|:\d+$", re.DOTALL)
-_TORN = re.compile(r"\w_\s|\s_\w|\s–\s")
+_TORN = re.compile(r"\w_\s|\s_\w|(?:\A|\s)–\s")
 """Two halves of a name from between which a marker was left out: no name."""
+_ONE_WORD = re.compile(r"[^\s<>{}\[\]]*\w[^\s<>{}\[\]]*")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _FILLER = frozenset(
     ("a", "an", "the", "of", "for", "to", "in", "on", "and", "or", "by", "with", "this", "is")
@@ -47,7 +48,7 @@ def torn(name: str) -> bool:
 
 def plausible(name: str) -> bool:
     """Whether text right after a marker can be a name: short, one word."""
-    return bool(name) and len(name) <= MAX_NAME_CHARS and not re.search(r"[\s<>{}\[\]]", name)
+    return len(name) <= MAX_NAME_CHARS and _ONE_WORD.fullmatch(name) is not None
 
 
 def spellings(name: str) -> list[str]:
@@ -60,7 +61,7 @@ def spellings(name: str) -> list[str]:
     if cut and cut != bare:
         found.append(cut)
     for separator in (".", "/", ":"):
-        last = cut.rpartition(separator)[2]
-        if last and last != cut:
+        space, _, last = cut.rpartition(separator)
+        if last and last != cut and not re.search(r"\s", space) and not last[0].isspace():
             found.append(last)
     return found

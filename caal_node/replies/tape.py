@@ -54,6 +54,15 @@ class Tape:
         self._record = None
         return text
 
+    def recorded_from(self, count: int) -> str:
+        """What was read since `recorded_chars` was `count`."""
+        return "".join(self._record or ())[count:]
+
+    @property
+    def recorded_chars(self) -> int:
+        """How much was read since `record`. Takes longer the more that is."""
+        return sum(map(len, self._record or ()))
+
     def unread(self, text: str) -> None:
         """Put `text`, which was taken last, back in front."""
         left = len(text)

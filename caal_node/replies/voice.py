@@ -17,6 +17,8 @@ from caal_node.replies.events import (
 from caal_node.replies.markers import APART, cut_marker
 
 _MAX_BRACES = 9
+WARY_LINES = 4
+"""A name and its arguments stand on neighbouring lines, perhaps with an empty one between."""
 _TAIL_CHARS = 128
 """How much of the spoken text is kept: longer than any marker."""
 
@@ -35,7 +37,9 @@ class VoiceState(NamedTuple):
     braces: int
     tail: str
     """`end_of` the spoken text."""
-    before: tuple[str, int]
+    before: tuple[str, int, bool]
+    spoken: bool
+    wary: int
 
 
 class Voice:
@@ -52,8 +56,16 @@ class Voice:
         """The end of what was spoken."""
         self._braces = 0
         """Curly brackets that are open in what was spoken."""
-        self._before = ("", 0)
-        """Tail and brackets in front of the text that an orphan closer would turn into thinking."""
+        self._before: tuple[str, int, bool] = ("", 0, False)
+        """Tail, brackets and `spoken` in front of the text that an orphan closer would turn into
+        thinking."""
+        self.spoken = False
+        """Whether anything was said yet that is still taken for speech."""
+        self.wary = 0
+        """Lines for which a marker must keep apart what stands on either side: what was spoken
+        begins as a call does."""
+        self.calls = 0
+        """Events of calls, so far."""
         self.skip_space = False
         """Whether the next text's leading white space belongs to a marker before it."""
         self.gap = False
@@ -69,7 +81,8 @@ class Voice:
     def standing(self) -> VoiceState:
         """All that decides what becomes of the next text, but for the white space itself."""
         self._tail = end_of(self._tail)
-        self._before = end_of(self._before[0]), self._before[1]
+        tail, braces, spoken = self._before
+        self._before = end_of(tail), braces, spoken
         return VoiceState(
             self.skip_space,
             self.gap,
@@ -78,6 +91,8 @@ class Voice:
             self._braces,
             self._tail,
             self._before,
+            self.spoken,
+            self.wary,
         )
 
     def stand(self, state: VoiceState, passed: str) -> None:
@@ -86,6 +101,7 @@ class Voice:
         self.gap = state.gap
         self.text_open = state.text_open
         self._braces, self._tail, self._before = state.braces, state.tail, state.before
+        self.spoken, self.wary = state.spoken, state.wary
         if state.space_waits:
             self._space.append(passed)
 
@@ -99,6 +115,7 @@ class Voice:
             self._space.clear()
             self.text_open = False
             self.gap = True
+            self.calls += 1
         self._flush()
         self._events.append(event)
 
@@ -121,21 +138,29 @@ class Voice:
             text = self._joint(text) + text
         if not self.text_open:
             self.text_open = True
-            self._before = self._tail, self._braces
+            self._before = self._tail, self._braces, self.spoken
         self.went_out(text)
         self._append(TextDelta, text)
 
+    def apart(self, text: str) -> str:
+        """`text`, which comes next, with what keeps it apart from what was spoken."""
+        held = self.skip_space or (not self.text_open and text.isspace())
+        return text if held or not (self.gap and text) else self._joint(text) + text
+
     def _joint(self, text: str) -> str:
         """What is put between the spoken text and `text`, so that they stay apart."""
-        if self._braces or cut_marker(self._tail) < len(self._tail):
+        if self.wary or self._braces or cut_marker(self._tail) < len(self._tail):
             return f" {APART} "
         return " " if self._tail[-1:].strip() and text[0].strip() else ""
 
     def went_out(self, text: str) -> None:
         """`text` was spoken."""
+        self.spoken = self.spoken or not text.isspace()
         if "{" in text or "}" in text:
             self._braces += text.count("{") - text.count("}")
             self._braces = min(max(self._braces, 0), _MAX_BRACES)
+        if self.wary:
+            self.wary = max(0, self.wary - text.count("\n"))
         self._tail = (self._tail + text)[-_TAIL_CHARS:]
 
     def think(self, text: str) -> None:
@@ -151,7 +176,7 @@ class Voice:
         self.skip_space = True
         if self.text_open:
             self.text_open = False
-            self._tail, self._braces = self._before
+            self._tail, self._braces, self.spoken = self._before
             self._flush()
             self._events.append(TextWasThinking())
 

@@ -13,8 +13,9 @@ of every dialect and odd characters put in, nested in each other. Of each is ask
 - chunks: do random chunks give other events than the whole, neighbouring deltas joined?
 - again: is the spoken text, read as a reply, other text, or even a call? (A marker's beginning
   at its very end may go: only what came behind it in the first place said that it was none. And
-  replies that declare speech as such, by `to=user` or as the protocol's answer, are left out:
-  there the header makes speech even of what looks like a call.)
+  replies that declare speech as such are left out: by `to=user`, as the protocol's answer, or,
+  where no tools are, as any message with `<atem:` calls, whose recipient is free text. There the
+  header makes speech even of what looks like a call, and it is not spoken.)
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ def findings(
     if pieces != whole:
         yield Finding("chunks", text, f"\n  pieces {pieces}\n  whole  {whole}")
     kept = reply.text[: cut_marker(reply.text)]
-    if any(mark in text for mark in ("to=user", '"say"', '"final')):
+    declared = ("to=user", '"say"', '"final', *(() if tools else ("<atem:",)))
+    if any(mark in text for mark in declared):
         return
     if again.calls or again.text.strip() not in (reply.text.strip(), kept.strip()):
         yield Finding("again", text, f"\n  {reply.text!r}\n  {again}")

@@ -88,6 +88,9 @@ def texts(size: int) -> dict[str, str]:
         "closers": filled("a</think>"),
         "strays": filled("a<|end|>"),
         "headers": filled("<|start|>assistant to="),
+        "call broken by a marker": '{"name":"a",<|end|>' + filled('"b":[1],'),
+        "calls broken by markers": filled('{"name":"a<|end|>" b"} '),
+        "speech in a broken call": '{"name":"a",<|end|>' + "a" * 150 + filled(" word"),
         "calls broken off": filled('<tool_call>{"name":"set_timer","arguments":{"label":"'),
     }
 

@@ -17,16 +17,14 @@ REPLIES = 500
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13, 14])
-def test_mutated_replies_neither_raise_nor_speak_markers_nor_depend_on_chunks(seed: int) -> None:
+def test_mutated_replies_are_read_as_they_should_be(seed: int) -> None:
     rng = random.Random(seed)
     found: list[Any] = []
     for number in range(REPLIES):
         tools = TOOLS if number % 20 else []
         text = mutated(rng, EXAMPLES)
         found += findings(text, tools, rng, in_thinking=number % 10 == 0)
-    # Markers that tear apart the very words that make a call an example are none of our making.
-    assert [finding for finding in found if finding.kind != "again"] == []
-    assert len(found) <= REPLIES // 100
+    assert found == []
 
 
 def test_the_fuzzer_notices_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from caal_node.replies.bare.brackets import Brackets
 from caal_node.replies.bare.fences import Fences
 from caal_node.replies.bare.lines import Lines
 from caal_node.replies.bare.place import Place, Running
+from caal_node.replies.bare.wreck import Wreck
 
 
 class BareCalls:
@@ -19,4 +20,5 @@ class BareCalls:
         self.place = Place(reading)
         self.lines = Lines(reading, self.place)
         self.brackets = Brackets(reading, self.place)
+        self.wreck = Wreck(reading, self.place)
         self.fences = Fences(reading, self.place, self.lines, self.brackets)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 
 from caal_node.replies.bare.place import Place, Running
-from caal_node.replies.markers import cut_marker, without_markers
+from caal_node.replies.markers import cut_marker, markers, without_markers
+from caal_node.replies.reading import Read
 from caal_node.replies.source import Steps
 from caal_node.replies.spelling import plausible
-from caal_node.replies.syntax.call_object import read_call_object
+from caal_node.replies.syntax.call_object import read_bare_object, read_call_object
 from caal_node.replies.syntax.calls_python import bracketed, end_keywords
 
 _IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
 _KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
+_AGAIN = re.compile(r"(?<=\n)[^\S\n]*[{\[][^\n]*\Z|\{\s*\"\Z")
+"""The beginning of another object at the end of what was read: on a line of its own, or where a
+string of the one before seemed to end."""
 _MAX_KEYWORD_CHARS = 80
 _MAX_SPACE_CHARS = 32
 """More white space than any writer of JSON puts behind its first bracket."""
@@ -39,8 +43,8 @@ class Brackets:
                 return False
             if self._may_be_call(bracket, char):
                 place.consulted = True
-                made = yield from (self._object() if bracket == "{" else self._list())
-                if made:
+                read = yield from (self._object() if bracket == "{" else self._list())
+                if read is Read.CALL:
                     place.after_call()
                 return True
         place.say(source.advance(source.at + 1))
@@ -57,49 +61,51 @@ class Brackets:
             return True
         return place.sentence_over and not (bracket == "{" and self._reading.desk.box.open)
 
-    def _object(self) -> Steps[bool]:
+    def _object(self) -> Steps[Read]:
         source = self._reading.source
         if self._place.example:
             self._place.say(source.advance(source.at + 1))
-            return False
+            return Read.SPEECH
         source.record()
-        made = yield from read_call_object(self._reading, marked=False, strict=self._place.strict)
-        self._settle(made)
-        return made
+        read = yield from read_bare_object(self._reading, strict=self._place.strict)
+        yield from self._settle(read)
+        return read
 
-    def _list(self) -> Steps[bool]:
+    def _list(self) -> Steps[Read]:
         source = self._reading.source
         source.record()
         source.advance(source.at + 1)
         char = yield from source.skip_space()
-        made = False
+        read = Read.SPEECH
         if char == "{":
             if not self._place.example:
-                made = yield from read_call_object(
-                    self._reading, marked=False, strict=self._place.strict
-                )
-                if made:
-                    yield from self._rest_of_list()
+                read = yield from self._objects(strict=self._place.strict)
         elif char.isalpha() or char == "_":
-            made = yield from self._python_list()
-        self._settle(made)
-        return made
+            read = yield from self._python_list()
+        yield from self._settle(read)
+        return read
 
-    def _settle(self, made: bool) -> None:
+    def _settle(self, read: Read) -> Steps[None]:
         """What was read is a call, or it goes back to the text."""
         source = self._reading.source
         text = source.recorded()
-        if made:
+        if read is Read.CALL:
             return
-        said, line, rest = text.rpartition("\n")
-        if line and rest.lstrip().startswith(("{", "[")):
-            # It broke off, and began again on a line of its own.
-            source.unread(rest)
-            text = said + line
+        again = _AGAIN.search(text, 1)
+        anew = again is not None and "{" in text[: again.start()]
+        if again is not None:  # It broke off, and began again.
+            source.unread(text[again.start() :])
+            text = text[: again.start()]
+        if read is Read.TORN and (yield from self._reading.wreck(text, anew=anew)):
+            return
         self._place.say_back(text)
 
-    def _rest_of_list(self) -> Steps[None]:
+    def _objects(self, *, strict: bool = False) -> Steps[Read]:
+        """A list of objects, from its first on."""
         source = self._reading.source
+        read = yield from read_bare_object(self._reading, strict=strict)
+        if read is not Read.CALL:
+            return read
         while True:
             char = yield from source.skip_space()
             if char == ",":
@@ -108,9 +114,9 @@ class Brackets:
                 yield from read_call_object(self._reading, marked=True)
             else:
                 yield from source.take("]")
-                return
+                return Read.CALL
 
-    def _python_list(self) -> Steps[bool]:
+    def _python_list(self) -> Steps[Read]:
         """`[set_timer(minutes=5), get_time()]`, from behind the first bracket."""
         source = self._reading.source
         made = False
@@ -118,12 +124,13 @@ class Brackets:
             name = yield from self._identifier()
             box = self._reading.desk.box
             known = box.named(name) is not None
-            if not plausible(name) or not (known or made or not self._place.spoken):
-                return made
+            refused = Read.CALL if made else Read.SPEECH
+            if not plausible(name) or not (known or made or not self._reading.spoken):
+                return refused
             if (yield from source.peek()) != "(" or (not made and self._place.example):
-                return made
-            if not made and not (yield from self._keyword_follows()):
-                return made
+                return refused
+            if not made and (read := (yield from self._keyword())) is not Read.CALL:
+                return read
             call = self._reading.desk.open(name)
             made = True
             inner, whole = yield from bracketed(source)
@@ -138,7 +145,7 @@ class Brackets:
                 if char.isalpha() or char == "_":
                     continue
             yield from source.take("]")
-            return True
+            return Read.CALL
 
     def _identifier(self) -> Steps[str]:
         source = self._reading.source
@@ -154,32 +161,34 @@ class Brackets:
                 return source.advance(found.end())
             yield
 
-    def _keyword_follows(self) -> Steps[bool]:
-        """Whether the bracket that begins here holds `name=` or nothing."""
+    def _keyword(self) -> Steps[Read]:
+        """Whether the bracket that begins here holds `name=` or nothing, as a call's does. Where a
+        marker stands instead, it was taken."""
         source = self._reading.source
         length = 2
         while (yield from source.has(length)):
             inside = without_markers(source.text[source.at + 1 : source.at + length])
             if cut_marker(inside) == len(inside):
                 if _KEYWORD.match(inside + " ") and inside[-1:] not in ("=",):
-                    return True
+                    return Read.CALL
                 if not re.fullmatch(r"\s*\w*\s*=?", inside) or length > _MAX_KEYWORD_CHARS:
-                    return False
+                    break
             length += 1
-        return False
+        found = markers().strip.search(source.text, source.at, source.at + length)
+        if found is None:
+            return Read.SPEECH
+        source.advance(found.end())
+        return Read.TORN
 
-    def in_fence(self, bracket: str) -> Steps[bool]:
+    def in_fence(self, bracket: str) -> Steps[Read]:
         """The same as all that a code fence holds. Not a call: what was read is not spoken yet."""
         if bracket == "{":
-            return (yield from read_call_object(self._reading, marked=False))
+            return (yield from read_bare_object(self._reading, strict=False))
         source = self._reading.source
         source.advance(source.at + 1)
         char = yield from source.skip_space()
         if char == "{":
-            made = yield from read_call_object(self._reading, marked=False)
-            if made:
-                yield from self._rest_of_list()
-            return made
+            return (yield from self._objects())
         if char.isalpha() or char == "_":
             return (yield from self._python_list())
-        return False
+        return Read.SPEECH

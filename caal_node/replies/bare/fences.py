@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from caal_node.replies.bare.brackets import Brackets
-from caal_node.replies.bare.lines import STRAYS, Lines
+from caal_node.replies.bare.lines import Lines
 from caal_node.replies.bare.place import Place, Running
+from caal_node.replies.marker_next import pass_strays
 from caal_node.replies.markers import markers
+from caal_node.replies.reading import Read
 from caal_node.replies.source import Steps
 from caal_node.replies.waiting import Run
 
@@ -66,25 +68,33 @@ class Fences:
         language = (yield from self._language()).lower()
         char = ""
         if language in _CALL_LANGUAGES and not place.example:
-            char = yield from source.skip_space()
-            while char == "<" and (yield from source.take_any(STRAYS)) is not None:
-                char = yield from source.skip_space()
+            char = yield from pass_strays(source)
         opening = run + source.recorded()
         before = place.forget()
-        if char in ("<", "[") and (yield from source.look(_OPENERS)) is not None:
+        opener = (yield from source.look(_OPENERS)) if char in ("<", "[", "]") else None
+        if opener is not None and not markers().openers[opener].tentative:
             place.closing = True
             place.line_start = True
             return
         source.record()
-        made = yield from self._call(char)
+        read = yield from (self._framed(opener) if opener is not None else self._call(char))
         shown = source.recorded()
-        if made:
+        if read is Read.TORN and (yield from self._reading.wreck(opening + shown)):
+            read = Read.CALL
+        if read is Read.CALL:
             place.closing = True
             place.after_call()
             return
         place.fence = True
         place.remember(before)
         place.say_back(opening + shown)
+
+    def _framed(self, opener: str) -> Steps[Read]:
+        """What a fence holds that begins with an opener that alone says nothing."""
+        dialect = markers().openers[opener]
+        self._reading.source.advance(self._reading.source.at + len(opener))
+        made = yield from dialect.read(self._reading, dialect, opener)
+        return Read.CALL if made else Read.SPEECH
 
     def _language(self) -> Steps[str]:
         source = self._reading.source
@@ -95,16 +105,17 @@ class Fences:
                 return source.advance(end)
             yield
 
-    def _call(self, char: str) -> Steps[bool]:
-        """Whether the fence holds a call."""
+    def _call(self, char: str) -> Steps[Read]:
+        """What the fence holds."""
         source = self._reading.source
         if not char:
-            return False
+            return Read.SPEECH
         if char in "{[":
             self._place.line_start = True
             return (yield from self._brackets.in_fence(char))
         head = yield from self._lines.tool_head(char)
         if head is None:
-            return False
+            return Read.SPEECH
         source.advance(source.at + len(head))
+        self._reading.beware()
         return (yield from self._lines.named(head))

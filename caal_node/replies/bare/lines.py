@@ -8,7 +8,10 @@ from typing import Any
 
 from caal_node.replies.bare.place import Place, Running
 from caal_node.replies.dialects import dialects
-from caal_node.replies.markers import is_marker, markers, without_markers
+from caal_node.replies.dialects.action import INPUTS
+from caal_node.replies.marker_next import next_marker
+from caal_node.replies.markers import markers, without_markers
+from caal_node.replies.reading import Read
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.calls_python import bracketed
 from caal_node.replies.syntax.json_arguments import read_arguments
@@ -17,10 +20,9 @@ from caal_node.replies.syntax.loose import Unreadable, keywords
 _BLANK = re.compile(r"[ \t\r]*")
 _TO = ("to=", " to=")
 _MAX_SPACE_CHARS = 32
-_MAX_TOKEN_CHARS = 64
 _SEPARATORS = ("]<]",)
-STRAYS = tuple(markers().strays - markers().openers.keys())
-"""Markers that mean nothing where running text is."""
+_MESSAGE = "<|message|>"
+"""Opens a message whose header names its recipient; a bare name is what is left of one."""
 
 
 class Line(Enum):
@@ -56,9 +58,8 @@ class Lines:
         head = source.advance(source.text.index("to=", source.at) + 3)
         name, stop = yield from source.until(("<|message|>", " ", "\n", "<|channel|>"), 128)
         source.unread(head + name)
-        if stop.startswith("<|"):
-            yield from self._reading.open(markers().openers["<|start|>"], "")
-        if source.text.startswith(head + name, source.at):
+        opener = markers().openers["<|start|>"]
+        if not stop.startswith("<|") or not (yield from self._reading.open(opener, "")):
             self._place.say(source.advance(source.at + len(head)))
 
     def at_line(self) -> Steps[Line]:
@@ -97,16 +98,19 @@ class Lines:
         source.record()
         source.advance(source.at + len(head))
         dialect = self._dialects.get(head)
-        if dialect is not None:
-            made = not place.example and (yield from dialect.read(self._reading, dialect, head))
+        if dialect is None:
+            read = yield from self.named(head)
+        elif not place.example and (yield from dialect.read(self._reading, dialect, head)):
+            read = Read.CALL
         else:
-            made = yield from self.named(head)
+            read = Read.SPEECH
         text = source.recorded()
-        if made:
+        if read is Read.CALL:
             place.after_call()
-        else:
+        elif read is Read.SPEECH or not (yield from self._reading.wreck(text)):
             place.line_start = False
             place.say_back(text)
+            self._reading.beware()
 
     def tool_head(self, char: str) -> Steps[str | None]:
         """The tool's name that comes next, if one does; `char` is the next character."""
@@ -114,54 +118,55 @@ class Lines:
         heads = tuple(head for head in self._heads.get(char, ()) if head in names)
         return (yield from self._reading.source.look(heads))
 
-    def named(self, name: str) -> Steps[bool]:
+    def named(self, name: str) -> Steps[Read]:
         """`set_timer {"minutes": 5}`, `set_timer(minutes=5)` on a line of its own."""
         reading = self._reading
         source = reading.source
         char = yield from source.peek()
-        if char in ("<", "[") and (yield from self._pass_marker()):
-            char = yield from source.peek()
+        if char in ("<", "["):
+            marker = yield from next_marker(source)
+            if marker and (marker == _MESSAGE or marker not in markers().openers):
+                source.advance(source.at + len(marker))
+                char = yield from source.peek()
         if char == "(" and not self._place.example:
             inner, whole = yield from bracketed(source)
             following = yield from source.peek()
-            if not whole or (following and following not in "\r\n;`<"):
-                return False
-            given = _literals(inner)
-            if given is None:
+            if whole and not (yield from self._ended(following)):
+                return Read.SPEECH
+            given = _literals(inner) if whole else None
+            if given is None and whole:
                 given = _literals(without_markers(inner))
             if given is None:
-                return False  # An expression: program code, no call.
+                return Read.TORN  # Or an expression: program code, no call.
             reading.desk.open(name).end(given)
-            return True
+            return Read.CALL
         if char not in ("{", " ", "\n", "\r", ":") or self._place.example:
-            return False
+            return Read.SPEECH
         if char == ":":
             source.advance(source.at + 1)
         while (char := (yield from source.peek())) in (" ", "\n", "\r", "\t"):
             source.advance(source.at + 1)
+        # ReAct, where the label in front of the name stood in the prompt.
+        if (yield from source.take_any(INPUTS)) is not None:
+            char = yield from source.skip_space()
         if char != "{":
-            return False
+            return Read.SPEECH
         length = 2
         while (yield from source.has(length)) and source.text[source.at + length - 1].isspace():
             length += 1
         if length > _MAX_SPACE_CHARS or source.text[source.at + length - 1 :][:1] not in ('"', "}"):
-            return False
+            return Read.SPEECH
         yield from read_arguments(source, reading.desk.open(name))
-        return True
+        return Read.CALL
 
-    def _pass_marker(self) -> Steps[bool]:
-        """Take a marker that stands between a name and its arguments, and means nothing."""
+    def _ended(self, following: str) -> Steps[bool]:
+        """Whether the call that may stand here is over: nothing follows, a marker, or the next."""
         source = self._reading.source
-        if (yield from source.take_any(STRAYS)) is not None:
-            return True
-        if (yield from source.look(("<|", "<｜"))) is None:
-            return False
-        token, stop = yield from source.until((">",), _MAX_TOKEN_CHARS)
-        if stop and token + stop not in markers().openers and is_marker(token + stop):
-            source.advance(source.at + len(stop))
-            return True
-        source.unread(token)
-        return False
+        if following in ("[", "{") and (yield from source.has(2)):
+            char = source.text[source.at + 1]
+            if char in "{_" or (char == '"' if following == "{" else char.isalpha()):
+                return True
+        return following in ("", *"\r\n;`<") or bool((yield from next_marker(source)))
 
 
 def _literals(inner: str) -> dict[str, Any] | None:

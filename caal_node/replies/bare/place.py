@@ -18,6 +18,8 @@ _EXAMPLE = re.compile(
 """Words that make what comes in the same sentence an example. "I would use" is none: small models
 say so, and then call."""
 _SENTENCE_ENDS = frozenset(".!?:;>)…。！？：")
+_OVER = "\0"
+"""Between texts of which the first says nothing of the second."""
 _PHI = "functools"
 """Stands right in front of Phi's list of calls, wherever that is."""
 _INDENTED = 4
@@ -27,7 +29,20 @@ _INDENTED = 4
 class Running(Reading, Protocol):
     """The running text, as seen from here."""
 
-    def open(self, dialect: Dialect, opener: str) -> Steps[None]:
+    @property
+    def spoken(self) -> bool:
+        """Whether anything was said yet."""
+        ...
+
+    def apart(self, text: str) -> str:
+        """`text`, which is speech, as it will stand behind what was said."""
+        ...
+
+    def beware(self) -> None:
+        """What was said last begins as a call does; nothing behind a marker must complete it."""
+        ...
+
+    def open(self, dialect: Dialect, opener: str) -> Steps[bool]:
         """Let `dialect` read what follows `opener`; what is no call stays running text."""
         ...
 
@@ -37,10 +52,10 @@ class PlaceState(NamedTuple):
     behind_call: bool
     fence: bool
     span: bool
-    spoken: bool
     closing: bool
     last: str
     indent: int
+    wreck: int
 
 
 def last_of(text: str, before: str) -> str:
@@ -59,6 +74,11 @@ def last_of(text: str, before: str) -> str:
     return char if char in (_PHI[-1], '"') else "x"
 
 
+def _recent(text: str) -> str:
+    """What of `text` is looked at."""
+    return text.rpartition(_OVER)[2][-_TAIL_CHARS:]
+
+
 class Place:
     """Follows the running text as it goes by."""
 
@@ -70,10 +90,10 @@ class Place:
         """Inside a code fence that holds no call."""
         self.span = False
         """Inside a code span."""
-        self.spoken = False
-        """Whether anything was said yet."""
         self.closing = False
         """A fence that held a call is still to be closed."""
+        self.wreck = 0
+        """Brackets that are open in a call that a marker broke; 0: there is none."""
         self.went_by: list[str] = []
         """What has passed since this was last cleared."""
         self.consulted = False
@@ -89,24 +109,24 @@ class Place:
             self.behind_call,
             self.fence,
             self.span,
-            self.spoken,
             self.closing,
             self._last,
             self._indent,
+            self.wreck,
         )
 
     def stand(self, state: PlaceState, passed: str) -> None:
         """Be as `state` says; `passed` has gone by since."""
-        self._tail = (self._tail + passed)[-_TAIL_CHARS:]
+        self._tail = _recent(self._tail + passed)
         (
             self.line_start,
             self.behind_call,
             self.fence,
             self.span,
-            self.spoken,
             self.closing,
             self._last,
             self._indent,
+            self.wreck,
         ) = state
 
     @property
@@ -152,9 +172,8 @@ class Place:
             self.line_start = False
         if text.strip():
             self.behind_call = False
-            self.spoken = True
         self._last = last_of(text, self._last)
-        self._tail = (self._tail + text)[-_TAIL_CHARS:]
+        self._tail = _recent(self._tail + text)
         self.went_by.append(text)
 
     def forget(self) -> tuple[str, str]:
@@ -166,6 +185,12 @@ class Place:
     def remember(self, before: tuple[str, str]) -> None:
         self._tail, self._last = before
 
+    def was_thinking(self) -> None:
+        """What has gone by since the last call was thinking."""
+        self.line_start = True
+        self._tail = self._last = ""
+        self.went_by.append(_OVER)
+
     def after_call(self) -> None:
         self.line_start = True
         self.behind_call = True
@@ -174,7 +199,7 @@ class Place:
         self.forget()
 
     def say(self, text: str) -> None:
-        self.passed(text)
+        self.passed(self._reading.apart(text))
         self._reading.say(text)
 
     def say_back(self, text: str) -> None:

@@ -7,19 +7,31 @@ from caal_node.replies.source import Steps
 from caal_node.replies.syntax.block import read_block
 from caal_node.replies.syntax.json_arguments import read_arguments
 
-_INPUTS = ("Action Input:", "action_input:", "Input:")
+INPUTS = ("Action Input:", "action_input:", "Input:")
 _MAX_NAME_CHARS = 128
 
 
 def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
+    # Dialects use this, and the scanner knows all dialects.
+    from caal_node.replies.marker_next import next_marker, pass_strays
+    from caal_node.replies.markers import markers, without_markers
+
     source = reading.source
-    if (yield from source.skip_space()) in ("`", "{", "["):
+    char = yield from pass_strays(source)
+    behind = (yield from next_marker(source)) if char in ("<", "[") else ""
+    if behind and not markers().openers[behind].tentative:
+        return True  # A label in front of a call in another dialect.
+    if char in ("`", "{", "["):
         return (yield from read_block(reading, dialect, opener))
     name, stop = yield from source.until(("\n",), _MAX_NAME_CHARS)
-    if not stop or reading.desk.box.named(name) is None:
+    name = without_markers(name)
+    if not stop or "{" in name or reading.desk.box.named(name) is None:
         return False
+    yield from pass_strays(source)
+    marker = yield from next_marker(source)
+    source.advance(source.at + len(marker))
     yield from source.skip_space()
-    if (yield from source.take_any(_INPUTS)) is None or (yield from source.skip_space()) != "{":
+    if (yield from source.take_any(INPUTS)) is None or (yield from source.skip_space()) != "{":
         return False
     yield from read_arguments(source, reading.desk.open(name))
     return True

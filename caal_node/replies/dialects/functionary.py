@@ -10,11 +10,14 @@ _MAX_NAME_CHARS = 128
 
 
 def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
+    # Dialects use this, and the scanner knows all dialects.
+    from caal_node.replies.markers import without_markers
+
     source = reading.source
     name, stop = yield from source.until(("\n",), _MAX_NAME_CHARS)
     if not stop:
         return False
-    name = name.partition("<")[0].strip()  # Without what leaked behind it.
+    name = without_markers(name).partition("<")[0].strip()  # Without what leaked around it.
     if name == "all":
         yield from source.take(stop)
         return True

@@ -26,6 +26,11 @@ def _head(reading: Reading) -> Steps[tuple[str, dict[str, str]]]:
 
 
 def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
+    source = reading.source
+    head, stop = yield from source.until((_SEP, "\n"), _MAX_HEAD_CHARS)
+    if stop != _SEP and (yield from source.peek()):
+        return False  # A marker that leaked: what follows it is speech.
+    source.unread(head)
     kind, attributes = yield from _head(reading)
     if opener == _CLOSE:
         return True

@@ -27,7 +27,7 @@ DIALECTS = (
         read=read_block,
         at_line=True,
     ),
-    Dialect(name="phi", openers=("functools[",), read=read_block, at_line=True),
+    Dialect(name="phi", openers=("functools[",), read=read_block, at_line=True, tentative=True),
     Dialect(
         # Jamba, Apriel and Hunyuan hold JSON; Hunyuan 3 holds <tool_call> pairs.
         name="jamba",

@@ -7,11 +7,11 @@ puts one family's syntax between another family's markers is understood, too.
 
 from __future__ import annotations
 
-from caal_node.replies.reading import Dialect, Reading
+from caal_node.replies.reading import Dialect, Read, Reading
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.block_state import Block
 from caal_node.replies.syntax.block_words import at_word
-from caal_node.replies.syntax.call_object import read_call_object
+from caal_node.replies.syntax.call_object import read_bare_object, read_call_object
 from caal_node.replies.syntax.invoke import read_invoke
 from caal_node.replies.syntax.json_text import json_value
 from caal_node.replies.syntax.objects import call_parts, end_from_value
@@ -89,8 +89,7 @@ def _at_tag(block: Block) -> Steps[bool]:
         if block.made and block.pending is None:
             block.reading.desk.restarted()
         block.end_bare()
-        block.pass_marker()
-        return True
+        return block.pass_marker()
     if tag.kind in ("invoke", "function") and not tag.closing and tag.value:
         block.end_bare()
         block.made += 1
@@ -104,11 +103,14 @@ def _at_tag(block: Block) -> Steps[bool]:
 
 def _pass_tag(block: Block, tag: Tag) -> bool:
     """A tag that carries no arguments: one of the dialect's own, or where the block ends."""
-    if tag.kind == "" or tag.text in block.dialect.strays or tag.kind in _OWN_KINDS:
+    # The scanner knows all dialects, and dialects use this.
+    from caal_node.replies.markers import markers
+
+    passes = tag.kind == "" or tag.text in block.dialect.strays or tag.kind in _OWN_KINDS
+    if passes or (not block.made and tag.text in markers().strays):
         if tag.closing or any(word in tag.text for word in _END_WORDS):
             block.end_bare()
-        block.pass_marker()
-        return True
+        return block.pass_marker()
     block.end_bare()
     block.reading.source.unread(tag.text)
     return False
@@ -116,6 +118,8 @@ def _pass_tag(block: Block, tag: Tag) -> bool:
 
 def _at_brace(block: Block) -> Steps[bool]:
     reading, closers = block.reading, block.dialect.closers
+    if block.pending is None and block.dialect.tentative and not block.made:
+        return (yield from _first_bare(block))
     if block.pending is None:
         marked = not block.dialect.tentative
         made = yield from read_call_object(reading, marked=marked, closers=closers)
@@ -149,7 +153,24 @@ def _at_brace(block: Block) -> Steps[bool]:
     return True
 
 
+def _first_bare(block: Block) -> Steps[bool]:
+    """The object behind an opener that alone says nothing."""
+    reading = block.reading
+    before = reading.source.recorded_chars
+    read = yield from read_bare_object(reading, strict=False, closers=block.dialect.closers)
+    if read is Read.CALL:
+        block.made += 1
+    elif read is Read.TORN:
+        text = reading.source.recorded_from(before)
+        block.made += yield from reading.wreck(text)
+    return read is Read.CALL
+
+
 def _at_square(block: Block, char: str) -> Steps[bool]:
+    # The scanner knows all dialects, and dialects use this.
+    from caal_node.replies.marker_next import next_marker
+    from caal_node.replies.markers import markers
+
     source = block.reading.source
     noise = yield from source.take_any(_SQUARE_NOISE)
     if noise == "[CALL_ID]":
@@ -160,7 +181,11 @@ def _at_square(block: Block, char: str) -> Steps[bool]:
         block.over = noise == "[/TOOL_CALLS]"
         return not block.over
     if noise is None:
-        source.advance(source.at + 1)
+        marker = yield from next_marker(source)
+        if marker and (block.made or marker not in markers().strays):
+            block.end_bare()
+            return False
+        source.advance(source.at + max(1, len(marker)))
     return True
 
 

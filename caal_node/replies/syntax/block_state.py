@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from caal_node.replies.calls import OpenCall
 from caal_node.replies.reading import Dialect, Reading
 
+_MAX_PASSED = 4
+
 
 @dataclass(slots=True)
 class Block:
@@ -17,6 +19,8 @@ class Block:
     call: OpenCall | None = None
     """The pending name's call, once it is certain."""
     made: int = 0
+    passed: int = 0
+    """Markers that were passed in front of a call that may not come."""
     over: bool = False
     """Whether a closer ended it."""
 
@@ -43,10 +47,16 @@ class Block:
             return
         self.take_call().end({})
 
-    def pass_marker(self) -> None:
-        """A marker went by that nobody needs again, whether a call follows or not."""
-        if not self.made and self.pending is None:
-            self.reading.source.record()
+    def pass_marker(self) -> bool:
+        """A marker went by that carries nothing. False: the block is to end."""
+        if self.made or self.pending is not None:
+            return True
+        if self.dialect.tentative or self.dialect.at_line:
+            # It is text again if no call follows; not too much of it, or all would be read twice.
+            self.passed += 1
+            return self.passed <= _MAX_PASSED
+        self.reading.source.record()  # Nobody needs it again, whether a call follows or not.
+        return True
 
     def cut(self) -> None:
         if self.pending is not None:

@@ -17,7 +17,8 @@ from caal_node.replies.values import typed
 
 _MAX_NAME_CHARS = 160
 _NAME_ENDS = ("<", "{", "[", "(", "\n", "`", "\\n", "]")
-_PAIRS = re.compile(r"(\S+)((?:\s+[\w.-]+=(?:\"[^\"]*\"|'[^']*'|\S+))+)")
+_PAIRS = re.compile(r"(\w\S*)((?:\s+[\w.-]+=(?:\"[^\"]*\"|'[^']*'|\S+))+)")
+_NAME_BEGINS = re.compile(r"[\w\"'`]")
 _PAIR = re.compile(r"([\w.-]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 
 
@@ -36,12 +37,17 @@ def at_word(block: Block) -> Steps[bool]:
         return (yield from _gemma(block, name[5:], stop))
     box = reading.desk.box
     pairs = _PAIRS.fullmatch(name)
-    if pairs is not None and (box.named(pairs[1]) is not None or box.open):
+    if pairs is not None and (
+        box.named(pairs[1]) is not None
+        or (box.open and plausible(pairs[1]) and not block.dialect.tentative)
+    ):
         block.end_bare()
         block.name(pairs[1])
         _end_pairs(block.take_call(), pairs[2])
         return True
     named = box.named(name) is not None
+    if block.dialect.tentative and not _NAME_BEGINS.match(name):
+        named = False
     fits = named or (
         not block.dialect.tentative
         and plausible(name)

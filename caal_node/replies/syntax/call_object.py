@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from caal_node.replies import protocol
-from caal_node.replies.reading import Reading
+from caal_node.replies.reading import Read, Reading
 from caal_node.replies.scrub import Scrubber
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.broken_object import recover
@@ -27,6 +27,8 @@ from caal_node.replies.syntax.objects import (
 from caal_node.replies.values import load_json
 
 _ASIDE_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
+_SHAPE_KEYS = frozenset((*NAME_KEYS, *WRAPPING_KEYS, *LIST_KEYS, *ARGUMENT_KEYS))
+_OWN_KEYS = _SHAPE_KEYS | _ASIDE_KEYS | {"type"}
 _MAX_HELD_CHARS = 400
 """An object that has not proved to be a call after so much of other values is none."""
 
@@ -40,10 +42,37 @@ def read_call_object(
     strict: bare in the middle of a line, where only a tool's own name counts.
     closers: markers that end the call if its JSON never does.
     """
-    state = ObjectState(marked=marked, committed=marked)
+    return (yield from _object(reading, ObjectState(marked, committed=marked), strict, closers))
+
+
+def read_bare_object(
+    reading: Reading, *, strict: bool, closers: tuple[str, ...] = ()
+) -> Steps[Read]:
+    """The same where nothing says that it is a call; and what it is if it is none."""
+    state = ObjectState(marked=False)
+    if (yield from _object(reading, state, strict, closers)):
+        return Read.CALL
+    return Read.TORN if state.torn and state.shape and not state.foreign else Read.SPEECH
+
+
+def _object(
+    reading: Reading, state: ObjectState, strict: bool, closers: tuple[str, ...]
+) -> Steps[bool]:
     made = yield from _read(reading, state, strict, closers)
     if state.call is not None:
         state.call.cut_off()  # Unless it has ended. What has begun must end, however it was broken.
+    return made
+
+
+def _nested(
+    reading: Reading, outer: ObjectState, strict: bool, closers: tuple[str, ...]
+) -> Steps[bool]:
+    """An object inside another, which may be the call itself."""
+    state = ObjectState(outer.committed, committed=outer.committed)
+    made = yield from _object(reading, state, strict, closers)
+    outer.torn = outer.torn or state.torn
+    outer.foreign = outer.foreign or state.foreign
+    outer.made = outer.made or made
     return made
 
 
@@ -65,10 +94,12 @@ def _read(
         if char != '"':
             if state.arguments is not None and state.name is not None:
                 break  # Only its own bracket is missing.
+            state.torn = True
             return (yield from recover(reading, state, closers))
         text, whole = yield from json_value(source)
         state.raw.append(text)
         if not whole or (yield from source.skip_space()) != ":":
+            state.torn = True
             return (yield from recover(reading, state, closers))
         state.raw.append(source.advance(source.at + 1))
         key = _decoded(text).lower()
@@ -115,6 +146,9 @@ def _field(
 ) -> Steps[bool]:
     """Read one value. False: the object is no call, or (state.problem) it is broken."""
     source = reading.source
+    state.shape = state.shape or key in _SHAPE_KEYS
+    # A key with half a marker in it may have been any.
+    state.foreign = state.foreign or not (key in _OWN_KEYS or "<" in key or "[" in key)
     char = yield from source.skip_space()
     if char == "{" and key in WRAPPING_KEYS and state.name is None:
         return (yield from _inner(reading, state, strict, closers))
@@ -127,9 +161,12 @@ def _field(
         text, whole = yield from json_value(source)
         state.raw.append(text)
         if not whole:
-            state.problem = state.committed
+            state.torn, state.problem = True, state.committed
             return False
-        return _named(reading, state, _decoded(text), strict)
+        if _named(reading, state, _decoded(text), strict):
+            return True
+        state.torn = (yield from source.skip_space()) not in (",", "}")
+        return False
     if key in ARGUMENT_KEYS and state.arguments is None and char in ("{", '"', "n", "["):
         return (yield from _arguments(reading, state, char, strict))
     if char == "{" and state.name is None and _tool_key(reading, state, key):
@@ -138,7 +175,7 @@ def _field(
     text, whole = yield from json_value(source)
     state.raw.append(text)
     if not whole:
-        state.problem = state.committed
+        state.torn, state.problem = True, state.committed
         return False
     if key == "description" and state.call is None and not state.marked:
         return False  # A tool is being described.
@@ -191,17 +228,14 @@ def _arguments(reading: Reading, state: ObjectState, char: str, strict: bool) ->
     if whole:
         state.arguments = text
         return True
-    state.problem = state.committed
+    state.torn, state.problem = True, state.committed
     return False
 
 
 def _inner(
     reading: Reading, state: ObjectState, strict: bool, closers: tuple[str, ...]
 ) -> Steps[bool]:
-    made = yield from read_call_object(
-        reading, marked=state.committed, strict=strict, closers=closers
-    )
-    state.made = state.made or made
+    made = yield from _nested(reading, state, strict, closers)
     state.committed = state.committed or made
     return made
 
@@ -218,10 +252,7 @@ def _list(
     while True:
         char = yield from source.skip_space()
         if char == "{":
-            made = yield from read_call_object(
-                reading, marked=state.committed, strict=strict, closers=closers
-            )
-            state.made = state.made or made
+            made = yield from _nested(reading, state, strict, closers)
             if not made and not state.committed:
                 return False
             state.committed = True

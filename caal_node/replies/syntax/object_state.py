@@ -20,3 +20,9 @@ class ObjectState:
     """Text that came before a `type` said whether it is speech."""
     made: bool = False
     problem: bool = False
+    shape: bool = False
+    """A key has come that says what is called, or with what."""
+    foreign: bool = False
+    """A key has come that no call has."""
+    torn: bool = False
+    """Its JSON broke off."""

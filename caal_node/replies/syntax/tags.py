@@ -15,7 +15,8 @@ _PARTS = re.compile(
 )
 _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
 _TOKEN = re.compile(r"(?!\A)<[|｜][^<>]*[|｜]>")
-_SPECIAL = re.compile(r"<[|｜].*[|｜]>", re.DOTALL)
+_SPECIAL = re.compile(r"<[|｜][^<>|｜\n–]{0,48}[|｜]>")
+"""As the scanner has it: else a tag would be passed over that is spoken elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
