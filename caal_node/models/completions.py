@@ -89,7 +89,7 @@ class CompletionsBackend:
         finish: str | None = None
         usage = Usage()
         begun = False
-        pieces = self._wire.pieces("/completions", self._body(request), split)
+        pieces = self._wire.pieces("/completions", self._body(request), split, request.first_s)
         async with aclosing(pieces):
             async for data in pieces:
                 if data == b"[DONE]":

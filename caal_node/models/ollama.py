@@ -100,7 +100,7 @@ class OllamaBackend:
             self._shown = await self._show()
         think = settled_think(self._think, self._shown)
         try:
-            async with aclosing(self._reply(self._body(request, think))) as chunks:
+            async with aclosing(self._reply(self._body(request, think), request.first_s)) as chunks:
                 async for chunk in chunks:
                     yield chunk
             return
@@ -109,7 +109,9 @@ class OllamaBackend:
             if not (isinstance(think, str) and error.status == 400 and "think value" in str(error)):
                 raise
         self._think = True
-        async with aclosing(self._reply(self._body(request, think=True))) as chunks:
+        async with aclosing(
+            self._reply(self._body(request, think=True), request.first_s)
+        ) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -128,9 +130,11 @@ class OllamaBackend:
     async def aclose(self) -> None:
         await self._wire.aclose()
 
-    async def _reply(self, body: Mapping[str, Any]) -> AsyncGenerator[Chunk]:
+    async def _reply(
+        self, body: Mapping[str, Any], first_s: float | None = None
+    ) -> AsyncGenerator[Chunk]:
         runs = ServerRuns()
-        async with aclosing(self._wire.pieces("/api/chat", body, json_lines)) as lines:
+        async with aclosing(self._wire.pieces("/api/chat", body, json_lines, first_s)) as lines:
             async for line in lines:
                 reply = self._parsed(line)
                 for chunk in chunks_of(reply, runs):

@@ -117,7 +117,7 @@ class OpenAIBackend:
         calls: list[CallDelta] = []
         finish: str | None = None
         usage, runs = Usage(), ServerRuns()
-        pieces = self._wire.pieces("/chat/completions", self._body(request), split)
+        pieces = self._wire.pieces("/chat/completions", self._body(request), split, request.first_s)
         async with aclosing(pieces):
             async for data in pieces:
                 if data == b"[DONE]":

@@ -28,6 +28,8 @@ class Request:
     max_tokens: int | None = None
     top_logprobs: int = 0
     """How many candidates of each token to report, where the server can. Streamed replies only."""
+    first_s: float | None = None
+    """Seconds until the reply's first piece, in place of the backend's own, where nobody waits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,11 @@ class Wire:
         self._client: httpx2.AsyncClient | None = None
 
     async def pieces(
-        self, path: str, body: Mapping[str, Any], split: Split
+        self, path: str, body: Mapping[str, Any], split: Split, first_s: float | None = None
     ) -> AsyncGenerator[bytes]:
         """POST `body`; the reply's pieces as `split` cuts them, each within its deadline.
+
+        `first_s` takes the place of the first piece's.
 
         Closing the generator closes the connection.
 
@@ -84,9 +86,10 @@ class Wire:
             ModelError: one of its kinds.
         """
         content = await encode(body)
-        due = _now() + self._deadlines.first
+        first_s = first_s or self._deadlines.first
+        due = _now() + first_s
         async with (
-            self._response("POST", path, content, due) as response,
+            self._response("POST", path, content, due, first_s) as response,
             aclosing(split(response)) as pieces,
         ):
             while True:
@@ -106,7 +109,7 @@ class Wire:
         content = None if body is None else await encode(body)
         due = _now() + self._deadlines.between
         async with (
-            self._response(method, path, content, due) as response,
+            self._response(method, path, content, due, self._deadlines.between) as response,
             asyncio.timeout_at(due),
             aclosing(whole_body(response)) as pieces,
         ):
@@ -118,13 +121,13 @@ class Wire:
 
     @asynccontextmanager
     async def _response(
-        self, method: str, path: str, content: bytes | None, due: float
+        self, method: str, path: str, content: bytes | None, due: float, first_s: float
     ) -> AsyncGenerator[httpx2.Response]:
         client = await self._connected()
         url = f"{self.base_url}{path}"
         headers = {"Content-Type": "application/json"} if content is not None else {}
         request = client.build_request(method, url, content=content, headers=headers)
-        with self._own_errors():
+        with self._own_errors(first_s):
             response = await self._sent(client, request, due)
             try:
                 if response.status_code != 200:
@@ -169,7 +172,7 @@ class Wire:
         return self._client
 
     @contextmanager
-    def _own_errors(self) -> Generator[None]:
+    def _own_errors(self, first_s: float) -> Generator[None]:
         try:
             yield
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
@@ -178,7 +181,7 @@ class Wire:
             ) from error
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise ModelTimeout(
-                f"{self.address} did not go on in time (first piece {self._deadlines.first:g} s, "
+                f"{self.address} did not go on in time (first piece {first_s:g} s, "
                 f"then {self._deadlines.between:g} s)"
             ) from error
         except httpx2.SSEError as error:

@@ -1,6 +1,8 @@
 """BFCL simple, multiple and irrelevance: a server's own tool calls, and the node's way.
 
-Run: `python -m tests.bench.bfcl [--limit 200] [--server [API:]MODEL@URL] [--ways native node]`.
+Run: `python -m tests.bench.bfcl [--limit 200] [--server [API:]MODEL@URL] [--ways native node]
+[--kept FILE]`. All of it takes a small machine hours: with `--kept` each answer's judgement is kept
+in FILE, a later run goes on where an earlier one was ended, and the table is of all that is there.
 Without a server: the 0.5B demo weights in the embedded engine. `native` is what an ordinary client
 sees: structured calls alone, of one request with tools. `node` is `caal_node.LLM` as a session has
 it: it finds out how the model is to be asked, reads calls wherever they stand, and asks again.
@@ -12,10 +14,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import dataclasses
+import json
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from caal_node.context.items import System, User
@@ -45,14 +51,36 @@ _SYSTEM: Final = System(
 )
 
 
-@dataclass(slots=True)
-class Score:
-    name: int = 0
-    whole: int = 0
-    total: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-    prompt: int = 0
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one question."""
+
+    name: bool
+    whole: bool
+    failed: bool
+    seconds: float
+    prompt: int
+    """Tokens, of all its requests."""
+
+
+class Kept:
+    """Outcomes by model, way, category and the question's number, in a file of JSON lines."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path: Final = path
+        self._outcomes: Final[dict[tuple[str, ...], Outcome]] = {}
+        if path is not None and path.exists():
+            for line in path.read_text().splitlines():
+                row = json.loads(line)
+                self._outcomes[tuple(row.pop("key"))] = Outcome(**row)
+
+    def get(self, *key: str) -> Outcome | None:
+        return self._outcomes.get(key)
+
+    def keep(self, outcome: Outcome, *key: str) -> None:
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps({"key": key, **dataclasses.asdict(outcome)}) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,32 +127,40 @@ async def asked_as_the_node_does(model: LLM, question: Question) -> Answer:
     return Answer(summarise(events).calls, prompt)
 
 
-async def scored(model: LLM, way: Way, asked: Sequence[Question]) -> Score:
-    score = Score()
-    for question in asked:
-        began = time.perf_counter()
-        try:
-            async with asyncio.timeout(QUESTION_S):
-                answer = await (
-                    asked_natively(model, question)
-                    if way == "native"
-                    else asked_as_the_node_does(model, question)
-                )
-        except (ModelError, TimeoutError):
-            answer = None
-            score.failed += 1
-        score.seconds += time.perf_counter() - began
-        score.total += 1
-        if answer is not None:
-            score.prompt += answer.prompt
-            score.name += right_name(question, answer.calls)
-            score.whole += right_call(question, answer.calls)
-    return score
+async def outcome_of(model: LLM, way: Way, question: Question) -> Outcome:
+    ask = asked_natively if way == "native" else asked_as_the_node_does
+    answer = None
+    began = time.perf_counter()
+    with contextlib.suppress(ModelError, TimeoutError):  # counted as failed
+        async with asyncio.timeout(QUESTION_S):
+            answer = await ask(model, question)
+    calls = answer.calls if answer else ()
+    return Outcome(
+        name=answer is not None and right_name(question, calls),
+        whole=answer is not None and right_call(question, calls),
+        failed=answer is None,
+        seconds=time.perf_counter() - began,
+        prompt=answer.prompt if answer else 0,
+    )
+
+
+async def scored(
+    model: LLM, way: Way, category: Category, asked: Sequence[Question], kept: Kept
+) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for number, question in enumerate(asked):
+        key = (model.model, way, category, str(number))
+        if (outcome := kept.get(*key)) is None:
+            outcome = await outcome_of(model, way, question)
+            kept.keep(outcome, *key)
+        outcomes.append(outcome)
+    return outcomes
 
 
 async def bench(options: argparse.Namespace) -> None:
     archive = wheel()
     rows: list[tuple[object, ...]] = []
+    kept = Kept(options.kept)
     async with AsyncExitStack() as stack:
         settings = await chosen(options, stack)
         for way in options.ways:
@@ -134,17 +170,22 @@ async def bench(options: argparse.Namespace) -> None:
                 await model.find_way()
             for category in options.categories:
                 asked = questions(archive, category, options.limit)
-                rows.append(row(way, category, await scored(model, way, asked)))
+                outcomes = await scored(model, way, category, asked, kept)
+                rows.append(row(way, category, outcomes))
                 print(*rows[-1], flush=True)
     columns = ["way", "category", "asked", "name", "all right", "errors", "s each", "tokens each"]
     print_table(f"BFCL, {settings.model}", columns, rows)
 
 
-def row(way: Way, category: Category, score: Score) -> tuple[object, ...]:
-    count = max(1, score.total)
+def row(way: Way, category: Category, outcomes: Sequence[Outcome]) -> tuple[object, ...]:
+    count = max(1, len(outcomes))
     return (
-        *(way, category, score.total, score.name, score.whole, score.failed),
-        *(score.seconds / count, score.prompt // count),
+        *(way, category, len(outcomes)),
+        sum(outcome.name for outcome in outcomes),
+        sum(outcome.whole for outcome in outcomes),
+        sum(outcome.failed for outcome in outcomes),
+        sum(outcome.seconds for outcome in outcomes) / count,
+        sum(outcome.prompt for outcome in outcomes) // count,
     )
 
 
@@ -169,6 +210,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=None, help="of the embedded engine")
     options.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     options.add_argument("--categories", nargs="+", choices=CATEGORIES, default=list(CATEGORIES))
+    options.add_argument("--kept", type=Path, help="a file of outcomes to go on from")
     asyncio.run(bench(options.parse_args()))
 
 

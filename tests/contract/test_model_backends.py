@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -359,6 +360,14 @@ async def test_the_first_piece_and_those_after_it_have_their_own_deadlines(make:
         await server.client_gone()
         with pytest.raises(ModelTimeout):
             await collect(make(server, deadlines=Deadlines(first=0.05)))
+        await server.client_gone()
+
+
+async def test_a_request_may_have_a_patience_of_its_own(make: Make) -> None:
+    async with StandInModel([stand_in.Hang()]) as server:
+        backend = make(server, deadlines=Deadlines(first=30.0))
+        with pytest.raises(ModelTimeout, match=r"first piece 0\.05 s"):
+            await collect(backend, replace(HELLO, first_s=0.05))
         await server.client_gone()
 
 

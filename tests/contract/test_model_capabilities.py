@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from caal_node.context.items import Assistant, System, User
-from caal_node.errors import ModelLacksTools, ModelMissing, ModelReplyError
+from caal_node.errors import ModelLacksTools, ModelMissing, ModelReplyError, ModelTimeout
 from caal_node.models.completions import CompletionsBackend
 from caal_node.models.ollama import OllamaBackend
 from caal_node.models.ollama_replies import Think
 from caal_node.models.openai import OpenAIBackend
 from caal_node.models.port import Capabilities, Done, Request, Text, Usage
 from caal_node.models.warm import warm
-from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Refuse, StandInModel
+from caal_node.models.wire import Deadlines
+from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Hang, Refuse, StandInModel, Wait
 
 HELLO = Request(items=(User("Hello"),), stream=False)
 ALL = ("completion", "tools", "thinking")
@@ -144,3 +146,16 @@ async def test_text_completion_sends_a_prompt_and_reads_text(stream: bool) -> No
     assert "\nUser:" in body["stop"]
     assert "".join(c.text for c in chunks if isinstance(c, Text)) == "It is noon."
     assert chunks[-1] == Done("stop", Usage(PROMPT_TOKENS, 3, CACHED_TOKENS))
+
+
+async def test_warming_outlasts_the_deadline_that_suits_a_turn() -> None:
+    read = asyncio.Event()
+    async with StandInModel([Wait(read), "x"], [Hang()]) as server:
+        backend = OpenAIBackend(server.model, base_url=server.url, deadlines=Deadlines(first=0.05))
+        warming = asyncio.create_task(warm(backend, HELLO))
+        await server.request_arrived()
+        with pytest.raises(ModelTimeout):  # so that the deadline has passed for both
+            await anext(backend.ask(HELLO))
+        read.set()
+        assert (await warming).completion
+        await backend.aclose()

@@ -147,14 +147,19 @@ def test_a_wheel_in_the_cache_is_used_only_where_its_digest_is_right(
         wheel(archive.parent)
 
 
-async def test_both_ways_are_scored_over_the_wire(question: Question) -> None:
+async def test_both_ways_are_scored_over_the_wire(question: Question, tmp_path: Path) -> None:
     right = Call("field_area", {"sides": [3, 4]})
+    file = tmp_path / "kept.jsonl"
     async with StandInModel([right], ["It is 12."], [right]) as server:
         settings = bfcl.Settings(ollama_host=server.url, model=server.model, tool_calls="native")
         model = bfcl.make_llm(settings)
-        native = await bfcl.scored(model, "native", [question, question])
-        node = await bfcl.scored(model, "node", [question])
+        kept = bfcl.Kept(file)
+        native = await bfcl.scored(model, "native", "simple", [question, question], kept)
+        node = await bfcl.scored(model, "node", "simple", [question], kept)
+        again = await bfcl.scored(model, "native", "simple", [question], bfcl.Kept(file))
         await model.aclose()
-    assert (native.name, native.whole, native.total, native.failed) == (1, 1, 2, 0)
-    assert (node.whole, node.total) == (1, 1)
-    assert native.prompt > 0
+    assert [outcome.whole for outcome in native] == [True, False]
+    assert [outcome.whole for outcome in node] == [True]
+    assert native[0].prompt > 0
+    assert not native[1].failed
+    assert again == native[:1]
