@@ -72,7 +72,8 @@ class Kept:
         if path is not None and path.exists():
             for line in path.read_text().splitlines():
                 row = json.loads(line)
-                self._outcomes[tuple(row.pop("key"))] = Outcome(**row)
+                key = tuple(row.pop("key"))
+                self._outcomes[key] = Outcome(**row)
 
     def get(self, *key: str) -> Outcome | None:
         return self._outcomes.get(key)
