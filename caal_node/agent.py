@@ -61,6 +61,7 @@ from caal_node.tools.table import Entry, ToolTable
 from caal_node.tools.tiers.configured import configured_tiers
 from caal_node.tools.tiers.port import Tier
 from caal_node.turns import rounds_done
+from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
 
@@ -148,6 +149,11 @@ class CaalAgent(Agent):
     def failed(self) -> Mapping[str, str]:
         """Tool sources that could not be listed, and why."""
         return self._remote.failed
+
+    @property
+    def servers(self) -> tuple[ServerStatus, ...]:
+        """Every MCP server of the configuration, and how it is doing."""
+        return self._remote.servers
 
     async def reload_tools(self) -> None:
         """List every tier afresh; the next turn sees the new tools, and the history stays."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.settings import Settings
 from caal_node.validation.choice import choose
+from mcp_bridge import ServerStatus
 
 
 async def list_tools(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
@@ -30,7 +34,13 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
                 for entry in agent.table
             ]
             asking = {"model": settings.model, "asking": choice.asking, "why": choice.why}
-            found = {"tools": rows, "failed": dict(agent.failed), "way_of_asking": asking}
+            servers = [dataclasses.asdict(server) for server in agent.servers]
+            found = {
+                "tools": rows,
+                "servers": servers,
+                "failed": dict(agent.failed),
+                "way_of_asking": asking,
+            }
             print(json.dumps(found, ensure_ascii=False))
             return
         shown = Table("tool", "tier", "source", "what it does")
@@ -39,9 +49,25 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
             shown.add_row(entry.exposed, entry.spec.tier, entry.spec.source, first_line)
         console = Console()
         console.print(shown)
+        if agent.servers:
+            console.print(_servers(agent.servers))
+        told = {server.name for server in agent.servers}
         for source, reason in agent.failed.items():
+            if source in told:
+                continue
             console.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
         said = f"{settings.model} is asked for them: {choice.words} ({choice.why})"
         console.print(said, style="dim", markup=False, highlight=False)
     finally:
         await agent.close_tools()
+
+
+def _servers(servers: Sequence[ServerStatus]) -> Table:
+    shown = Table("MCP server", "state", "transport", "tools", "connected in", "to know")
+    for server in servers:
+        took = f"{server.connect_ms} ms" if server.connect_ms is not None else ""
+        said = "; ".join(filter(None, (server.error, *server.notes)))
+        count = str(server.tools)
+        cells = (server.name, server.state, server.transport, count, took, said)
+        shown.add_row(*map(escape, cells))
+    return shown

@@ -7,6 +7,7 @@ on what a subclass does in `on_enter`.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -30,10 +31,12 @@ from caal_node.tools.tiers.port import (
     Listing,
     Polled,
     Searched,
+    Serving,
     Tier,
 )
 from caal_node.tools.whole import Whole
 from caal_node.validation.place import root
+from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -125,6 +128,12 @@ class RemoteTools(Toolset):
         if self._whole.specs != tuple(specs):
             self._whole = await asyncio.to_thread(Whole, specs, _table)
         return self._whole
+
+    @property
+    def servers(self) -> tuple[ServerStatus, ...]:
+        """How each configured MCP server is doing."""
+        serving = (tier for tier in self._tiers.values() if isinstance(tier, Serving))
+        return tuple(itertools.chain.from_iterable(tier.servers for tier in serving))
 
     async def run(self, entry: Entry, call_id: str, arguments: Mapping[str, Any]) -> Any:
         """Run a remote tool for someone who is not the model; gives the value as it came.

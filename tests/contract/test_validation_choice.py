@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from caal_node.validation.asking import Asking
 from caal_node.validation.result import Identity, Mark, Outcome, Validation
 from caal_node.validation.store import Store
 from caal_node.validation.suites import SUITES
+from tests.mcp_events import RAW
 from tests.stand_in_model import Call, StandInModel
 
 
@@ -132,3 +135,36 @@ async def test_tools_says_how_they_are_asked_for(
         printed = " ".join(capsys.readouterr().out.split())
         assert "stand-in is asked for them: the text protocol (validated, 6 of 6" in printed
         assert server.chats == []
+
+
+@pytest.fixture
+def three_servers(tmp_path: Path) -> Mapping[str, object]:
+    """One that runs, one that is not there, one that is off."""
+    entry = {"command": sys.executable, "args": ["-S", "-E", str(RAW)], "connect_timeout": 60}
+    servers = {
+        "raw": entry,
+        "gone": {"command": "no-such-program"},
+        "later": {**entry, "auto_enable": "never"},
+    }
+    (tmp_path / "mcp_servers.json").write_text(json.dumps(servers))
+    return servers
+
+
+async def test_tools_shows_each_server(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    three_servers: Mapping[str, object],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with StandInModel() as server:
+        await list_tools(of(server), None, as_json=True)
+        shown = {row["name"]: row for row in json.loads(capsys.readouterr().out)["servers"]}
+        await list_tools(of(server), None, as_json=False)
+        printed = capsys.readouterr().out
+    assert [shown[name]["state"] for name in three_servers] == ["ready", "down", "off"]
+    assert (shown["raw"]["transport"], shown["raw"]["tools"]) == ("stdio", 4)
+    assert shown["raw"]["connect_ms"] > 0
+    assert "install it" in shown["gone"]["error"]
+    assert all(word in printed for word in ("MCP server", "raw", "ready", "gone", "down", "off"))
+    assert printed.count("was not found") == 1

@@ -207,6 +207,10 @@ class McpTier:
                 del self._found[name]
                 over -= sizes[name]
 
+    @property
+    def servers(self) -> tuple[mcp_bridge.ServerStatus, ...]:
+        return self._servers.servers if self._servers else ()
+
     async def everything(self) -> tuple[ToolSpec, ...]:
         return tuple(map(_spec, await self._servers.list_tools())) if self._servers else ()
 

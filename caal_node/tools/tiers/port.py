@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from caal_node.tools.spec import ToolSpec
-from mcp_bridge import Answer, Question
+from mcp_bridge import Answer, Question, ServerStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,16 @@ class Searched(Protocol):
 
     async def everything(self) -> tuple[ToolSpec, ...]:
         """Specs of all that `call` takes; a tool that is only there for the search is none."""
+        ...
+
+
+@runtime_checkable
+class Serving(Protocol):
+    """A tier whose tools come from MCP servers."""
+
+    @property
+    def servers(self) -> tuple[ServerStatus, ...]:
+        """Every configured one, in the file's order."""
         ...
 
 
