@@ -3,8 +3,10 @@
 The odds of a reply's first key part requests with a tool from those without, but where the border
 lies is a matter of the tools: a 0.5B gives -4 to 2 (log odds) to small talk beside four tools and
 0 to 12 beside fourteen, 1 to 7 and 7 to 14 to requests that mean one. So a few requests that need
-no tool are asked, and a few that are a tool's own description; the border is in their middle. Each
-is one short question behind a head that the server has just read.
+no tool are asked, and a few that are a tool's own description; the border is in their middle. A
+1.5B holds descriptions for small talk (1 to 4, small talk -3 to 8, what people say 6 to 13): then
+the tools' own example utterances are asked in their place (3 to 6). Each is one short question
+behind a head that the server has just read.
 """
 
 from __future__ import annotations
@@ -45,11 +47,12 @@ async def calibrate(backend: Backend, head: Question) -> Thresholds:
     without = await _margins(backend, head, _NEEDS_NONE)
     if not without:
         return Thresholds()
-    meant = await _margins(backend, head, _described(head.tools))
-    if not meant or fmean(meant) - fmean(without) < _APART:
-        return Thresholds()
-    bound = (fmean(meant) + fmean(without)) / 2
-    return Thresholds(sure=bound, far=bound)
+    for requests in (_described(head.tools), _exemplified(head)):
+        meant = await _margins(backend, head, requests)
+        if meant and fmean(meant) - fmean(without) >= _APART:
+            bound = (fmean(meant) + fmean(without)) / 2
+            return Thresholds(sure=bound, far=bound)
+    return Thresholds()
 
 
 def _described(tools: Sequence[ToolSchema]) -> list[str]:
@@ -58,6 +61,14 @@ def _described(tools: Sequence[ToolSchema]) -> list[str]:
     texts = (str(tool["function"].get("description") or "") for tool in spread)
     asked = (" ".join(text.split(".")[0].split()[:_WORDS]).lower() for text in texts)
     return [f"please {words}" for words in asked if words][:_TOOLS]
+
+
+def _exemplified(head: Question) -> list[str]:
+    """What people say for these tools, with the words around it that people also say: as it stands
+    in the prompt it would be answered by heart."""
+    said = [examples[0].utterance for examples in head.examples.values() if examples]
+    step = max(1, len(said) // _TOOLS)
+    return [f"um, {words} please" for words in said[::step]][:_TOOLS]
 
 
 async def _margins(backend: Backend, head: Question, requests: Sequence[str]) -> list[float]:

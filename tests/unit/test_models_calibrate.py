@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from caal_node.models.engine import Engine
 from caal_node.models.port import Capabilities, Chunk, Done, Request, Text, Token, Usage
 from caal_node.models.question import Question
 from caal_node.models.ways import Thresholds
+from caal_node.tools.spec import Example
 
 
 def tool(name: str, description: str) -> Any:
@@ -68,6 +70,23 @@ async def test_the_bound_lies_in_the_middle_of_small_talk_and_what_the_tools_do(
 async def test_odds_that_do_not_part_leave_the_model_its_choice() -> None:
     assert await calibrate(Odds(apart(8.0, 9.0)), HEAD) == Thresholds()
     assert await calibrate(Odds(apart(9.0, 3.0)), HEAD) == Thresholds()
+
+
+async def test_where_descriptions_sound_like_small_talk_the_tools_examples_count() -> None:
+    examples = {"set_timer": (Example("ten minutes", {}),), "play": (Example("some jazz", {}),)}
+    spoken = replace(HEAD, examples=examples)
+    odds = Odds(lambda said: 5.0 if said.startswith("um") else 1.0)
+    assert await calibrate(odds, spoken) == Thresholds(sure=3.0, far=3.0)
+    said = [request.items[-1] for request in odds.asked]
+    assert User("um, ten minutes please") in said
+    assert await calibrate(Odds(lambda _: 1.0), spoken) == Thresholds()
+
+
+async def test_examples_are_asked_only_where_they_are_needed() -> None:
+    spoken = replace(HEAD, examples={"play": (Example("some jazz", {}),)})
+    odds = Odds(apart(6.0, 10.0))
+    assert await calibrate(odds, spoken) == Thresholds(sure=8.0, far=8.0)
+    assert not any("jazz" in str(request.items[-1]) for request in odds.asked)
 
 
 async def test_a_server_that_tells_no_odds_is_asked_once() -> None:
