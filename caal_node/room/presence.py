@@ -13,6 +13,7 @@ from typing import Any
 from livekit.agents import (
     AgentSession,
     AgentStateChangedEvent,
+    AgentTask,
     CloseEvent,
     ConversationItemAddedEvent,
     FunctionToolsExecutedEvent,
@@ -69,6 +70,9 @@ class Presence:
         self._calls = Calls(describe, outcome_of)
         self._turns = Turns()
         self._speeches: set[SpeechHandle] = set()
+        self._aside = False
+        """A task has the conversation, as where a tool asks something. Told by its handoffs: the
+        task may be over when the words that ended it arrive."""
         self._policy = CuePolicy(cues.lengths(), agent_tools)
         self._player = CuePlayer(
             self._policy, sink=sink, cues=cues, clock=self._clock, tell=self._tell
@@ -168,7 +172,13 @@ class Presence:
 
     def _on_item(self, event: ConversationItemAddedEvent) -> None:
         item = event.item
+        if isinstance(item, llm.AgentHandoff):
+            self._aside = isinstance(self._session.current_agent, AgentTask)
         if not isinstance(item, llm.ChatMessage) or item.role != "user":
+            return
+        if self._aside and self._turns.open:
+            # It answers what a tool asks: the call goes on, and so does the turn it belongs to.
+            self.emit(UserSaid(item.text_content or ""))
             return
         if self._turns.open:
             self._end_turn()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from caal_node.agent import CaalAgent
-from caal_node.events import ToolCallEnded, ToolProgress, from_json, to_json
+from caal_node.events import ToolCallEnded, ToolProgress, TurnEnded, from_json, to_json
 from caal_node.tools.tiers.mcp import McpTier
 from tests.conversation import Conversation, conversation
 from tests.mcp_events import PATIENCE_S, events
@@ -114,6 +114,7 @@ async def test_a_servers_question_is_asked_and_the_next_words_are_its_answer(
         result = server.chats[1].json["messages"][-1]
         assert (result["role"], result["content"]) == ("tool", "accept the kitchen")
         assert [end.outcome for end in talk.of(ToolCallEnded)] == ["ok"]
+        assert [(end.rounds, end.requests) for end in talk.of(TurnEnded)] == [(1, 2)], "one turn"
         assert talk.session.current_agent is talk.agent
 
 
