@@ -42,7 +42,7 @@ _CUT_NAMESPACE = (
     + r")\Z"
 )
 
-_MAX_MARKER_CHARS = 128
+MAX_MARKER_CHARS = 128
 MIN_CUT_CHARS = 3
 """The beginning of a marker that is this long at a reply's end was meant as one."""
 
@@ -124,7 +124,7 @@ def without_markers(text: str) -> str:
 def cut_marker(text: str) -> int:
     """Where the beginning of a marker stands at the end of `text`; its length if there is none."""
     scan = markers().scan
-    at = max(0, len(text) - _MAX_MARKER_CHARS)
+    at = max(0, len(text) - MAX_MARKER_CHARS)
     while (found := scan.search(text, at)) is not None:
         if found.end() == len(text) and text[found.start()] in "<[]◁":
             return found.start()

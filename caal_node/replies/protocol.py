@@ -40,6 +40,7 @@ def say(reading: Reading, state: ObjectState) -> Steps[None]:
     source.advance(source.at + 1)
     state.committed = state.made = True
     state.raw.clear()
+    reading.drop()  # What was spoken before it must not close up with it into a marker.
     pieces, scrubber = StringPieces(source), Scrubber(reading)
     while True:
         if source.at >= len(source.text) and not scrubber.holds:
@@ -49,3 +50,4 @@ def say(reading: Reading, state: ObjectState) -> Steps[None]:
             break
         scrubber.say(piece)
     scrubber.end()
+    reading.drop()

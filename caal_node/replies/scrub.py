@@ -14,15 +14,19 @@ class Scrubber:
 
     def say(self, piece: str) -> None:
         # Dialects use this, and the scanner knows all dialects.
-        from caal_node.replies.markers import cut_marker, markers
+        from caal_node.replies.markers import MAX_MARKER_CHARS, cut_marker, markers
 
         text = self.holds + piece
         at = 0
-        for found in markers().strip.finditer(text):
+        while True:
+            found = markers().strip.search(text, at)
+            near = max(at, len(text) - MAX_MARKER_CHARS)
+            cut = near + cut_marker(text[near:])
+            if found is None or found.start() > cut:
+                break  # one inside what may become another belongs to that
             self._reading.say(text[at : found.start()])
             self._reading.drop()
             at = found.end()
-        cut = at + cut_marker(text[at:])
         self._reading.say(text[at:cut])
         self.holds = text[cut:]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from caal_node.replies import parse_reply
 from caal_node.replies.resting import Automaton
 from caal_node.replies.running import RunningText
 from caal_node.replies.source import Steps
@@ -25,6 +26,30 @@ def test_mutated_replies_are_read_as_they_should_be(seed: int) -> None:
         text = mutated(rng, EXAMPLES)
         found += findings(text, tools, rng, in_thinking=number % 10 == 0)
     assert found == []
+
+
+FOUND = (
+    # A marker around another's beginning, in a string that is spoken while it arrives.
+    '{"type":"final_answer","text":"It<|channel><|python[/TOOL_RESULTS]_tag|>'
+    '{"name":"set_timer","p<think>arameters":{"minutes":5}} \\"noon\\", C:\\\\home\\nBye."}',
+    # An answer's opening between the halves of a marker.
+    'See [the docs](htt<minimax:{"type": "final_answer", "text": "tool_call><i',
+    # An answer that was spoken, in an object that breaks off behind it.
+    '{"name": "set_ti{"type": "final_answer", "text": "mer", "description": "Sets a timer", '
+    '"pt.\n>>>set_timer\n{"minutes":5}',
+)
+CHUNKINGS = 50
+
+
+@pytest.mark.parametrize("text", FOUND)
+def test_what_long_runs_have_found_stays_mended(text: str) -> None:
+    rng = random.Random(1)
+    for _ in range(CHUNKINGS):
+        assert list(findings(text, TOOLS, rng)) == []
+
+
+def test_an_answer_that_was_spoken_is_not_said_again() -> None:
+    assert parse_reply(FOUND[2], TOOLS).text.count("mer") == 1
 
 
 def test_the_fuzzer_notices_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

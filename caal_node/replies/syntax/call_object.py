@@ -61,7 +61,7 @@ def _object(
     made = yield from _read(reading, state, strict, closers)
     if state.call is not None:
         state.call.cut_off()  # Unless it has ended. What has begun must end, however it was broken.
-    return made
+    return made or state.made  # What was spoken or called already is not text any more.
 
 
 def _nested(
