@@ -38,6 +38,7 @@ from caal_node.control.report import (
     report,
 )
 from caal_node.convert import to_chat_ctx, to_items, to_schemas
+from caal_node.embedding import make_embedder
 from caal_node.errors import ConfigError, ModelContextFull, ToolFailure
 from caal_node.events import Event, TierName
 from caal_node.instructions import instructions_of, instructions_text
@@ -117,13 +118,15 @@ class CaalAgent(Agent):
             cue_sink=cue_sink,
             warm=warm,
         )
+        embedder = make_embedder(self.settings)
         self._remote = RemoteTools(
-            configured_tiers(self.settings) if tiers is None else tiers,
+            configured_tiers(self.settings, embedder) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
             on_ready=self._attendance.begin,
             on_close=self._attendance.aclose,
             on_progress=self._attendance.tell,
+            embedder=embedder,
         )
         self._direct = DirectCalls(self, self._remote, self._pipeline, self._attendance.tell)
         self.on_tools = AgentTools(self._remote, self._direct)

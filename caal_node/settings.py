@@ -57,6 +57,17 @@ def _references(value: Any) -> Any:
     return tuple(parse_reference(part) if isinstance(part, str) else part for part in parts)
 
 
+def _embedding(value: Any) -> Any:
+    if value is False:
+        return "off"
+    if not isinstance(value, str) or value in ("off", "minilm"):
+        return value
+    reference = parse_reference(value)
+    if not (reference.api or reference.base_url) or reference.api not in (None, "ollama", "openai"):
+        raise ValueError("write off, minilm, ollama:model or openai:model@url")
+    return reference
+
+
 def _part(value: str) -> str:
     if value not in ("local", "none") and not _OWN.fullmatch(value):
         raise ValueError("write local, none, or module:factory")
@@ -191,6 +202,11 @@ class Settings(BaseModel):
     mcp_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
     """Of all MCP schemas together. Where they are more, the model is offered `mcp_discover` in
     their place: 20 tools and 3,000 tokens are 50 s of reading on two cores."""
+    embedding: Annotated[Literal["off", "minilm"] | ModelReference, BeforeValidator(_embedding)] = (
+        "off"
+    )
+    """What makes searches for tools go by meaning as well as by words: `minilm` in this process, or
+    a server's own model, `[api:]model@url`. docs/discovery.md."""
     tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
     """Seconds for one call. Silence longer than this reads as a broken line."""
     n8n_url: HttpUrl | None = None

@@ -16,11 +16,13 @@ from mcp_bridge.elicitation import (
     Field,
     Question,
 )
+from mcp_bridge.embedding import Embedder, KeptVectors, MiniLM
 from mcp_bridge.errors import (
     BadArguments,
     BridgeError,
     CallTimeout,
     ConfigError,
+    EmbeddingUnavailable,
     ServerError,
     ServerUnavailable,
     UnknownTool,
@@ -50,10 +52,14 @@ __all__ = [
     "Declined",
     "Dismissed",
     "Elicitor",
+    "Embedder",
+    "EmbeddingUnavailable",
     "Example",
     "Field",
+    "KeptVectors",
     "Limits",
     "MemoryStore",
+    "MiniLM",
     "OAuth",
     "Offer",
     "Pins",

@@ -69,7 +69,7 @@ class Catalogue:
         path = self._path(config)
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _replace(path, data)
+            replace_file(path, data)
             self._trim(path)
         except OSError as error:
             logger.warning("the catalogue %s cannot be written (%s)", path, error.strerror)
@@ -131,7 +131,7 @@ def _definition(row: Mapping[str, Any]) -> Definition:
     return Definition(**row)
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """The whole file or none: another process may read it now."""
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:

@@ -5,6 +5,10 @@ are looked for as well, behind the names that match. Anything else is words, ran
 `ranking.py`, and a tool's exact name stands before everything. Several patterns are several
 needs: the answer takes from each in turn, so that none hides the others. Upper and lower case are
 one.
+
+Where vectors of the tools and of the words are given, words are ranked by both what they are and
+what they mean (`embedding/mix.py`), and what is near in meaning matches without a word in common.
+Globs and exact names say what they want, and are looked for by their words alone.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Final
 
 import numpy as np
 
+from mcp_bridge.embedding.meanings import Meaning
 from mcp_bridge.ranking import ToolIndex
 from mcp_bridge.tools import ToolInfo
 
@@ -48,25 +53,41 @@ class Finder:
             for name in dict.fromkeys(names):
                 self._whole.setdefault(name, []).append(number)
 
-    def find(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
-        """The tools that match any pattern, best first; equals stand in the order given."""
-        asked = [patterns] if isinstance(patterns, str) else list(patterns)[:MAX_PATTERNS]
-        asked = [pattern.strip() for pattern in asked]
-        answers = [self._one(raw) for raw in dict.fromkeys(asked) if raw]
+    def worded(self, patterns: str | Sequence[str]) -> list[str]:
+        """Those of the patterns that may be found by what they mean."""
+        return [
+            pattern
+            for pattern in _asked(patterns)
+            if not _is_glob(pattern) and pattern.lower() not in self._whole
+        ]
+
+    def find(
+        self, patterns: str | Sequence[str], meaning: Meaning | None = None
+    ) -> tuple[ToolInfo, ...]:
+        """The tools that match any pattern, best first; equals stand in the order given.
+
+        Args:
+            meaning: Vectors of these tools, and of what `worded` gives; None goes by words.
+        """
+        answers = [self._one(pattern, meaning) for pattern in _asked(patterns)]
         turns = zip_longest(*answers, fillvalue=-1)
         numbers = dict.fromkeys(number for turn in turns for number in turn)
         numbers.pop(-1, None)
         return tuple(self._index.tools[number] for number in numbers)
 
-    def _one(self, pattern: str) -> list[int]:
+    def _one(self, pattern: str, meaning: Meaning | None) -> list[int]:
         """Numbers of the tools that match, best first."""
         glob = _is_glob(pattern)
         first = list(self._globbed(pattern[:MAX_GLOB_CHARS].lower())) if glob else []
         words = _MARKS.sub(" ", pattern) if glob else pattern
         scores = self._index.scores(words[:MAX_PATTERN_CHARS])
-        scores[self._whole.get(pattern.lower(), [])] = _FIRST
-        scores[first] = _FIRST  # equals: they keep the order given
-        matching = np.flatnonzero(scores)
+        matches = scores > 0
+        if meaning is not None and (asked := meaning.asked.get(pattern)) is not None:
+            scores, matches = meaning.space.mixed(scores, self._index.most, asked)
+        named = [*self._whole.get(pattern.lower(), []), *first]
+        scores[named] = _FIRST  # equals: they keep the order given
+        matches[named] = True
+        matching = np.flatnonzero(matches)
         order = matching[np.argsort(-scores[matching], kind="stable")]
         return [int(number) for number in order]
 
@@ -79,6 +100,12 @@ class Finder:
                 matches(names[0]) or matches(names[1])
             ):
                 yield number
+
+
+def _asked(patterns: str | Sequence[str]) -> list[str]:
+    """Each once, within the cap, without what is empty."""
+    asked = [patterns] if isinstance(patterns, str) else list(patterns)[:MAX_PATTERNS]
+    return [pattern for pattern in dict.fromkeys(raw.strip() for raw in asked) if pattern]
 
 
 def _is_glob(pattern: str) -> bool:

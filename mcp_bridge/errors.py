@@ -6,7 +6,8 @@
     ├── BadArguments        the arguments cannot be sent as they are
     ├── ServerUnavailable   the server could not be reached, or went away during the call
     ├── CallTimeout         no answer within the deadline; the server was told to stop
-    └── ServerError         the server answered with an error of the protocol, or with nonsense
+    ├── ServerError         the server answered with an error of the protocol, or with nonsense
+    └── EmbeddingUnavailable    texts cannot be embedded now; searches go by their words alone
 
 A tool that fails by itself raises nothing: its result has `is_error`. Messages are one line, name
 the server or the key, and hold no argument, no result and no secret of the configuration.
@@ -72,3 +73,7 @@ class CallTimeout(_OfServer):
 
 class ServerError(_OfServer):
     """The server refused the request, or its answer does not follow the protocol."""
+
+
+class EmbeddingUnavailable(BridgeError):
+    """Texts cannot be embedded now. The message is one line and says how to mend it."""

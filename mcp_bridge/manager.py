@@ -14,6 +14,9 @@ from typing import Any, Final, Self
 from mcp_bridge.arguments import check_arguments
 from mcp_bridge.catalogue import Catalogue
 from mcp_bridge.elicitation import Elicitor
+from mcp_bridge.embedding.kept import KeptVectors
+from mcp_bridge.embedding.meanings import Meanings
+from mcp_bridge.embedding.port import Embedder
 from mcp_bridge.errors import ConfigError, ServerUnavailable
 from mcp_bridge.events import Sink, ToolsChanged
 from mcp_bridge.limits import Limits
@@ -57,8 +60,10 @@ class ServerManager:
         on_event: told what happens between calls and within them; see `events.py`.
         elicitor: asks the person what a server asks; None declines. A call may bring its own.
         pool: where servers with `"share": true` are shared; None is the event loop's own.
-
         oauth: signs in to remote servers that ask for it; None tells of it in `failed`.
+        embedder: makes searches go by what words mean as well; None goes by words. Closing it is
+            its maker's.
+        vectors: where the tools' vectors are kept between runs; None makes them anew.
 
     Raises:
         ConfigError: two servers have one name.
@@ -77,6 +82,8 @@ class ServerManager:
         elicitor: Elicitor | None = None,
         pool: SessionPool | None = None,
         oauth: OAuth | None = None,
+        embedder: Embedder | None = None,
+        vectors: KeptVectors | None = None,
     ) -> None:
         limits = limits or Limits()
         self._limits: Final = dataclasses.replace(
@@ -99,6 +106,7 @@ class ServerManager:
         self._elicitor: Final = elicitor
         self._pool = pool
         self._oauth: Final = oauth
+        self._meanings: Final = Meanings(embedder, vectors) if embedder else None
         self._reloading: Final = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -119,6 +127,8 @@ class ServerManager:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._meanings is not None:
+            await self._meanings.aclose()
         members, self._members = list(self._members.values()), {}
         self._table = ToolTable()
         await asyncio.gather(*map(self._leave, members))
@@ -154,11 +164,11 @@ class ServerManager:
 
     async def list_tools(self) -> tuple[ToolInfo, ...]:
         """All tools that can be called now, in the order of the servers and of their lists."""
-        return tuple(self._table.by_name.values())
+        return self._table.tools
 
     async def discover(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
         """The tools that match a glob (`*file*`) or words, best first."""
-        return await self._table.find(patterns)
+        return await self._table.find(patterns, self._meanings)
 
     def wake(self, servers: Iterable[str]) -> None:
         """Connects those of `servers` that are idle, beside the caller.
@@ -285,6 +295,8 @@ class ServerManager:
             for name, member in self._members.items()
             for tool in exposed(offered[name].offered, member.config, prefixes[name])
         )
+        if self._meanings is not None:
+            self._meanings.renew(self._table.tools)
 
     def _vetted(self, member: _Member) -> Vetted:
         definitions = member.session.listing.definitions

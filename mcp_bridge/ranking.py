@@ -69,6 +69,8 @@ class ToolIndex:
         self._postings: Final = {
             term: _posting(of_term, len(texts)) for term, of_term in counts.items()
         }
+        self.most: Final = _rarity(1, max(1, len(texts))) * (_SATURATION + 1)
+        """What a word brings at most: one that a single tool has, time and again."""
         self._in_names: Final = "\n".join(sorted({term for parts in texts for term in parts[0]}))
 
     def scores(self, request: str) -> NDArray[np.float64]:
@@ -105,12 +107,16 @@ class _Posting:
 
 
 def _posting(counts: Mapping[int, float], total: int) -> _Posting:
-    rarity = math.log(1 + (total - len(counts) + 0.5) / (len(counts) + 0.5))
     weighted = np.fromiter(counts.values(), np.float64, len(counts))
     return _Posting(
         np.fromiter(counts.keys(), np.int32, len(counts)),
-        rarity * weighted * (_SATURATION + 1) / (_SATURATION + weighted),
+        _rarity(len(counts), total) * weighted * (_SATURATION + 1) / (_SATURATION + weighted),
     )
+
+
+def _rarity(tools: int, total: int) -> float:
+    """Of a word that `tools` of `total` have."""
+    return math.log(1 + (total - tools + 0.5) / (tools + 0.5))
 
 
 def _texts(tool: ToolInfo) -> tuple[str, str, str, str]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mcp_bridge.discover import Finder
+from mcp_bridge.embedding.meanings import Meanings
 from mcp_bridge.errors import UnknownTool
 from mcp_bridge.tools import ToolInfo
 
@@ -22,6 +23,7 @@ class ToolTable:
         self.by_name: Final[Mapping[str, ToolInfo]] = MappingProxyType(
             {tool.name: tool for tool in tools}
         )
+        self.tools: Final = tuple(self.by_name.values())
         self._finder: Finder | None = None
 
     def resolve(self, name: str) -> ToolInfo:
@@ -31,11 +33,20 @@ class ToolTable:
             raise UnknownTool(name, near)
         return tool
 
-    async def find(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
-        """The tools that match, best first. The index is made at the first search, in a thread."""
+    async def find(
+        self, patterns: str | Sequence[str], meanings: Meanings | None = None
+    ) -> tuple[ToolInfo, ...]:
+        """The tools that match, best first. The index is made at the first search, in a thread.
+
+        Args:
+            meanings: Where vectors of these tools are made; None goes by words.
+        """
         if (finder := self._finder) is None:
-            finder = self._finder = await asyncio.to_thread(Finder, tuple(self.by_name.values()))
-        return finder.find(patterns)
+            finder = self._finder = await asyncio.to_thread(Finder, self.tools)
+        if meanings is None:
+            return finder.find(patterns)
+        meaning = await meanings.of(self.tools, finder.worded(patterns))
+        return finder.find(patterns, meaning)
 
     def differences(self, before: ToolTable) -> dict[str, Any]:
         """`added`, `removed` and `changed` exposed names, each a tuple in table order."""

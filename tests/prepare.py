@@ -18,6 +18,7 @@ _USED = (
     (weights.QWEN_CODER_05B, "tests that ask a real small model"),
     (weights.WHISPER_TINY_EN, "tests that listen"),
     (weights.PIPER_JOE, "tests that speak"),
+    (weights.MINILM, "tests of searches by meaning with the real model"),
 )
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from caal_node.cli.checks.asking import PROBE_S, look_at_asking
 from caal_node.cli.checks.check import Check, Look, take
+from caal_node.cli.checks.embedding import look_at_embedding
 from caal_node.cli.checks.files import look_at_agent, look_at_cues, look_at_settings
 from caal_node.cli.checks.model import look_at_model
 from caal_node.cli.checks.room import look_at_livekit
@@ -30,6 +31,7 @@ LOOKS: Final = (
     Look("livekit", look_at_livekit, 10),
     Look("n8n", look_at_n8n, 20),
     Look("mcp", look_at_mcp, 30),
+    Look("embedding", look_at_embedding, 30),
     Look("cues", look_at_cues, 10),
 )
 AFTERWARDS: Final = (

@@ -53,8 +53,7 @@ class AgentTools:
                 failed = dict(self._remote.failed)
                 return Tools(tools=self._rows(whole.table), failed=failed)
             case FindTools(patterns=patterns, limit=limit):
-                whole = await self._remote.whole()
-                found = whole.find(patterns)
+                found = await self._remote.find(patterns)
                 return Found(found=len(found), tools=self._rows(found[:limit]))
             case CallTool() as call:
                 return await self._called(call)

@@ -134,7 +134,9 @@ class RunningText:
             if self.voice.calls == calls and self.mode.thinking is None:
                 place.wreck = 0  # A header: what follows is a message of its own.
             return True
-        text = source.recorded().removeprefix(opener)
+        text = source.recorded()
+        if not dialect.tentative:
+            text = text.removeprefix(opener)  # Some read it again as a tag.
         if self.mode.thinking is None:
             self.mode.thinking = was_thinking
         if dialect.tentative:

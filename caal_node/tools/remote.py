@@ -16,8 +16,10 @@ from typing import Any, Final
 from livekit.agents import RunContext, ToolError, function_tool
 from livekit.agents.llm import RawFunctionTool, Tool, ToolResult, Toolset
 
+from caal_node.embedding import kept_vectors
 from caal_node.errors import ToolFailure
 from caal_node.events import TierName, ToolProgress
+from caal_node.models.server_embedder import ServerEmbedder
 from caal_node.tools.caller import ToolCaller
 from caal_node.tools.made_examples import FILE_NAME, with_made
 from caal_node.tools.outcome import Verbatim, error_text
@@ -36,7 +38,8 @@ from caal_node.tools.tiers.port import (
 )
 from caal_node.tools.whole import Whole
 from caal_node.validation.place import root
-from mcp_bridge import ServerStatus
+from mcp_bridge import Embedder, ServerStatus
+from mcp_bridge.embedding.meanings import Meanings
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -56,7 +59,9 @@ class RemoteTools(Toolset):
         on_ready: Callable[[], Awaitable[None]],
         on_close: Callable[[], Awaitable[None]],
         on_progress: Callable[[ToolProgress], None] | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
+        """`embedder` is this toolset's to close, where it can be closed."""
         super().__init__(id="caal-node")
         self.table: ToolTable = ToolTable()
         self.failed: Mapping[str, str] = {}
@@ -71,6 +76,8 @@ class RemoteTools(Toolset):
         self._polls: list[asyncio.Task[None]] = []
         self._reloading = asyncio.Lock()
         self._whole = Whole((), ToolTable)
+        self._embedder = embedder
+        self._meanings = Meanings(embedder, kept_vectors()) if embedder else None
 
     async def setup(self) -> RemoteTools:
         for name, tier in self._tiers.items():
@@ -99,6 +106,10 @@ class RemoteTools(Toolset):
         for ended in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(ended, Exception):
                 logger.error("closing the tools failed", exc_info=ended)
+        if self._meanings is not None:
+            await self._meanings.aclose()
+        if isinstance(self._embedder, ServerEmbedder):
+            await self._embedder.aclose()
 
     async def reload(self, only: TierName | None = None) -> None:
         """List every tier afresh, or one of them, and swap table and tools in one step.
@@ -128,6 +139,10 @@ class RemoteTools(Toolset):
         if self._whole.specs != tuple(specs):
             self._whole = await asyncio.to_thread(Whole, specs, _table)
         return self._whole
+
+    async def find(self, patterns: Sequence[str]) -> list[Entry]:
+        """Those of `whole` that match, best first."""
+        return await (await self.whole()).find(patterns, self._meanings)
 
     @property
     def servers(self) -> tuple[ServerStatus, ...]:

@@ -9,6 +9,10 @@ import mcp_bridge
 from caal_node.tools.spec import ToolSpec
 from caal_node.tools.table import Entry, ToolTable
 from mcp_bridge.discover import Finder
+from mcp_bridge.embedding.meanings import Meanings
+
+MAKING_S: Final = 1.0
+"""For vectors that are still being made. Where they are on disk, this is enough for all."""
 
 
 class Whole:
@@ -17,11 +21,21 @@ class Whole:
     def __init__(self, specs: Sequence[ToolSpec], table: Callable[..., ToolTable]) -> None:
         self.specs: Final = tuple(specs)
         self.table: Final = table(specs)
-        self._finder: Final = Finder([_found_by(entry) for entry in self.table])
+        self.tools: Final = tuple(_found_by(entry) for entry in self.table)
+        self._finder: Final = Finder(self.tools)
 
-    def find(self, patterns: Sequence[str]) -> list[Entry]:
-        """What matches, best first: ranked as `mcp_discover` ranks, over all tiers."""
-        return [self.table.resolve(tool.name) for tool in self._finder.find(patterns)]
+    async def find(self, patterns: Sequence[str], meanings: Meanings | None = None) -> list[Entry]:
+        """What matches, best first: ranked as `mcp_discover` ranks, over all tiers.
+
+        Args:
+            meanings: Taken for these tools; None goes by words.
+        """
+        meaning = None
+        if meanings is not None:
+            meanings.renew(self.tools)
+            worded = self._finder.worded(patterns)
+            meaning = await meanings.of(self.tools, worded, wait_s=MAKING_S)
+        return [self.table.resolve(tool.name) for tool in self._finder.find(patterns, meaning)]
 
 
 def _found_by(entry: Entry) -> mcp_bridge.ToolInfo:

@@ -6,6 +6,7 @@ progress and may take minutes, so call it before an event loop runs or in a thre
 
 from caal_node.weights.catalogue import (
     CATALOGUE,
+    MINILM,
     PIPER_JOE,
     QWEN_CODER_05B,
     QWEN_CODER_15B,
@@ -16,6 +17,7 @@ from caal_node.weights.fetch import ensure, present
 
 __all__ = [
     "CATALOGUE",
+    "MINILM",
     "PIPER_JOE",
     "QWEN_CODER_05B",
     "QWEN_CODER_15B",

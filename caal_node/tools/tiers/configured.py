@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
+from caal_node.embedding import kept_vectors
 from caal_node.errors import ConfigError
 from caal_node.events import TierName
 from caal_node.settings import Settings
@@ -12,10 +13,13 @@ from caal_node.tools.tiers.n8n import N8nTier
 from caal_node.tools.tiers.port import Tier
 from caal_node.validation import place
 from caal_node.weights import cache
+from mcp_bridge import Embedder
 
 
-def configured_tiers(settings: Settings) -> dict[TierName, Tier]:
+def configured_tiers(settings: Settings, embedder: Embedder | None = None) -> dict[TierName, Tier]:
     """n8n where there is a URL; MCP always, as its file may appear before a reload.
+
+    `embedder`: for searches by meaning; closing it is the caller's.
 
     Raises:
         ConfigError: a webhook's credentials are not what they should be.
@@ -30,6 +34,8 @@ def configured_tiers(settings: Settings) -> dict[TierName, Tier]:
         catalogue=cache.root() / "mcp",
         pins=place.pins(),
         room_path=settings.mcp_path,
+        embedder=embedder,
+        vectors=kept_vectors(),
     )
     return tiers
 

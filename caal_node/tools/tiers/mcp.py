@@ -41,6 +41,8 @@ class McpTier:
         catalogue: A folder where tools are remembered between runs; None connects every server.
         pins: A folder where definitions are kept as they were accepted; None takes any.
         room_path: The folder that the room works in, for servers that want one.
+        embedder: Makes searches go by meaning as well; None goes by words.
+        vectors: Where the tools' vectors are kept between runs.
     """
 
     def __init__(
@@ -52,6 +54,8 @@ class McpTier:
         catalogue: Path | None = None,
         pins: Path | None = None,
         room_path: Path | None = None,
+        embedder: mcp_bridge.Embedder | None = None,
+        vectors: mcp_bridge.KeptVectors | None = None,
     ) -> None:
         self._config = config
         self._room_path = str(room_path.expanduser()) if room_path else None
@@ -59,6 +63,7 @@ class McpTier:
         self._offer_tokens = offer_tokens
         self._catalogue = mcp_bridge.Catalogue(catalogue) if catalogue else None
         self._pins = mcp_bridge.Pins(pins) if pins else None
+        self._embedder, self._vectors = embedder, vectors
         self._open = AsyncExitStack()
         self._servers: mcp_bridge.ServerManager | None = None
         self._tools: tuple[mcp_bridge.ToolInfo, ...] = ()
@@ -92,6 +97,8 @@ class McpTier:
                     catalogue=self._catalogue,
                     pins=self._pins,
                     on_event=self._heard,
+                    embedder=self._embedder,
+                    vectors=self._vectors,
                 )
             )
         return await self._listed()

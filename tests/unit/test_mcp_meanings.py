@@ -1,0 +1,274 @@
+"""Vectors made beside the callers: late, lost, cancelled, kept, and of tools that change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mcp_bridge import EmbeddingUnavailable, KeptVectors, ToolInfo
+from mcp_bridge.embedding import meanings
+from mcp_bridge.embedding.meanings import Meanings
+from mcp_bridge.embedding.port import Vectors
+from tests.meaning_stand_ins import WIDTH, StandInEmbedder, hang
+
+LONG_S = 20.0
+
+
+def tools(*names: str) -> tuple[ToolInfo, ...]:
+    return tuple(ToolInfo(f"s__{n}", "s", n, f"About {n}.", {"type": "object"}) for n in names)
+
+
+LAMPS = tools("lamp", "light")
+
+
+@pytest.fixture
+async def embedder() -> AsyncIterator[StandInEmbedder]:
+    yield StandInEmbedder()
+    assert len(asyncio.all_tasks()) == 1, "closing joins everything"
+
+
+async def fail() -> None:
+    raise EmbeddingUnavailable("the model is on holiday; wait")
+
+
+async def break_down() -> None:
+    raise RuntimeError("secret text")
+
+
+async def test_vectors_are_made_beside_the_callers_and_searches_go_by_words_until_then(
+    embedder: StandInEmbedder,
+) -> None:
+    made = Meanings(embedder)
+    try:
+        made.renew(LAMPS)
+        assert await made.of(LAMPS, ["dark"]) is None
+        assert embedder.asked == []
+        meaning = await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        assert meaning is not None
+        assert (meaning.space.rows.shape, list(meaning.asked)) == ((2, WIDTH), ["dark"])
+        assert embedder.texts == ["lamp. About lamp.", "light. About light.", "dark"]
+        made.renew(LAMPS)
+        assert await made.of(LAMPS, []) is None
+        assert len(embedder.texts) == 3
+    finally:
+        await made.aclose()
+
+
+async def test_only_new_tools_are_embedded_when_the_tools_change(
+    embedder: StandInEmbedder,
+) -> None:
+    made = Meanings(embedder)
+    try:
+        made.renew(LAMPS)
+        await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        embedder.asked.clear()
+        more = (*LAMPS, *tools("song"))
+        made.renew(more)
+        assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None, "these are the old tools"
+        assert await made.of(more, ["dark"], wait_s=LONG_S) is not None
+        assert embedder.texts == ["song. About song.", "dark"]
+    finally:
+        await made.aclose()
+
+
+async def test_a_change_under_way_ends_the_work_for_the_old_tools(
+    embedder: StandInEmbedder,
+) -> None:
+    made = Meanings(embedder)
+    begun = asyncio.Event()
+
+    async def hold() -> None:
+        begun.set()
+        await hang()
+
+    embedder.before = hold
+    try:
+        made.renew(LAMPS)
+        await begun.wait()
+        embedder.before = None
+        songs = tools("song")
+        made.renew(songs)
+        assert await made.of(songs, ["music"], wait_s=LONG_S) is not None
+        assert embedder.cancelled == 1
+    finally:
+        await made.aclose()
+
+
+async def test_closing_ends_what_is_under_way_and_it_can_be_used_again(
+    embedder: StandInEmbedder,
+) -> None:
+    made = Meanings(embedder)
+    begun = asyncio.Event()
+
+    async def hold() -> None:
+        begun.set()
+        await hang()
+
+    embedder.before = hold
+    made.renew(LAMPS)
+    await begun.wait()
+    await made.aclose()
+    assert embedder.cancelled == 1
+    embedder.before = None
+    made.renew(LAMPS)
+    assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is not None
+    await made.aclose()
+
+
+@pytest.mark.parametrize(
+    ("way", "told"), [(fail, "the model is on holiday; wait"), (break_down, "RuntimeError")]
+)
+async def test_an_embedder_that_fails_is_told_of_once_and_tried_again_with_other_tools(
+    embedder: StandInEmbedder,
+    way: Callable[[], Awaitable[None]],
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = Meanings(embedder)
+    embedder.before = way
+    try:
+        made.renew(LAMPS)
+        for _ in range(3):
+            assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None
+        (record,) = [r for r in caplog.records if r.levelno >= logging.WARNING]
+        assert record.getMessage() == f"tools are searched for by words alone: {told}"
+        assert len(embedder.asked) == 1
+        embedder.before = None
+        made.renew(others := tools("song"))
+        assert await made.of(others, ["music"], wait_s=LONG_S) is not None
+    finally:
+        await made.aclose()
+
+
+async def test_a_request_that_cannot_be_embedded_goes_by_words_and_is_told_of_once(
+    embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = Meanings(embedder)
+    try:
+        made.renew(LAMPS)
+        await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        embedder.before = fail
+        assert await made.of(LAMPS, ["dark"]) is None
+        asked = len(embedder.asked)
+        assert await made.of(LAMPS, ["dark"]) is None
+        assert len(embedder.asked) == asked
+        assert caplog.text.count("by words alone") == 1
+    finally:
+        await made.aclose()
+
+
+async def test_a_request_has_a_deadline_and_an_embedder_that_is_always_late_is_left_alone(
+    embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = Meanings(embedder, request_s=0.01)
+    try:
+        made.renew(LAMPS)
+        while await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None:
+            made.renew(LAMPS)
+        embedder.before = hang
+        assert await made.of(LAMPS, ["dark"]) is None
+        embedder.before = None
+        assert await made.of(LAMPS, ["dark"]) is not None, "late once is no reason to give up"
+        embedder.before = hang
+        for _ in range(meanings.LATE_MAX + 2):
+            assert await made.of(LAMPS, ["dark"]) is None
+        assert embedder.cancelled == 1 + meanings.LATE_MAX
+        assert caplog.text.count("too slow") == 1
+    finally:
+        await made.aclose()
+
+
+async def test_a_cancelled_search_cancels_the_embedding_and_the_next_one_works(
+    embedder: StandInEmbedder,
+) -> None:
+    made = Meanings(embedder)
+    try:
+        made.renew(LAMPS)
+        await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        begun = asyncio.Event()
+
+        async def hold() -> None:
+            begun.set()
+            await hang()
+
+        embedder.before = hold
+        search = asyncio.create_task(made.of(LAMPS, ["dark"]))
+        await begun.wait()
+        search.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await search
+        assert embedder.cancelled == 1
+        embedder.before = None
+        assert await made.of(LAMPS, ["dark"]) is not None
+    finally:
+        await made.aclose()
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda rows: rows[:-1],
+        lambda rows: rows.ravel(),
+        lambda rows: np.full_like(rows, np.nan),
+    ],
+    ids=["a row is missing", "no rows", "no numbers"],
+)
+async def test_an_embedder_that_gives_nonsense_is_not_used(
+    embedder: StandInEmbedder, turn: Callable[[Vectors], Vectors]
+) -> None:
+    made = Meanings(embedder)
+    embedder.turn = turn
+    try:
+        made.renew(LAMPS)
+        assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None
+    finally:
+        await made.aclose()
+
+
+async def test_vectors_of_another_length_than_the_tools_are_not_used(
+    embedder: StandInEmbedder,
+) -> None:
+    made = Meanings(embedder)
+    try:
+        made.renew(LAMPS)
+        await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        embedder.turn = lambda rows: rows[:, :3]
+        assert await made.of(LAMPS, ["dark"]) is None
+    finally:
+        await made.aclose()
+
+
+async def test_a_second_session_embeds_one_text_to_see_that_the_model_is_the_same(
+    embedder: StandInEmbedder, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        embedder.asked.clear()
+        made = Meanings(embedder, KeptVectors(tmp_path))
+        made.renew(LAMPS)
+        assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is not None
+        await made.aclose()
+    assert embedder.texts == ["lamp. About lamp.", "dark"]
+
+
+@pytest.mark.parametrize("turn", [lambda rows: -rows, lambda rows: rows[:, :5]])
+async def test_kept_vectors_of_what_was_another_model_are_made_anew(
+    embedder: StandInEmbedder,
+    tmp_path: Path,
+    turn: Callable[[Vectors], Vectors],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for way in (embedder.turn, turn, turn):
+        embedder.asked.clear()
+        embedder.turn = way
+        made = Meanings(embedder, KeptVectors(tmp_path))
+        made.renew(LAMPS)
+        meaning = await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        await made.aclose()
+        assert meaning is not None
+    assert caplog.text.count("other vectors than before") == 1
+    assert embedder.texts == ["lamp. About lamp.", "dark"], "the new ones are kept"
