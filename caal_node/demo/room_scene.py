@@ -31,15 +31,20 @@ READY_S: Final = 150.0
 
 
 class RoomScene:
-    """A `Scene`. The participant subscribes to everything the agent publishes and records it."""
+    """A `Scene`. The participant subscribes to everything the agent publishes and records it.
 
-    def __init__(self, url: str, key: str, secret: str, worker: WorkerProcess) -> None:
+    `room` must be new: a server sends an agent to a room when that is made.
+    """
+
+    def __init__(
+        self, url: str, key: str, secret: str, worker: WorkerProcess, *, room: str = ROOM
+    ) -> None:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self._url = url
         self._token = (
             api.AccessToken(key, secret)
             .with_identity(IDENTITY)
-            .with_grants(api.VideoGrants(room_join=True, room=ROOM))
+            .with_grants(api.VideoGrants(room_join=True, room=room))
             .to_jwt()
         )
         self._worker = worker

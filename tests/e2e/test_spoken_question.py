@@ -80,7 +80,9 @@ async def test_a_servers_question_is_heard_and_answered_aloud(
             "CAAL_MCP_SERVERS": servers(tmp_path, found.port),
         }
         worker = WorkerProcess(tmp_path, env)
-        async with RoomScene(livekit.url, livekit.key, livekit.secret, worker) as scene:
+        async with RoomScene(
+            livekit.url, livekit.key, livekit.secret, worker, room="question"
+        ) as scene:
             await scene.speak(request)
             await until(scene, Spoken, text=QUESTION)
             asked_at = scene.timeline.position()
