@@ -14,7 +14,9 @@ from caal_node.errors import ModelLacksTools, ModelMissing, ModelReplyError
 from caal_node.models.ollama import OllamaBackend
 from caal_node.models.openai import OpenAIBackend
 from caal_node.models.port import Capabilities, Done, Request, Text
+from caal_node.models.server_embedder import EmbeddingApi, ServerEmbedder
 from caal_node.models.warm import warm
+from mcp_bridge import EmbeddingUnavailable
 from tests.fixtures_models import OllamaModels
 
 pytestmark = [pytest.mark.ollama, pytest.mark.model]
@@ -164,3 +166,19 @@ async def test_the_openai_api_of_ollama(ollama: OllamaModels) -> None:
         await spoken(missing, Request(items=HELLO))
     await backend.aclose()
     await missing.aclose()
+
+
+@pytest.mark.parametrize("api", ["ollama", "openai"])
+async def test_its_vectors_of_texts_are_taken(ollama: OllamaModels, api: EmbeddingApi) -> None:
+    url = ollama.url if api == "ollama" else f"{ollama.url}/v1"
+    embedder = ServerEmbedder(ollama.with_tools, api=api, base_url=url)
+    rows = await embedder.embed(["start a timer", "begin a timer", "the sky is blue"])
+    same = await embedder.embed(["start a timer"])
+    await embedder.aclose()
+    assert rows.shape == (3, 896), "of the 0.5B"
+    assert float(rows[0] @ same[0]) > 0.999
+    assert float(rows[0] @ rows[1]) > float(rows[0] @ rows[2])
+    gone = ServerEmbedder("no-such-model", api=api, base_url=url)
+    with pytest.raises(EmbeddingUnavailable, match="no-such-model"):
+        await gone.embed(["x"])
+    await gone.aclose()
