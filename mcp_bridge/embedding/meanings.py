@@ -13,25 +13,17 @@ import numpy as np
 from mcp_bridge.embedding.kept import KeptVectors
 from mcp_bridge.embedding.mix import Space
 from mcp_bridge.embedding.port import Embedder, Vectors, unit
+from mcp_bridge.embedding.text_vectors import TextVectors
 from mcp_bridge.embedding.tool_text import tool_texts
-from mcp_bridge.errors import BridgeError, EmbeddingUnavailable
+from mcp_bridge.errors import BridgeError
 from mcp_bridge.tools import ToolInfo
 
 logger = logging.getLogger(__name__)
 
 REQUEST_S: Final = 1.0
 """For a request's vector; then the search goes by words. A person is waiting."""
-BATCH: Final = 4
-"""Texts embedded at a time: a request waits for the batch before it, 0.3 s on a slow core."""
-BATCH_S: Final = 60.0
-"""A server may have to load the model first."""
-KEPT_EVERY: Final = 64
-"""New vectors are written to disk in such steps, so that a short session leaves some."""
 LATE_MAX: Final = 3
 """Requests in a row without a vector in time; then the embedder is left alone."""
-_SAME: Final = 0.98
-"""Cosine of a text's kept and fresh vectors from which the model is the one that it was. float16
-and other processors' rounding leave 0.999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +46,10 @@ class Meanings:
     def __init__(
         self, embedder: Embedder, kept: KeptVectors | None = None, *, request_s: float = REQUEST_S
     ) -> None:
-        self._embedder: Final = embedder
-        self._kept: Final = kept
+        self._vectors: Final = TextVectors(embedder, kept)
         self._request_s: Final = request_s
         self._tools: tuple[ToolInfo, ...] = ()
         self._space: Space | None = None
-        self._rows: Mapping[str, Vectors] = {}
-        """Text -> vector, of the newest tools that have theirs. A tool has one or two texts."""
         self._late = 0
         self._making: asyncio.Task[None] | None = None
 
@@ -90,7 +79,7 @@ class Meanings:
         if (space := self._space) is None or tools is not self._tools:
             return None
         try:
-            rows = await self._embedded(texts, self._request_s)
+            rows = await self._vectors.embed(texts, self._request_s)
         except TimeoutError:
             self._late += 1
             if self._late == 1:
@@ -129,51 +118,8 @@ class Meanings:
     async def _spaced(self, tools: Sequence[ToolInfo]) -> Space:
         of_tools = await asyncio.to_thread(lambda: [tool_texts(tool) for tool in tools])
         texts = list(dict.fromkeys(text for some in of_tools for text in some))
-        rows = {text: self._rows[text] for text in texts if text in self._rows}
-        rows |= await self._known([text for text in texts if text not in rows])
-        missing = [text for text in texts if text not in rows]
-        fresh: dict[str, Vectors] = {}
-        for start in range(0, len(missing), BATCH):
-            batch = missing[start : start + BATCH]
-            fresh |= zip(batch, await self._embedded(batch, BATCH_S), strict=True)
-            if len(fresh) >= KEPT_EVERY:
-                await self._keep(fresh)
-                rows, fresh = rows | fresh, {}
-        await self._keep(fresh)
-        rows |= fresh
-        self._rows = {text: rows[text] for text in texts}
-        if missing:
-            logger.info("%d texts of tools embedded: %s", len(missing), self._embedder.name)
+        rows = await self._vectors.of(texts)
         return await asyncio.to_thread(_space, of_tools, rows)
-
-    async def _known(self, texts: Sequence[str]) -> Mapping[str, Vectors]:
-        """Those of `texts` that are on disk, where the model is still the one that made them.
-
-        To see that, one is embedded again, which also loads the model before the first request.
-        """
-        if (kept := self._kept) is None or not texts:
-            return {}
-        known = await asyncio.to_thread(kept.read, self._embedder.name, texts)
-        if not known:
-            return {}
-        text, old = next(iter(known.items()))
-        (new,) = await self._embedded([text], BATCH_S)
-        if new.shape == old.shape and float(new @ old) >= _SAME:
-            return known
-        logger.warning("%s makes other vectors than before; all are made anew", self._embedder.name)
-        return {}
-
-    async def _keep(self, vectors: Mapping[str, Vectors]) -> None:
-        if self._kept is not None and vectors:
-            await asyncio.to_thread(self._kept.add, self._embedder.name, dict(vectors))
-
-    async def _embedded(self, texts: Sequence[str], within_s: float) -> Vectors:
-        """Raises: EmbeddingUnavailable, TimeoutError, or what the embedder raises."""
-        async with asyncio.timeout(within_s):
-            rows = await self._embedder.embed(texts)
-        if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
-            raise EmbeddingUnavailable(f"{self._embedder.name} gave no row for each text")
-        return rows
 
     def _lose(self, space: Space | None, why: str) -> None:
         """Nothing more is asked of the embedder until the tools change."""

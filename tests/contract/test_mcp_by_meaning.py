@@ -96,13 +96,7 @@ async def test_an_embedder_that_fails_costs_one_warning_and_no_search(
 
 async def test_closing_while_tools_are_embedded_leaves_nothing_running(seen: Events) -> None:
     embedder = StandInEmbedder()
-    begun = asyncio.Event()
-
-    async def hold() -> None:
-        begun.set()
-        await asyncio.get_running_loop().create_future()
-
-    embedder.before = hold
+    begun = embedder.hold()
     async with ServerManager([sdk_server(seen)], embedder=embedder) as manager:
         await begun.wait()
         assert [tool.tool for tool in await manager.discover("echo")] == ["echo"]

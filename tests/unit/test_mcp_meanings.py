@@ -80,13 +80,7 @@ async def test_a_change_under_way_ends_the_work_for_the_old_tools(
     embedder: StandInEmbedder,
 ) -> None:
     made = Meanings(embedder)
-    begun = asyncio.Event()
-
-    async def hold() -> None:
-        begun.set()
-        await hang()
-
-    embedder.before = hold
+    begun = embedder.hold()
     try:
         made.renew(LAMPS)
         await begun.wait()
@@ -103,13 +97,7 @@ async def test_closing_ends_what_is_under_way_and_it_can_be_used_again(
     embedder: StandInEmbedder,
 ) -> None:
     made = Meanings(embedder)
-    begun = asyncio.Event()
-
-    async def hold() -> None:
-        begun.set()
-        await hang()
-
-    embedder.before = hold
+    begun = embedder.hold()
     made.renew(LAMPS)
     await begun.wait()
     await made.aclose()
@@ -190,13 +178,7 @@ async def test_a_cancelled_search_cancels_the_embedding_and_the_next_one_works(
     try:
         made.renew(LAMPS)
         await made.of(LAMPS, ["dark"], wait_s=LONG_S)
-        begun = asyncio.Event()
-
-        async def hold() -> None:
-            begun.set()
-            await hang()
-
-        embedder.before = hold
+        begun = embedder.hold()
         search = asyncio.create_task(made.of(LAMPS, ["dark"]))
         await begun.wait()
         search.cancel()
