@@ -53,9 +53,8 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
             console.print(_servers(agent.servers))
         told = {server.name for server in agent.servers}
         for source, reason in agent.failed.items():
-            if source in told:
-                continue
-            console.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
+            if source not in told:
+                console.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
         said = f"{settings.model} is asked for them: {choice.words} ({choice.why})"
         console.print(said, style="dim", markup=False, highlight=False)
     finally:

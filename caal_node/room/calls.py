@@ -34,6 +34,10 @@ class Calls:
         self._outcome_of = outcome_of
         self._running: dict[str, _Running] = {}
 
+    @property
+    def under_way(self) -> bool:
+        return bool(self._running)
+
     def started(self, now: float, call: llm.FunctionCall) -> ToolCallStarted:
         origin = self._describe(call.name)
         self._running[call.call_id] = _Running(call.name, origin.tier, now)

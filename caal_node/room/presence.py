@@ -176,7 +176,7 @@ class Presence:
             self._aside = isinstance(self._session.current_agent, AgentTask)
         if not isinstance(item, llm.ChatMessage) or item.role != "user":
             return
-        if self._aside and self._turns.open:
+        if self._aside and self._calls.under_way and self._turns.open:
             # It answers what a tool asks: the call goes on, and so does the turn it belongs to.
             self.emit(UserSaid(item.text_content or ""))
             return

@@ -79,12 +79,10 @@ class Lines:
             if separator is not None:
                 break  # No bracket left over, but MiniMax's separator.
             source.advance(source.at + 1)
-        if not char or char in "{[`\n" or (char == "<" and (place.fence or place.indented)):
+        if not char or char in "{[`\n":
             return Line.GOES_ON
-        if place.fence or place.indented:
-            place.line_start = False
-            return Line.GOES_ON
-        head, certain = source.next_of(self._heads.get(char, ()))
+        shown = place.fence or place.indented
+        head, certain = source.next_of(() if shown else self._heads.get(char, ()))
         if not certain:
             return Line.WAITS
         if head is None:
