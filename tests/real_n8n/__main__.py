@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,8 @@ TESTS: Final = (
     "tests/real_n8n/check_live.py",
 )
 AT_SIZE: Final = 500
+REGISTERING_S: Final = 2.0
+"""Webhooks are registered a moment after their workflow is published."""
 TEST_S: Final = 900
 
 
@@ -39,8 +42,7 @@ def main() -> int:
         garden = Garden(n8n.url, n8n.api_key, n8n.rest)
         try:
             garden.plant([*recorded(), *samples(), *edges()])
-            # Webhooks are registered a moment after their workflow is published.
-            asyncio.run(asyncio.sleep(2))
+            time.sleep(REGISTERING_S)
             failed = subprocess.run(
                 [sys.executable, "-m", "pytest", "-q", *TESTS, *sys.argv[1:]],
                 env={**os.environ, **told(n8n)},
