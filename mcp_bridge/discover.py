@@ -2,7 +2,8 @@
 
 A pattern with `*`, `?` or `[` is a glob over the exposed name and the tool's own name; its words
 are looked for as well, behind the names that match. Anything else is words, ranked by
-`ranking.py`, and a tool's exact name stands before everything. Several patterns are several
+`ranking.py`, and a tool's exact name stands before everything. What a request holds of dates,
+times, places and money counts as the words for them too (`kinds.py`). Several patterns are several
 needs: the answer takes from each in turn, so that none hides the others. Upper and lower case are
 one.
 
@@ -22,6 +23,7 @@ from typing import Final
 import numpy as np
 
 from mcp_bridge.embedding.meanings import Meaning
+from mcp_bridge.kinds import kinds
 from mcp_bridge.ranking import ToolIndex
 from mcp_bridge.tools import ToolInfo
 
@@ -77,10 +79,13 @@ class Finder:
 
     def _one(self, pattern: str, meaning: Meaning | None) -> list[int]:
         """Numbers of the tools that match, best first."""
-        glob = _is_glob(pattern)
-        first = list(self._globbed(pattern[:MAX_GLOB_CHARS].lower())) if glob else []
-        words = _MARKS.sub(" ", pattern) if glob else pattern
-        scores = self._index.scores(words[:MAX_PATTERN_CHARS])
+        words = pattern[:MAX_PATTERN_CHARS]
+        first: list[int] = []
+        if _is_glob(pattern):
+            first += self._globbed(pattern[:MAX_GLOB_CHARS].lower())
+            scores = self._index.scores(_MARKS.sub(" ", words))
+        else:
+            scores = self._index.scores(" ".join((words, *kinds(words))))
         matches = scores > 0
         if meaning is not None and (asked := meaning.asked.get(pattern)) is not None:
             scores, matches = meaning.space.mixed(scores, self._index.most, asked)
