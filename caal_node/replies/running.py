@@ -252,7 +252,7 @@ class RunningText:
         elif closes:
             self.mode.thinking = None
             self.voice.skip_space = True
-            self._bare.place.line_start = True
+            self._bare.place.thought()
         elif marker in CLOSERS and self.mode.prompted:
             self.mode.thinking = (CLOSERS[marker], *ANY_CLOSER)
             self.voice.skip_space = True

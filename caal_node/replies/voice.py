@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from caal_node.replies.events import (
@@ -17,6 +18,7 @@ from caal_node.replies.events import (
 from caal_node.replies.markers import APART, cut_marker
 
 _MAX_BRACES = 9
+_BRACES = re.compile(r"[{}]")
 WARY_LINES = 4
 """A name and its arguments stand on neighbouring lines, perhaps with an empty one between."""
 _TAIL_CHARS = 128
@@ -157,8 +159,10 @@ class Voice:
         """`text` was spoken."""
         self.spoken = self.spoken or not text.isspace()
         if "{" in text or "}" in text:
-            self._braces += text.count("{") - text.count("}")
-            self._braces = min(max(self._braces, 0), _MAX_BRACES)
+            # One by one: as a whole "}{" would open nothing, in two pieces it does.
+            for brace in _BRACES.findall(text):
+                more = 1 if brace == "{" else -1
+                self._braces = min(max(self._braces + more, 0), _MAX_BRACES)
         if self.wary:
             self.wary = max(0, self.wary - text.count("\n"))
         self._tail = (self._tail + text)[-_TAIL_CHARS:]

@@ -37,6 +37,21 @@ FOUND = (
     # An answer that was spoken, in an object that breaks off behind it.
     '{"name": "set_ti{"type": "final_answer", "text": "mer", "description": "Sets a timer", '
     '"pt.\n>>>set_timer\n{"minutes":5}',
+    # Brackets of what is spoken, closed and opened, in one piece and in two.
+    '{"say":"He<tool_calls5}}, {"name": "get_time", "arguments": {"zone": "UTC"}}]',
+    # A tag with the tool's name, and a marker: in an attribute, between two, in front of its end.
+    'Hm.\n<get_time zone="U<tool_calls>[{"name": "get_time"}]</tool_calls>TC"></get_time>.',
+    'One moment.\n<get_time <response>zone="UTC"></get_time>',
+    "<set_timer minu<|tool call begin|>et_timer minutes" + ' minutes="5"' * 30 + ">",
+    '<set_timer></minimax:tool_call>{"minutes": 5}</set_timer>',
+    '<get_time[THINK]Hm.[/THINK][TOOL_CALLS]set_timer[ARGS]{"minutes":5} zone="UTC"></get_time>.',
+    # Words between the tag's name and its attributes.
+    '<set_timer minu et_timer minutes="5">',
+    # Thinking's end, with white space on both sides: together it is as wide as code's.
+    "  </reasoning>  set_timer(minutes=5)\n",
+    "  <think>Hm.</think>  set_timer(minutes=5)\n",
+    # A key of the protocol with a marker in it.
+    '{"type":"tool_calls","calls<thinking>":[{"name":"set_timer","arguments":{"minutes":5}}]}',
 )
 CHUNKINGS = 50
 
@@ -50,6 +65,12 @@ def test_what_long_runs_have_found_stays_mended(text: str) -> None:
 
 def test_an_answer_that_was_spoken_is_not_said_again() -> None:
     assert parse_reply(FOUND[2], TOOLS).text.count("mer") == 1
+
+
+def test_white_space_around_thinking_makes_no_code_of_a_call() -> None:
+    for text in ("  </think>  set_timer(minutes=5)", "  <think>Hm.</think>  set_timer(minutes=5)"):
+        (call,) = parse_reply(text, TOOLS).calls
+        assert call.name == "set_timer"
 
 
 def test_the_fuzzer_notices_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,8 @@ AROUND_A_CALL = [
     ('{"name": "set_%s\nIt is noon.', "It is noon."),
     ('{"name": "set_%s 现在是中午。', "现在是中午。"),
     ('{"name": "set_%s{"name": "set_%stimer", "arguments": {"minutes": 5}}', ""),
+    ('<set_timer minutes="5" label="a %s tea"/>', ""),
+    ('<set_timer %sminutes="5">\nDone.', "Done."),
 ]
 BROKEN = [(text.replace("%s", TIME), said) for text, said in AROUND_A_CALL if said is not None]
 

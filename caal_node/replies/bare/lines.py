@@ -97,15 +97,18 @@ class Lines:
         source, place = self._reading.source, self._place
         place.consulted = True
         source.record()
-        made = not place.example and (yield from read_tagged(self._reading, name))
+        read = Read.SPEECH
+        if not place.example:
+            read = yield from read_tagged(self._reading, name)
         text = source.recorded()
-        if made:
+        if read is Read.CALL:
             place.after_call()
-            return Line.WAS_READ
-        place.line_start = False
-        if text:
+        elif read is Read.SPEECH or not (yield from self._reading.wreck(text)):
+            place.line_start = False
+            if not text:
+                return Line.GOES_ON
             place.say_back(text)
-        return Line.WAS_READ if text else Line.GOES_ON
+        return Line.WAS_READ
 
     def _at_head(self, head: str) -> Steps[None]:
         source, place = self._reading.source, self._place

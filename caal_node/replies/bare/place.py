@@ -185,9 +185,13 @@ class Place:
     def remember(self, before: tuple[str, str]) -> None:
         self._tail, self._last = before
 
+    def thought(self) -> None:
+        """Thinking is over: what comes is as at the beginning of a line."""
+        self.line_start, self._indent = True, 0
+
     def was_thinking(self) -> None:
         """What has gone by since the last call was thinking."""
-        self.line_start = True
+        self.thought()
         self._tail = self._last = ""
         self.went_by.append(_OVER)
 

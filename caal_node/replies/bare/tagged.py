@@ -3,7 +3,7 @@
     <set_timer minutes="5">      <set_timer minutes="5"/>      <set_timer>{"minutes": 5}</set_timer>
 
 A 1.5B writes them in place of its template's calls. HTML has such tags too (`<time datetime=...>`),
-so it is a call only if every attribute is one of the tool's parameters.
+so it is a call only if every attribute is one of the tool's parameters, and nothing else is in it.
 """
 
 from __future__ import annotations
@@ -12,36 +12,59 @@ import html
 from typing import Any
 
 from caal_node.replies.bare.place import Running
+from caal_node.replies.marker_next import next_marker
+from caal_node.replies.markers import markers
 from caal_node.replies.names import Tool
-from caal_node.replies.source import Steps
+from caal_node.replies.reading import Read
+from caal_node.replies.source import Source, Steps
 from caal_node.replies.syntax.json_arguments import read_arguments
-from caal_node.replies.syntax.tags import Tag, read_tag
+from caal_node.replies.syntax.tags import ATTRIBUTE, MAX_TAG_CHARS, Tag, read_tag
 from caal_node.replies.values import typed
 
 _BEHIND_NAME = (" ", "\t", "\n", "/", ">")
+_TAG_ENDS = " \t\r\n/>"
 
 
-def read_tagged(reading: Running, name: str) -> Steps[bool]:
-    """Read the tag that begins here. False: it is no call; what was read is speech."""
+def read_tagged(reading: Running, name: str) -> Steps[Read]:
+    """Read the tag that begins here. Speech or torn: it is no call; what was read is recorded."""
     source = reading.source
     tag = yield from read_tag(source)
     tool = reading.desk.box.named(name)
-    if tag is None or tool is None or not tag.text[len(name) + 1 :].startswith(_BEHIND_NAME):
-        return False
+    if tag is None:
+        return _up_to_marker(source)
+    behind_name = len(name) + 1
+    torn = markers().strip.search(tag.text)
+    at_name = torn is not None and torn.start() == behind_name
+    if tool is None or not (at_name or tag.text.startswith(_BEHIND_NAME, behind_name)):
+        return Read.SPEECH
+    if torn is not None:
+        return Read.TORN
     if tag.attributes:
-        if not tag.attributes.keys() <= tool.properties.keys():
-            return False
+        rest = ATTRIBUTE.sub("", tag.text.removeprefix(f"<{name}"))
+        if rest.strip(_TAG_ENDS) or not tag.attributes.keys() <= tool.properties.keys():
+            return Read.SPEECH
         reading.desk.open(name).end(_given(tag, tool))
     else:
-        if tag.text != f"<{name}>" or (yield from source.skip_space()) != "{":
-            return False
+        if tag.text != f"<{name}>":
+            return Read.SPEECH
+        if (yield from source.skip_space()) != "{":
+            return Read.TORN if (yield from next_marker(source)) else Read.SPEECH
         yield from read_arguments(source, reading.desk.open(name))
     if not tag.text.endswith("/>"):
         yield from source.skip_space()
         gap = source.skipped
         if not (yield from source.take(tag.closer)):
             source.unread(gap)
-    return True
+    return Read.CALL
+
+
+def _up_to_marker(source: Source) -> Read:
+    """What begins as a tag and has no end."""
+    found = markers().strip.search(source.text, source.at, source.at + MAX_TAG_CHARS)
+    if found is None:
+        return Read.SPEECH
+    source.advance(found.start())
+    return Read.TORN
 
 
 def _given(tag: Tag, tool: Tool) -> dict[str, Any]:

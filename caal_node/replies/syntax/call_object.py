@@ -138,7 +138,9 @@ def _end(reading: Reading, state: ObjectState) -> bool:
             return end_from_value(reading.desk, load_json("".join(state.raw)))
         except ValueError:
             return False
-    return state.final
+    if not state.final:
+        reading.desk.broken("", "The call names no tool.")
+    return True
 
 
 def _field(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from caal_node.replies.source import Source, Steps
 
-_MAX_TAG_CHARS = 240
+MAX_TAG_CHARS = 240
 _PARTS = re.compile(
     r"<(?P<close>/?)(?P<space>(?:[^\s<>=:/\"']*[:｜|]|longcat_)?)"
     r"(?P<kind>[A-Za-z_]+)(?P<rest>[^>]*)>?",
     re.DOTALL,
 )
-_ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
+ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
 _TOKEN = re.compile(r"(?!\A)<[|｜][^<>]*[|｜]>")
 _SPECIAL = re.compile(r"<[|｜][^<>|｜\n–]{0,48}[|｜]>")
 """As the scanner has it: else a tag would be passed over that is spoken elsewhere."""
@@ -55,11 +55,11 @@ def read_tag(source: Source) -> Steps[Tag | None]:
         found = source.text.find(">", source.at + length)
         if found < 0:
             length = len(source.text) - source.at
-            if length > _MAX_TAG_CHARS:
+            if length > MAX_TAG_CHARS:
                 return None
             continue
         length = found + 1 - source.at
-        if length > _MAX_TAG_CHARS:
+        if length > MAX_TAG_CHARS:
             return None
         if source.text.count('"', source.at, source.at + length) % 2:
             # A special token inside a quoted name: go on, unless the next tag begins.
@@ -78,7 +78,7 @@ def parse_tag(text: str) -> Tag | None:
     if parts is None:
         return Tag(text, "?", False, "", False, {})
     rest = parts["rest"]
-    attributes = {m[1]: m[2] if m[2] is not None else m[3] for m in _ATTRIBUTE.finditer(rest)}
+    attributes = {m[1]: m[2] if m[2] is not None else m[3] for m in ATTRIBUTE.finditer(rest)}
     equals = rest.startswith("=")
     return Tag(
         text=text,
