@@ -30,11 +30,12 @@ from mcp_bridge.errors import (
 from mcp_bridge.events import BridgeEvent, CallProgressed, ToolsChanged
 from mcp_bridge.limits import Limits
 from mcp_bridge.manager import ServerManager
-from mcp_bridge.oauth import MemoryStore, OAuth, SignIn
+from mcp_bridge.oauth import MemoryStore, OAuth, SignIn, takes_sign_in
 from mcp_bridge.offer import DISCOVER, Offer, discover_tool, offer, schema_size
 from mcp_bridge.pool import SessionPool
 from mcp_bridge.security.pins import Pins
 from mcp_bridge.servers import Example, ServerConfig
+from mcp_bridge.sign_ins import SignIns
 from mcp_bridge.status import ReloadReport, ServerStatus
 from mcp_bridge.tools import ToolCallResult, ToolInfo
 
@@ -72,6 +73,7 @@ __all__ = [
     "ServerUnavailable",
     "SessionPool",
     "SignIn",
+    "SignIns",
     "ToolCallResult",
     "ToolInfo",
     "ToolsChanged",
@@ -81,4 +83,5 @@ __all__ = [
     "offer",
     "parse_servers",
     "schema_size",
+    "takes_sign_in",
 ]

@@ -8,6 +8,7 @@ Format: https://modelcontextprotocol.io/specification/2025-11-25/basic/authoriza
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
@@ -23,7 +24,13 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
+from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.security.addresses import plain_text
 from mcp_bridge.servers import ServerConfig
+from mcp_bridge.sign_ins import KeptSignIn, SignInFile
+
+logging.getLogger("mcp.client.auth.oauth2").addFilter(lambda record: not record.exc_info)
+# The SDK logs a trace of each failure, which is then told here in one line.
 
 MAX_URL_CHARS: Final = 16 * 1024
 """Of the address that the browser comes back to; longer ones are none."""
@@ -61,31 +68,40 @@ class SignIn(Protocol):
         ...
 
 
-Stores: TypeAlias = Callable[[str], TokenStorage]
+Stores: TypeAlias = Callable[[ServerConfig], TokenStorage]
 
 
 @dataclass(frozen=True, eq=False)
 class OAuth:
     """What a manager needs to sign in to servers that ask for it."""
 
-    sign_in: SignIn
-    redirect_uri: str
+    sign_in: SignIn | None = None
+    """None: nobody can be shown a page here. What `SignIns` keeps of an earlier sign-in is used and
+    renewed, and where that does not do, the server is down until somebody signs in again."""
+    redirect_uri: str = "http://127.0.0.1/"
     """Where the browser is sent back to; on loopback, for a program without a site of its own."""
     stores: Stores = field(default_factory=lambda: _StorePerServer())
-    """By the server's name: where its tokens are kept."""
+    """Where a server's tokens are kept; `SignIns` keeps them on disk."""
     client_metadata_url: str | None = None
     """An https:// document about this client, for servers that take one in place of registering."""
     client_name: str = "mcp-bridge"
+    mend: str = "sign in to {server}"
+    """What a person is to do where nobody can be shown a page."""
 
     def auth(self, config: ServerConfig) -> httpx2.Auth | None:
         """Signs requests to one server, and signs in where it says that it must.
 
         None for a server that has an `Authorization` header of its own, or no address.
         """
-        if not _leaves_room(config):
+        plain = plain_text(config.url) is not None  # A token must not go over it.
+        if not takes_sign_in(config) or (plain and self.sign_in is None):
             return None
-        page = _Page(config.name, self.sign_in)
-        return OAuthClientProvider(
+        store = self.stores(config)
+        wanted = ServerUnavailable(
+            config.name, f"wants a person to sign in; {self.mend.replace('{server}', config.name)}"
+        )
+        page = _Page(config.name, self.sign_in, wanted)
+        provider = OAuthClientProvider(
             server_url=config.url,
             client_metadata=OAuthClientMetadata(
                 client_name=self.client_name,
@@ -93,30 +109,39 @@ class OAuth:
                 grant_types=["authorization_code", "refresh_token"],
                 response_types=["code"],
             ),
-            storage=self.stores(config.name),
+            storage=store,
             redirect_handler=page.show,
             callback_handler=page.came_back,
             client_metadata_url=self.client_metadata_url,
         )
+        if not isinstance(store, SignInFile):
+            return provider
+        store.context = provider.context
+        return KeptSignIn(provider, store, wanted) if self.sign_in is None else provider
 
 
 class _StorePerServer:
     def __init__(self) -> None:
         self._stores: Final[dict[str, MemoryStore]] = {}
 
-    def __call__(self, server: str) -> TokenStorage:
-        return self._stores.setdefault(server, MemoryStore())
+    def __call__(self, config: ServerConfig) -> TokenStorage:
+        return self._stores.setdefault(config.name, MemoryStore())
 
 
 class _Page:
     """One sign-in: the SDK shows a page in one step and reads the way back in the next."""
 
-    def __init__(self, server: str, sign_in: SignIn) -> None:
+    def __init__(self, server: str, sign_in: SignIn | None, wanted: ServerUnavailable) -> None:
         self._server: Final = server
         self._sign_in: Final = sign_in
+        self._wanted: Final = wanted
         self._back = ""
 
     async def show(self, page: str) -> None:
+        if self._sign_in is None:
+            raise self._wanted
+        if plain_text(page) is not None:
+            raise ServerUnavailable(self._server, "has its sign-in at a plain http:// page")
         self._back = await self._sign_in(self._server, page)
 
     async def came_back(self) -> AuthorizationCodeResult:
@@ -126,6 +151,7 @@ class _Page:
         return AuthorizationCodeResult(code=code or "", state=state, iss=issuer)
 
 
-def _leaves_room(config: ServerConfig) -> bool:
+def takes_sign_in(config: ServerConfig) -> bool:
+    """Whether there is anything to sign in to: an address, without a key of its own."""
     keyed = any(name.lower() == "authorization" for name in config.headers)
     return config.transport in ("http", "sse") and not keyed

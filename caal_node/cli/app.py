@@ -159,6 +159,23 @@ def validate(
 
 
 @app.command()
+def login(
+    server: Annotated[str, typer.Argument(help="Its name in mcp_servers.json.")],
+    browser: Annotated[bool, typer.Option(help="Open the page in this machine's browser.")] = True,
+    forget: Annotated[bool, typer.Option("--forget", help="Forget the sign-in instead.")] = False,
+) -> None:
+    """Sign in to an MCP server (OAuth), once for all rooms to come."""
+    _log_to_stderr(logging.ERROR)
+    from caal_node.cli import login as signing
+    from caal_node.settings import load_settings
+
+    if forget:
+        _run(lambda: signing.logout(load_settings(), server))
+    else:
+        _run(lambda: signing.login(load_settings(), server, browser=browser))
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for demo.wav and demo.jsonl.")] = Path(),
     room: Annotated[bool, typer.Option(help="Use a real LiveKit room if one can be had.")] = True,

@@ -31,5 +31,10 @@ def pins() -> Path:
     return root() / "mcp-pins"
 
 
+def sign_ins() -> Path:
+    """What signing in to MCP servers has brought."""
+    return root() / "mcp-sign-ins"
+
+
 def validations() -> Path:
     return root() / "validations.db"

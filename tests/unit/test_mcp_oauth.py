@@ -67,8 +67,9 @@ def test_a_server_that_needs_no_sign_in_gets_none(config: ServerConfig) -> None:
 
 async def test_tokens_are_kept_by_server() -> None:
     oauth = OAuth(sign_in=Person(), redirect_uri=BACK)
-    assert oauth.stores("a") is oauth.stores("a")
-    assert oauth.stores("a") is not oauth.stores("b")
+    one, other = ServerConfig("a", transport="http"), ServerConfig("b", transport="http")
+    assert oauth.stores(one) is oauth.stores(one)
+    assert oauth.stores(one) is not oauth.stores(other)
 
 
 async def test_a_sign_in_at_a_plain_http_address_is_refused_before_anything_is_sent() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 from pydantic import SecretStr
 
 from caal_node.embedding import kept_vectors
@@ -12,8 +15,8 @@ from caal_node.tools.tiers.mcp import McpTier
 from caal_node.tools.tiers.n8n import N8nTier
 from caal_node.tools.tiers.port import Tier
 from caal_node.validation import place
-from caal_node.weights import cache
-from mcp_bridge import Embedder
+from caal_node.weights import cache as cached
+from mcp_bridge import Embedder, OAuth, SignIns
 
 
 def configured_tiers(settings: Settings, embedder: Embedder | None = None) -> dict[TierName, Tier]:
@@ -31,13 +34,20 @@ def configured_tiers(settings: Settings, embedder: Embedder | None = None) -> di
         settings.mcp_servers,
         call_timeout_s=settings.tool_timeout,
         offer_tokens=settings.mcp_tokens,
-        catalogue=cache.root() / "mcp",
+        catalogue=cached.root() / "mcp",
         pins=place.pins(),
         room_path=settings.mcp_path,
         embedder=embedder,
         vectors=kept_vectors(),
+        oauth=_kept_sign_ins(place.sign_ins()),
     )
     return tiers
+
+
+@cache
+def _kept_sign_ins(folder: Path) -> OAuth:
+    """One for all rooms of a process, as rooms that sign in alike may share a server."""
+    return OAuth(stores=SignIns(folder), mend="run: caal-node login {server}")
 
 
 def n8n_tier(settings: Settings) -> N8nTier:

@@ -43,6 +43,7 @@ class McpTier:
         room_path: The folder that the room works in, for servers that want one.
         embedder: Makes searches go by meaning as well; None goes by words.
         vectors: Where the tools' vectors are kept between runs.
+        oauth: Signs in to remote servers that want it.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class McpTier:
         room_path: Path | None = None,
         embedder: mcp_bridge.Embedder | None = None,
         vectors: mcp_bridge.KeptVectors | None = None,
+        oauth: mcp_bridge.OAuth | None = None,
     ) -> None:
         self._config = config
         self._room_path = str(room_path.expanduser()) if room_path else None
@@ -64,6 +66,7 @@ class McpTier:
         self._catalogue = mcp_bridge.Catalogue(catalogue) if catalogue else None
         self._pins = mcp_bridge.Pins(pins) if pins else None
         self._embedder, self._vectors = embedder, vectors
+        self._oauth = oauth
         self._open = AsyncExitStack()
         self._servers: mcp_bridge.ServerManager | None = None
         self._tools: tuple[mcp_bridge.ToolInfo, ...] = ()
@@ -99,6 +102,7 @@ class McpTier:
                     on_event=self._heard,
                     embedder=self._embedder,
                     vectors=self._vectors,
+                    oauth=self._oauth,
                 )
             )
         return await self._listed()

@@ -1,0 +1,127 @@
+"""`caal-node login SERVER`: a person signs in to an MCP server, once for all rooms to come."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import socket
+import webbrowser
+from contextlib import AsyncExitStack
+from typing import Final
+
+import typer
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse
+
+import mcp_bridge
+from caal_node.errors import ConfigError
+from caal_node.settings import Settings
+from caal_node.validation import place
+
+PERSON_S: Final = 600.0
+"""For passwords, second factors and second thoughts."""
+_BACK: Final = "/back"
+_SEEN: Final = "<!doctype html><title>caal-node</title><p>That is all. You can close this page."
+
+
+async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
+    """Sign in to the server `name` and keep what it gives, in place of an earlier sign-in.
+
+    Args:
+        browser: False: the page is only printed, and the address that it ends at is typed in, for
+            a machine that has no browser.
+
+    Raises:
+        ConfigError: there is no such server, it wants no sign-in, or it failed.
+    """
+    config = await asyncio.to_thread(_server, settings, name)
+    config = dataclasses.replace(config, enabled=True, connect_timeout_s=PERSON_S)
+    sign_ins = mcp_bridge.SignIns(place.sign_ins())
+    async with AsyncExitStack() as stack:
+        way_back = await stack.enter_async_context(WayBack())
+        oauth = mcp_bridge.OAuth(
+            sign_in=way_back.shown if browser else _typed,
+            redirect_uri=way_back.address,
+            stores=sign_ins.anew,
+            client_name="caal-node",
+        )
+        manager = mcp_bridge.ServerManager([config], oauth=oauth)
+        await stack.enter_async_context(manager)
+        if why := manager.failed.get(name):
+            raise ConfigError(f"{name}: {why}")
+        count = len(await manager.list_tools())
+    if not await sign_ins(config).known():
+        raise ConfigError(f"{name} lets anybody in; there is nothing to sign in to")
+    typer.echo(f"signed in to {name}: {count} tools. Live rooms have them after /reload-tools.")
+
+
+async def logout(settings: Settings, name: str) -> None:
+    """Forget the sign-in to the server `name`. The server itself is not told.
+
+    Raises:
+        ConfigError: there is no such server, or nobody has signed in to it.
+    """
+    config = await asyncio.to_thread(_server, settings, name)
+    sign_ins = mcp_bridge.SignIns(place.sign_ins())
+    if not await asyncio.to_thread(sign_ins.forget, config):
+        raise ConfigError(f"nobody has signed in to {name}")
+    typer.echo(f"the sign-in to {name} is forgotten here; its tokens end when it says")
+
+
+def _server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
+    """The server of that name, where one can sign in. Raises: ConfigError."""
+    try:
+        configs = mcp_bridge.load_servers(settings.mcp_servers)
+    except mcp_bridge.ConfigError as error:
+        raise ConfigError(str(error)) from error
+    remote = {config.name: config for config in configs if mcp_bridge.takes_sign_in(config)}
+    if name in remote:
+        return remote[name]
+    if any(config.name == name for config in configs):
+        raise ConfigError(f"{name} wants no sign-in: it is started here, or has a token of its own")
+    known = ", ".join(remote) or "there are none"
+    raise ConfigError(f"{settings.mcp_servers} has no server {name!r}; one can sign in to: {known}")
+
+
+class WayBack:
+    """A page on this machine that the browser is sent back to."""
+
+    def __init__(self) -> None:
+        self._came: asyncio.Future[str] | None = None
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        port = self._socket.getsockname()[1]
+        self.address = f"http://127.0.0.1:{port}{_BACK}"
+        app = FastAPI(openapi_url=None)
+        app.get(_BACK, response_class=HTMLResponse)(self._seen)
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        self._serving: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> WayBack:
+        self._serving = asyncio.create_task(
+            self._server.serve([self._socket]), name="caal-way-back"
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        if self._serving is not None:
+            await self._serving
+
+    async def shown(self, server: str, page: str) -> str:
+        """Open `page` in the browser; the address that it comes back with."""
+        self._came = asyncio.get_running_loop().create_future()
+        typer.echo(f"Sign in to {server} on this page, which opens by itself:\n\n  {page}\n")
+        await asyncio.to_thread(webbrowser.open, page)
+        return await self._came
+
+    async def _seen(self, request: Request) -> str:
+        if self._came is not None and not self._came.done():
+            self._came.set_result(str(request.url))
+        return _SEEN
+
+
+async def _typed(server: str, page: str) -> str:
+    typer.echo(f"Sign in to {server} on this page:\n\n  {page}\n")
+    typer.echo("It ends at an address that begins with http://127.0.0.1 and shows nothing.")
+    return (await asyncio.to_thread(typer.prompt, "That address")).strip()

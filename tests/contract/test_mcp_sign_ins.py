@@ -1,0 +1,220 @@
+"""Signing in once to a real server that wants it: `caal-node login`, and what rooms do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from caal_node.cli import login as signing
+from caal_node.errors import ConfigError
+from caal_node.settings import Settings
+from caal_node.tools.tiers.configured import configured_tiers
+from caal_node.validation import place
+from mcp_bridge import OAuth, ServerConfig, ServerManager, SignIns
+from tests.signing_mcp_server import Desk, signing_server
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv(place.VARIABLE, str(tmp_path / "state"))
+    monkeypatch.setattr(signing.webbrowser, "open", opened)
+    return Settings(mcp_servers=tmp_path / "mcp_servers.json")
+
+
+def opened(page: str) -> bool:
+    """A browser with somebody in front of it who agrees to everything."""
+    with httpx2.Client(follow_redirects=True, trust_env=False) as browser:
+        return browser.get(page).is_success
+
+
+def has(room: Settings, **servers: Any) -> None:
+    room.mcp_servers.write_text(json.dumps(servers))
+    room.mcp_servers.chmod(0o600)
+
+
+def manager(desk: Desk) -> ServerManager:
+    """As every room has one."""
+    config = ServerConfig("diary", transport="http", url=desk.url)
+    return ServerManager([config], oauth=OAuth(stores=SignIns(place.sign_ins())))
+
+
+async def called(servers: ServerManager) -> object:
+    return (await servers.call_tool("diary__next_entry")).value["result"]
+
+
+async def test_who_signs_in_once_is_let_in_in_every_room(
+    room: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        async with manager(desk) as before:
+            assert "sign in" in before.failed["diary"]
+            await signing.login(room, "diary")
+            assert "signed in to diary: 1 tools" in capsys.readouterr().out
+            # A room that is live has it at its next reload, and a new one from the beginning.
+            await before.reload()
+            assert await called(before) == "dentist at nine"
+        async with manager(desk) as after:
+            assert await called(after) == "dentist at nine"
+        assert desk.signed_in == 1
+
+
+@pytest.mark.parametrize("until", [1.0, None], ids=["in time", "after a refusal"])
+async def test_a_token_that_ended_between_two_runs_is_renewed_without_a_person(
+    room: Settings, until: float | None
+) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        desk.end()
+        (file,) = place.sign_ins().glob("*.json")
+        file.write_text(json.dumps({**json.loads(file.read_text()), "until": until}))
+        async with manager(desk) as later:
+            assert await called(later) == "dentist at nine"
+            desk.end()
+            assert await called(later) == "dentist at nine"
+        assert (desk.signed_in, desk.renewed) == (1, 2)
+        # What was renewed is kept: what it came from would not be taken twice.
+        async with manager(desk) as still_later:
+            assert await called(still_later) == "dentist at nine"
+        assert desk.renewed == 2
+
+
+async def test_where_nothing_can_be_renewed_the_room_says_who_can_mend_it(room: Settings) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        desk.revoke()
+        async with manager(desk) as servers:
+            assert servers.failed["diary"] == "wants a person to sign in; sign in to diary"
+        await signing.login(room, "diary")
+        async with manager(desk) as servers:
+            assert await called(servers) == "dentist at nine"
+
+
+async def test_what_is_kept_is_for_its_user_alone_and_for_one_address(room: Settings) -> None:
+    async with signing_server() as desk, signing_server() as other:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        (file,) = place.sign_ins().glob("*.json")
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        # Another server under the same name is given nothing.
+        async with manager(other) as servers:
+            assert "sign in" in servers.failed["diary"]
+
+
+async def test_a_sign_in_that_is_forgotten_is_gone(room: Settings) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        await signing.logout(room, "diary")
+        assert list(place.sign_ins().glob("*.json")) == []
+        with pytest.raises(ConfigError, match="nobody has signed in to diary"):
+            await signing.logout(room, "diary")
+
+
+async def test_a_damaged_file_is_as_none(room: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        (file,) = place.sign_ins().glob("*.json")
+        file.write_text("{")
+        async with manager(desk) as servers:
+            assert "sign in" in servers.failed["diary"]
+        assert "is damaged; sign in again" in caplog.text
+
+
+async def test_no_token_is_logged(room: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "mcp_bridge")
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        desk.revoke()
+        async with manager(desk):
+            pass
+        (file,) = place.sign_ins().glob("*.json")
+        tokens = json.loads(file.read_text())["tokens"]
+        assert tokens["access_token"] not in caplog.text
+        assert tokens["refresh_token"] not in caplog.text
+
+
+async def test_a_machine_without_a_browser_is_told_the_page_and_asks_for_the_address(
+    room: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def prompt(_: str) -> str:
+        page = next(word for word in capsys.readouterr().out.split() if word.startswith("http"))
+        with httpx2.Client(trust_env=False) as browser:
+            answer = browser.get(page)
+        return f" {answer.headers['location']}\n"
+
+    monkeypatch.setattr(signing.typer, "prompt", prompt)
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary", browser=False)
+        assert desk.signed_in == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nobody", "one can sign in to: diary"),
+        ("clock", "clock wants no sign-in"),
+        ("keyed", "keyed wants no sign-in"),
+    ],
+)
+async def test_a_server_that_one_cannot_sign_in_to_is_named(
+    room: Settings, name: str, words: str
+) -> None:
+    has(
+        room,
+        diary={"url": "https://diary.example/mcp"},
+        clock={"command": "uvx", "args": ["mcp-server-time"]},
+        keyed={"url": "https://keyed.example/mcp", "headers": {"Authorization": "Bearer x"}},
+    )
+    with pytest.raises(ConfigError, match=words):
+        await signing.login(room, name)
+
+
+async def test_a_sign_in_that_nobody_finishes_can_be_given_up(
+    room: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def looked_at(_: str) -> bool:
+        loop.call_soon_threadsafe(shown.set)
+        return True
+
+    monkeypatch.setattr(signing.webbrowser, "open", looked_at)
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        signing_in = asyncio.create_task(signing.login(room, "diary"))
+        await shown.wait()
+        signing_in.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await signing_in
+        config = ServerConfig("diary", transport="http", url=desk.url)
+        assert not await SignIns(place.sign_ins())(config).known()
+
+
+async def test_the_agent_says_which_command_mends_it_and_calls_with_what_it_brought(
+    room: Settings,
+) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        tier = configured_tiers(room)["mcp"]
+        try:
+            wants = (await tier.discover()).failed["diary"]
+            assert wants == "wants a person to sign in; run: caal-node login diary"
+            await signing.login(room, "diary")
+            (spec,) = (await tier.discover()).specs
+            assert await tier.call(spec, {}) == {"result": "dentist at nine"}
+        finally:
+            await tier.aclose()
