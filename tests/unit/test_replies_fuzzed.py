@@ -50,6 +50,8 @@ FOUND = (
     # Thinking's end, with white space on both sides: together it is as wide as code's.
     "  </reasoning>  set_timer(minutes=5)\n",
     "  <think>Hm.</think>  set_timer(minutes=5)\n",
+    # A line that begins with what keeps it apart from what stood there.
+    "functools[:\n</invoke> set_timer()",
     # A key of the protocol with a marker in it.
     '{"type":"tool_calls","calls<thinking>":[{"name":"set_timer","arguments":{"minutes":5}}]}',
 )

@@ -70,6 +70,8 @@ class Lines:
             if char in " \t\r":
                 blank = _BLANK.match(source.text, source.at)
                 place.say(source.advance(blank.end() if blank else source.at + 1))
+                if not place.line_start:
+                    return Line.GOES_ON  # What keeps it apart from a marker stands in front now.
                 continue
             if not place.behind_call:
                 break
