@@ -29,8 +29,8 @@ from mcp_bridge.security.addresses import plain_text
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.sign_ins import KeptSignIn, SignInFile
 
+# The SDK logs a trace of each failure, which is told in one line of `failed` anyway.
 logging.getLogger("mcp.client.auth.oauth2").addFilter(lambda record: not record.exc_info)
-# The SDK logs a trace of each failure, which is then told here in one line.
 
 MAX_URL_CHARS: Final = 16 * 1024
 """Of the address that the browser comes back to; longer ones are none."""

@@ -93,8 +93,8 @@ async def test_where_nothing_can_be_renewed_the_room_says_who_can_mend_it(room: 
         desk.revoke()
         async with manager(desk) as servers:
             assert servers.failed["diary"] == "wants a person to sign in; sign in to diary"
-        await signing.login(room, "diary")
-        async with manager(desk) as servers:
+            await signing.login(room, "diary")
+            await servers.reload()
             assert await called(servers) == "dentist at nine"
 
 
