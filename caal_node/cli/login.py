@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import socket
+import tempfile
 import webbrowser
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Final
 
 import typer
@@ -37,7 +39,7 @@ async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
     """
     config = await asyncio.to_thread(_server, settings, name)
     config = dataclasses.replace(config, enabled=True, connect_timeout_s=PERSON_S)
-    sign_ins = mcp_bridge.SignIns(place.sign_ins())
+    sign_ins = mcp_bridge.SignIns(await asyncio.to_thread(_folder))
     async with AsyncExitStack() as stack:
         way_back = await stack.enter_async_context(WayBack())
         oauth = mcp_bridge.OAuth(
@@ -64,9 +66,28 @@ async def logout(settings: Settings, name: str) -> None:
     """
     config = await asyncio.to_thread(_server, settings, name)
     sign_ins = mcp_bridge.SignIns(place.sign_ins())
-    if not await asyncio.to_thread(sign_ins.forget, config):
+    try:
+        forgotten = await asyncio.to_thread(sign_ins.forget, config)
+    except OSError as error:
+        raise _unwritable(error) from None
+    if not forgotten:
         raise ConfigError(f"nobody has signed in to {name}")
     typer.echo(f"the sign-in to {name} is forgotten here; its tokens end when it says")
+
+
+def _folder() -> Path:
+    """Where sign-ins are kept, made and tried before a person is bothered. Raises: ConfigError."""
+    folder = place.sign_ins()
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise _unwritable(error) from None
+
+
+def _unwritable(error: OSError) -> ConfigError:
+    return ConfigError(f"{place.sign_ins()} cannot be written ({error.strerror}); mend its mode")
 
 
 def _server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:

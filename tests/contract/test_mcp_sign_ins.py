@@ -161,6 +161,13 @@ async def test_a_machine_without_a_browser_is_told_the_page_and_asks_for_the_add
         assert desk.signed_in == 1
 
 
+async def test_nobody_signs_in_for_a_folder_that_cannot_be_written(room: Settings) -> None:
+    has(room, diary={"url": "https://diary.example/mcp"})
+    place.root().write_text("a file where the folder should be")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        await signing.login(room, "diary")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
