@@ -19,6 +19,9 @@ from caal_node.events import Event, ToolCallEnded, ToolCallStarted
 STATE: Final = "caal.state"
 TOOL: Final = "caal.tool"
 SET_DEADLINE_S: Final = 5.0
+AGAIN_S: Final = 1.0
+"""Until what was not set is tried again: the room may not be connected yet. Doubled each time."""
+AGAIN_MAX_S: Final = 30.0
 SetAttributes = Callable[[dict[str, str]], Awaitable[object]]
 
 _log = logging.getLogger(__name__)
@@ -63,6 +66,7 @@ class Attributes:
 
     async def _run(self) -> None:
         sent: dict[str, str] = {}
+        again_s = AGAIN_S
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -73,6 +77,11 @@ class Attributes:
             try:
                 async with asyncio.timeout(SET_DEADLINE_S):
                     await self._set(values)
-                sent = values
             except Exception as error:
-                _log.warning("the agent's attributes were not set: %s", type(error).__name__)
+                kind = type(error).__name__
+                _log.warning("the agent's attributes were not set (%s); again soon", kind)
+                await asyncio.sleep(again_s)
+                again_s = min(2 * again_s, AGAIN_MAX_S)
+                self._changed.set()
+            else:
+                sent, again_s = values, AGAIN_S

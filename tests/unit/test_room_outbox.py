@@ -140,7 +140,7 @@ class Face:
         self.shown.append(values)
 
     async def settled(self) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(10):
             await self.changed.wait()
         self.changed.clear()
 
@@ -194,5 +194,16 @@ async def test_attributes_go_on_after_a_failure() -> None:
     await face.settled()
     attributes(ENDED)
     await face.settled()
+    await attributes.aclose()
+    assert face.shown == [{"caal.state": "idle", "caal.tool": ""}]
+
+
+async def test_attributes_that_were_not_set_are_set_later_though_nothing_changes() -> None:
+    face = Face()
+    face.fails = 3
+    attributes = Attributes(face.set_attributes)
+    attributes.warmed()
+    for _ in range(4):
+        await face.settled()
     await attributes.aclose()
     assert face.shown == [{"caal.state": "idle", "caal.tool": ""}]
