@@ -60,8 +60,9 @@ def left(client: Client, ending: str) -> dict[str, int]:
         host.stdin.flush()
         if ending == "crash":
             assert host.stdout.readline().strip() == "crashed"
-        else:
-            host.wait(PATIENCE_S)
+            # The host lives, and may have started them again by now.
+            return _settled(mark, among={pid for pids in started.values() for pid in pids})
+        host.wait(PATIENCE_S)
         return _settled(mark)
     finally:
         host.kill()
@@ -72,11 +73,16 @@ def left(client: Client, ending: str) -> dict[str, int]:
                     os.kill(pid, signal.SIGKILL)
 
 
-def _settled(mark: str) -> dict[str, int]:
+def _settled(mark: str, among: set[int] | None = None) -> dict[str, int]:
     until = time.monotonic() + SETTLE_S
-    while any(marked(mark).values()) and time.monotonic() < until:
+    while True:
+        living = {
+            kind: len([pid for pid in pids if among is None or pid in among])
+            for kind, pids in marked(mark).items()
+        }
+        if not any(living.values()) or time.monotonic() >= until:
+            return living
         time.sleep(0.02)  # the kernel announces no stranger's end
-    return {kind: len(pids) for kind, pids in marked(mark).items()}
 
 
 def marked(mark: str) -> dict[str, list[int]]:
