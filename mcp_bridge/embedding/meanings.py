@@ -23,7 +23,9 @@ logger = logging.getLogger(__name__)
 REQUEST_S: Final = 1.0
 """For a request's vector; then the search goes by words. A person is waiting."""
 LATE_MAX: Final = 3
-"""Requests in a row without a vector in time; then the embedder is left alone."""
+"""Requests in a row without a vector in time; then the embedder is left alone for a while."""
+LATE_PAUSE_S: Final = 60.0
+"""How long. A machine that is busy now has time later; each try costs a person `REQUEST_S`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +43,33 @@ class Meanings:
 
     Args:
         kept: Where vectors are kept between runs; None makes them anew.
+        request_s: Seconds for a request's vector.
+        late_pause_s: Seconds without a try after too many that were late.
     """
 
     def __init__(
-        self, embedder: Embedder, kept: KeptVectors | None = None, *, request_s: float = REQUEST_S
+        self,
+        embedder: Embedder,
+        kept: KeptVectors | None = None,
+        *,
+        request_s: float = REQUEST_S,
+        late_pause_s: float = LATE_PAUSE_S,
     ) -> None:
         self._vectors: Final = TextVectors(embedder, kept)
         self._request_s: Final = request_s
+        self._late_pause_s: Final = late_pause_s
         self._tools: tuple[ToolInfo, ...] = ()
         self._space: Space | None = None
         self._late = 0
+        self._resting_until = 0.0
         self._making: asyncio.Task[None] | None = None
 
     def renew(self, tools: tuple[ToolInfo, ...]) -> None:
         """Begins to make the vectors of `tools`, in place of any others."""
         if tools is self._tools:
             return
-        self._tools, self._space, self._late = tools, None, 0
+        self._tools, self._space = tools, None
+        self._late, self._resting_until = 0, 0.0
         before, self._making = self._making, None
         if before is not None:
             before.cancel()
@@ -76,16 +88,12 @@ class Meanings:
             return None
         if wait_s and self._making is not None and not self._making.done():
             await asyncio.wait({self._making}, timeout=wait_s)
-        if (space := self._space) is None or tools is not self._tools:
+        if (space := self._space) is None or tools is not self._tools or self._resting():
             return None
         try:
             rows = await self._vectors.embed(texts, self._request_s)
         except TimeoutError:
-            self._late += 1
-            if self._late == 1:
-                logger.warning("no vector of a request within %g s: by words", self._request_s)
-            elif self._late == LATE_MAX:
-                self._lose(space, "it is too slow")
+            self._was_late()
             return None
         except Exception as error:  # a host's embedder may raise anything
             self._lose(space, _said(error))
@@ -95,6 +103,22 @@ class Meanings:
             return None
         self._late = 0
         return Meaning(space, dict(zip(texts, rows, strict=True)))
+
+    def _resting(self) -> bool:
+        return asyncio.get_running_loop().time() < self._resting_until
+
+    def _was_late(self) -> None:
+        self._late += 1
+        if self._late == 1:
+            logger.warning("no vector of a request within %g s: by words", self._request_s)
+        if self._late < LATE_MAX:
+            return
+        self._resting_until = asyncio.get_running_loop().time() + self._late_pause_s
+        if self._late == LATE_MAX:
+            logger.warning(
+                "tools are searched for by words for %g s at a time: the embedder is too slow",
+                self._late_pause_s,
+            )
 
     async def aclose(self) -> None:
         self._tools, self._space = (), None

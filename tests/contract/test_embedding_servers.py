@@ -208,7 +208,6 @@ def test_missing_weights_are_a_warning_with_the_command_and_are_not_fetched(
 
 @pytest.mark.model
 async def test_doctor_tries_the_real_model() -> None:
-    pytest.importorskip("tokenizers", reason="pip install 'caal-node[embedding]'")
     cached(MINILM)
     settings = load_settings({"CAAL_EMBEDDING": "minilm"}, NOWHERE)
     (good,) = await look_at_embedding(settings)

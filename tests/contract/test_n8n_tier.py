@@ -197,7 +197,7 @@ async def test_a_run_that_says_nothing_has_ticks_and_no_progress(
             await held.reached.wait()
             async with asyncio.timeout(10):
                 while "get_weather still runs" not in caplog.text:  # noqa: ASYNC110 - a log tells none
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0.01)
         await call
     assert caller.told == []
 

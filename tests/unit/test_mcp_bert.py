@@ -170,7 +170,6 @@ def test_a_tensor_that_is_not_where_it_is_said_to_be_is_refused(
 
 
 async def test_a_folder_without_the_files_is_told_in_one_line(tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers", reason="pip install 'caal-node[embedding]'")
     with pytest.raises(EmbeddingUnavailable, match=r"cannot be read .*; fetch it again") as caught:
         await MiniLM(tmp_path).embed(["a text"])
     assert str(tmp_path) in str(caught.value)
@@ -188,7 +187,6 @@ async def test_a_missing_library_is_told_with_its_mend(
 @pytest.mark.model
 async def test_the_real_model_gives_the_published_values() -> None:
     """The cosines of sbert.net's first example, and the first numbers of the model card's."""
-    pytest.importorskip("tokenizers", reason="pip install 'caal-node[embedding]'")
     model = MiniLM(cached(MINILM))
     texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
     rows = await model.embed([*texts, "This is an example sentence"])
@@ -200,7 +198,6 @@ async def test_the_real_model_gives_the_published_values() -> None:
 
 @pytest.mark.model
 async def test_the_real_model_takes_any_text() -> None:
-    pytest.importorskip("tokenizers", reason="pip install 'caal-node[embedding]'")
     model = MiniLM(cached(MINILM))
     rows = await model.embed(["", "\ud800 \x00", "word " * 10_000, "翻译"])
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)

@@ -153,7 +153,7 @@ async def test_a_request_that_cannot_be_embedded_goes_by_words_and_is_told_of_on
 async def test_a_request_has_a_deadline_and_an_embedder_that_is_always_late_is_left_alone(
     embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = Meanings(embedder, request_s=0.01)
+    made = Meanings(embedder, request_s=0.01, late_pause_s=LONG_S)
     try:
         made.renew(LAMPS)
         while await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None:
@@ -167,6 +167,25 @@ async def test_a_request_has_a_deadline_and_an_embedder_that_is_always_late_is_l
             assert await made.of(LAMPS, ["dark"]) is None
         assert embedder.cancelled == 1 + meanings.LATE_MAX
         assert caplog.text.count("too slow") == 1
+    finally:
+        await made.aclose()
+
+
+async def test_an_embedder_that_was_late_too_often_is_asked_again_after_a_while(
+    embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = Meanings(embedder, request_s=0.01, late_pause_s=0.0)
+    try:
+        made.renew(LAMPS)
+        while await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None:
+            made.renew(LAMPS)
+        embedder.before = hang
+        for _ in range(meanings.LATE_MAX + 2):
+            assert await made.of(LAMPS, ["dark"]) is None
+        assert embedder.cancelled == meanings.LATE_MAX + 2
+        assert caplog.text.count("too slow") == 1
+        embedder.before = None
+        assert await made.of(LAMPS, ["dark"]) is not None
     finally:
         await made.aclose()
 
