@@ -8,6 +8,7 @@ the SDK finds out anew in every process, and only by asking a person.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import json
 import logging
@@ -32,7 +33,8 @@ VERSION: Final = 1
 MAX_FILE_BYTES: Final = 256 * 1024
 """Tokens are rarely over 8 KiB, and a server's own description is rarely over 4."""
 
-
+_MENDS_MAX: Final = 2
+"""Of a request that was refused: by what another process has kept since, and by renewing."""
 _LONG_AGO: Final = 1.0
 _SAYS_WHERE: Final = "resource_metadata="
 """Of RFC 9728: where the server says at whom to sign in. Without, it may want any kind of token."""
@@ -66,8 +68,7 @@ class SignIns:
 class SignInFile:
     """One server's; a `TokenStorage` of the SDK. What is damaged is as if it were not there.
 
-    Raises, in `set_tokens` and `set_client_info`:
-        OSError: it cannot be written.
+    Where it cannot be written, that is logged: this process goes on with what it has in memory.
     """
 
     def __init__(self, path: Path, url: str, *, blank: bool = False) -> None:
@@ -75,6 +76,8 @@ class SignInFile:
         self._url: Final = url
         self._read_no_more = blank
         self._body: dict[str, Any] = {}
+        self._last: str | None = None
+        """The access token that was last read here, or written."""
         self.context: OAuthContext | None = None
         """The provider's: it takes from here, and gives, what the SDK's storage has no word for."""
 
@@ -92,10 +95,24 @@ class SignInFile:
             until = float(body.get("until") or 0.0)
         except (KeyError, ValueError, TypeError):
             return None
+        self._last = tokens.access_token
         if self.context is not None:
             self.context.token_expiry_time = until or None
             self.context.oauth_metadata = metadata
         return tokens
+
+    async def take_newer(self) -> bool:
+        """Go on with what another process has kept here since; False: there is nothing newer.
+
+        Rooms are processes of their own, and a refresh token is mostly good for one of them. Hold
+        the context's lock.
+        """
+        before = self._last
+        if self.context is None or await asyncio.to_thread(self._access_token) in (None, before):
+            return False
+        self.context.current_tokens = await self.get_tokens()
+        self.context.client_info = await self.get_client_info()
+        return self._last != before
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         kept: dict[str, Any] = {"tokens": _plain(tokens)}
@@ -103,7 +120,8 @@ class SignInFile:
         kept["until"] = self.context.token_expiry_time if self.context else None
         if self.context is not None and self.context.oauth_metadata is not None:
             kept["metadata"] = _plain(self.context.oauth_metadata)
-        await asyncio.to_thread(self._write, kept)
+        if await asyncio.to_thread(self._write, kept):
+            self._last = tokens.access_token
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         body = await asyncio.to_thread(self._read)
@@ -130,10 +148,24 @@ class SignInFile:
             logger.warning("the sign-in %s is damaged; sign in again", self.path)
             return {}
 
-    def _write(self, given: Mapping[str, Any]) -> None:
+    def _access_token(self) -> str | None:
+        try:
+            return str(self._read()["tokens"]["access_token"])
+        except (KeyError, TypeError):
+            return None
+
+    def _write(self, given: Mapping[str, Any]) -> bool:
         self._body = {**self._read(), **given, "version": VERSION, "url": self._url}
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_file(self.path, json.dumps(self._body).encode())
+        data = json.dumps(self._body).encode()
+        try:
+            if len(data) > MAX_FILE_BYTES:
+                raise OSError(errno.EFBIG, f"it would be over {MAX_FILE_BYTES} bytes")
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            replace_file(self.path, data)
+        except OSError as error:
+            logger.warning("the sign-in %s was not kept: %s", self.path, error.strerror)
+            return False
+        return True
 
 
 class KeptSignIn(httpx2.Auth):
@@ -161,20 +193,30 @@ class KeptSignIn(httpx2.Auth):
                 raise self._wanted
             return
         context = self._provider.context
-        for may_renew in (True, False):
+        async with context.lock:
+            if context.current_tokens is not None and not context.is_token_valid():
+                await self._file.take_newer()
+        mends = _MENDS_MAX
+        while True:
             async with aclosing(self._provider.async_auth_flow(request)) as steps:
                 step = await anext(steps)
                 while True:
                     response = yield step
                     refused = step is request and response.status_code == 401
-                    if refused and may_renew and context.can_refresh_token():
-                        # Ended before its time, or its time was never told.
-                        context.token_expiry_time = _LONG_AGO
+                    if refused and mends and await self._mended(context):
+                        mends -= 1
                         break
                     try:
                         step = await steps.asend(response)
                     except StopAsyncIteration:
                         return
+
+    async def _mended(self, context: OAuthContext) -> bool:
+        """Whether the request may be let in when it is sent again. The provider holds the lock."""
+        if await self._file.take_newer():
+            return True
+        context.token_expiry_time = _LONG_AGO  # Ended before its time, or nobody said when.
+        return context.can_refresh_token()
 
 
 def _challenge(response: httpx2.Response) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import socket
+import sys
 import tempfile
+import threading
 import webbrowser
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import Final
 
@@ -17,12 +20,16 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 
 import mcp_bridge
+from caal_node.cli.typed_lines import typed_lines
 from caal_node.errors import ConfigError
 from caal_node.settings import Settings
 from caal_node.validation import place
+from mcp_bridge.oauth import MAX_URL_CHARS
 
 PERSON_S: Final = 600.0
 """For passwords, second factors and second thoughts."""
+STOP_S: Final = 1
+"""For a browser that keeps its connection open."""
 _BACK: Final = "/back"
 _SEEN: Final = "<!doctype html><title>caal-node</title><p>That is all. You can close this page."
 
@@ -40,10 +47,17 @@ async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
     config = await asyncio.to_thread(_server, settings, name)
     config = dataclasses.replace(config, enabled=True, connect_timeout_s=PERSON_S)
     sign_ins = mcp_bridge.SignIns(await asyncio.to_thread(_folder))
+    asked = False
     async with AsyncExitStack() as stack:
         way_back = await stack.enter_async_context(WayBack())
+
+        async def sign_in(server: str, page: str) -> str:
+            nonlocal asked
+            asked = True
+            return await (way_back.shown if browser else _typed)(server, page)
+
         oauth = mcp_bridge.OAuth(
-            sign_in=way_back.shown if browser else _typed,
+            sign_in=sign_in,
             redirect_uri=way_back.address,
             stores=sign_ins.anew,
             client_name="caal-node",
@@ -53,8 +67,10 @@ async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
         if why := manager.failed.get(name):
             raise ConfigError(f"{name}: {why}")
         count = len(await manager.list_tools())
-    if not await sign_ins(config).known():
+    if not asked:
         raise ConfigError(f"{name} lets anybody in; there is nothing to sign in to")
+    if not await sign_ins(config).known():
+        raise ConfigError(f"the sign-in to {name} could not be kept; the log says why")
     typer.echo(f"signed in to {name}: {count} tools. Live rooms have them after /reload-tools.")
 
 
@@ -115,7 +131,9 @@ class WayBack:
         self.address = f"http://127.0.0.1:{port}{_BACK}"
         app = FastAPI(openapi_url=None)
         app.get(_BACK, response_class=HTMLResponse)(self._seen)
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        self._server = uvicorn.Server(
+            uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=STOP_S)
+        )
         self._serving: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> WayBack:
@@ -133,7 +151,8 @@ class WayBack:
         """Open `page` in the browser; the address that it comes back with."""
         self._came = asyncio.get_running_loop().create_future()
         typer.echo(f"Sign in to {server} on this page, which opens by itself:\n\n  {page}\n")
-        await asyncio.to_thread(webbrowser.open, page)
+        # A pool's thread would be joined, and some browsers are programs that run until they close.
+        threading.Thread(target=_open, args=(page,), name="browser", daemon=True).start()
         return await self._came
 
     async def _seen(self, request: Request) -> str:
@@ -142,7 +161,16 @@ class WayBack:
         return _SEEN
 
 
+def _open(page: str) -> None:
+    with contextlib.suppress(webbrowser.Error, OSError):  # the page is on the screen as well
+        webbrowser.open(page)
+
+
 async def _typed(server: str, page: str) -> str:
     typer.echo(f"Sign in to {server} on this page:\n\n  {page}\n")
     typer.echo("It ends at an address that begins with http://127.0.0.1 and shows nothing.")
-    return (await asyncio.to_thread(typer.prompt, "That address")).strip()
+    typer.echo("That address: ", nl=False)
+    async with aclosing(typed_lines(sys.stdin.fileno(), max_chars=MAX_URL_CHARS)) as lines:
+        async for line in lines:
+            return line.strip()
+    raise mcp_bridge.ServerUnavailable(server, "no address was typed in")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import Final
 
 _CHUNK_BYTES: Final = 4096
@@ -18,7 +18,7 @@ _BYTES_A_CHAR: Final = 4
 """At most, in UTF-8."""
 
 
-async def typed_lines(descriptor: int, *, max_chars: int) -> AsyncIterator[str]:
+async def typed_lines(descriptor: int, *, max_chars: int) -> AsyncGenerator[str]:
     """Each line of `descriptor`, cut to `max_chars`, read when it is asked for; ends with it."""
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[str | None] = asyncio.Queue()

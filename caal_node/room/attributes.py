@@ -8,6 +8,7 @@ attribute away that is set to nothing).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -20,7 +21,8 @@ STATE: Final = "caal.state"
 TOOL: Final = "caal.tool"
 SET_DEADLINE_S: Final = 5.0
 AGAIN_S: Final = 1.0
-"""Until what was not set is tried again: the room may not be connected yet. Doubled each time."""
+"""Until what was not set is tried again: the room may not be connected yet. Doubled each time. A
+newer state is tried at once."""
 AGAIN_MAX_S: Final = 30.0
 SetAttributes = Callable[[dict[str, str]], Awaitable[object]]
 
@@ -80,7 +82,9 @@ class Attributes:
             except Exception as error:
                 kind = type(error).__name__
                 _log.warning("the agent's attributes were not set (%s); again soon", kind)
-                await asyncio.sleep(again_s)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(again_s):
+                        await self._changed.wait()
                 again_s = min(2 * again_s, AGAIN_MAX_S)
                 self._changed.set()
             else:

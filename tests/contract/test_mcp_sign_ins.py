@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import stat
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx2
 import pytest
+from mcp.shared.auth import OAuthToken
 
 from caal_node.cli import login as signing
 from caal_node.errors import ConfigError
 from caal_node.settings import Settings
 from caal_node.tools.tiers.configured import configured_tiers
 from caal_node.validation import place
-from mcp_bridge import OAuth, ServerConfig, ServerManager, SignIns
+from mcp_bridge import OAuth, ServerConfig, ServerManager, SignIns, sign_ins
+from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import Desk, signing_server
 
 
@@ -86,6 +92,59 @@ async def test_a_token_that_ended_between_two_runs_is_renewed_without_a_person(
         assert desk.renewed == 2
 
 
+async def test_what_one_room_renewed_is_good_for_the_others(room: Settings) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        async with manager(desk) as one, manager(desk) as other:
+            assert await called(one) == await called(other) == "dentist at nine"
+            for _ in range(2):
+                desk.end()
+                assert await called(one) == await called(other) == "dentist at nine"
+        assert (desk.signed_in, desk.renewed) == (1, 2)
+
+
+async def test_a_live_room_has_what_a_person_signed_in_to_again(room: Settings) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        async with manager(desk) as servers:
+            assert await called(servers) == "dentist at nine"
+            desk.revoke()
+            await signing.login(room, "diary")
+            assert await called(servers) == "dentist at nine"
+        assert (desk.signed_in, desk.renewed) == (2, 0)
+
+
+async def test_a_room_goes_on_with_tokens_that_could_not_be_kept(
+    room: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        async with manager(desk) as servers:
+            monkeypatch.setattr(sign_ins, "replace_file", full)
+            for _ in range(2):
+                desk.end()
+                assert await called(servers) == "dentist at nine"
+        assert (desk.signed_in, desk.renewed) == (1, 2)
+        assert "was not kept: No space left on device" in caplog.text
+
+
+async def test_tokens_too_long_to_be_read_again_are_not_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = SignIns(tmp_path)(ServerConfig("diary", transport="http", url="https://d.example"))
+    short, long = (OAuthToken(access_token="x" * n) for n in (8, sign_ins.MAX_FILE_BYTES))
+    await kept.set_tokens(short)
+    await kept.set_tokens(long)
+    assert await kept.get_tokens() == short
+    assert "was not kept: it would be over" in caplog.text
+
+
 async def test_where_nothing_can_be_renewed_the_room_says_who_can_mend_it(room: Settings) -> None:
     async with signing_server() as desk:
         has(room, diary={"url": desk.url})
@@ -145,20 +204,125 @@ async def test_no_token_is_logged(room: Settings, caplog: pytest.LogCaptureFixtu
         assert tokens["refresh_token"] not in caplog.text
 
 
-async def test_a_machine_without_a_browser_is_told_the_page_and_asks_for_the_address(
-    room: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def prompt(_: str) -> str:
-        page = next(word for word in capsys.readouterr().out.split() if word.startswith("http"))
-        with httpx2.Client(trust_env=False) as browser:
-            answer = browser.get(page)
-        return f" {answer.headers['location']}\n"
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
+    """What is written to it is typed in."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as screen, os.fdopen(writing, "wb", buffering=0) as keys:
+        monkeypatch.setattr("sys.stdin", screen)
+        yield keys
 
-    monkeypatch.setattr(signing.typer, "prompt", prompt)
+
+@pytest.fixture
+async def page(monkeypatch: pytest.MonkeyPatch) -> asyncio.Future[str]:
+    """The page that a person is told to sign in on."""
+    told: asyncio.Future[str] = asyncio.Future()
+
+    def echo(text: str, *, nl: bool = True) -> None:
+        found = [word for word in text.split() if "/authorize?" in word]
+        if found and not told.done():
+            told.set_result(found[0])
+
+    monkeypatch.setattr(signing.typer, "echo", echo)
+    return told
+
+
+def agreed_to(page: str) -> str:
+    """Where a browser is sent by somebody who agrees."""
+    with httpx2.Client(trust_env=False) as browser:
+        return str(browser.get(page).headers["location"])
+
+
+async def test_a_machine_without_a_browser_is_told_the_page_and_asks_for_the_address(
+    room: Settings, keyboard: BinaryIO, page: asyncio.Future[str]
+) -> None:
     async with signing_server() as desk:
         has(room, diary={"url": desk.url})
-        await signing.login(room, "diary", browser=False)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(signing.login(room, "diary", browser=False))
+            address = await asyncio.to_thread(agreed_to, await page)
+            keyboard.write(f" {address}\n".encode())
         assert desk.signed_in == 1
+
+
+async def test_a_keyboard_that_is_gone_is_told_of(
+    room: Settings, keyboard: BinaryIO, page: asyncio.Future[str]
+) -> None:
+    keyboard.close()
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        with pytest.raises(ConfigError, match=r"diary: .*no address was typed in"):
+            await signing.login(room, "diary", browser=False)
+
+
+async def test_nobody_waits_for_a_keyboard_or_a_browser_once_it_is_given_up(
+    room: Settings, tmp_path: Path
+) -> None:
+    program = """
+import asyncio, os, sys, webbrowser
+from pathlib import Path
+from caal_node.cli import login
+from caal_node.settings import Settings
+from tests.mcp_events import HttpStandIn, events
+from tests.signing_mcp_server import signing_server
+
+login.PERSON_S = 0.3
+webbrowser.open = lambda page: os.read(0, 1)
+
+async def main():
+    async with signing_server() as desk:
+        servers = Path(sys.argv[1])
+        servers.write_text('{"diary": {"url": "%s"}}' % desk.url)
+        servers.chmod(0o600)
+        for browser in (True, False):
+            try:
+                await login.login(Settings(mcp_servers=servers), "diary", browser=browser)
+            except login.ConfigError as error:
+                print("given up:", error)
+
+asyncio.run(main())
+"""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        program,
+        str(room.mcp_servers),
+        cwd=Path(__file__).parents[2],
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(60):
+            assert child.stdout is not None
+            printed = (await child.stdout.read()).decode()
+            assert await child.wait() == 0
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    assert printed.count("given up: diary: ") == 2
+
+
+async def test_a_sign_in_that_cannot_be_kept_is_not_said_to_be(
+    room: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_ins, "MAX_FILE_BYTES", 10)
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        with pytest.raises(ConfigError, match="the sign-in to diary could not be kept"):
+            await signing.login(room, "diary")
+
+
+async def test_a_server_that_lets_anybody_in_is_told_of(room: Settings) -> None:
+    async with events() as found:
+        server = HttpStandIn(found)
+        await server.start()
+        try:
+            has(room, open={"url": server.url})
+            with pytest.raises(ConfigError, match="open lets anybody in"):
+                await signing.login(room, "open")
+        finally:
+            await server.stop()
 
 
 async def test_nobody_signs_in_for_a_folder_that_cannot_be_written(room: Settings) -> None:

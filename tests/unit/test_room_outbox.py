@@ -11,6 +11,7 @@ from caal_node.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, 
 from caal_node.room.attributes import Attributes
 from caal_node.room.outbox import Outbox
 from caal_node.room.transcript import Transcript
+from tests import virtual_loop
 
 STARTED = ToolCallStarted("c1", "pay", "mcp", "bank", {"iban": "DE00"})
 ENDED = ToolCallEnded("c1", "pay", "mcp", "ok", 12)
@@ -198,12 +199,34 @@ async def test_attributes_go_on_after_a_failure() -> None:
     assert face.shown == [{"caal.state": "idle", "caal.tool": ""}]
 
 
-async def test_attributes_that_were_not_set_are_set_later_though_nothing_changes() -> None:
-    face = Face()
-    face.fails = 3
-    attributes = Attributes(face.set_attributes)
-    attributes.warmed()
-    for _ in range(4):
+def test_attributes_that_were_not_set_are_set_later_though_nothing_changes() -> None:
+    async def story() -> None:
+        face = Face()
+        face.fails = 3
+        attributes = Attributes(face.set_attributes)
+        attributes.warmed()
+        for _ in range(4):
+            await face.settled()
+        await attributes.aclose()
+        assert face.shown == [{"caal.state": "idle", "caal.tool": ""}]
+        assert asyncio.get_running_loop().time() == 1 + 2 + 4
+
+    virtual_loop.run(story())
+
+
+def test_a_new_state_does_not_wait_for_the_next_try_of_the_one_before() -> None:
+    async def story() -> None:
+        face = Face()
+        face.fails = 5
+        attributes = Attributes(face.set_attributes)
+        attributes.warmed()
+        for _ in range(5):
+            await face.settled()
+        failed_at = asyncio.get_running_loop().time()
+        attributes(STARTED)
         await face.settled()
-    await attributes.aclose()
-    assert face.shown == [{"caal.state": "idle", "caal.tool": ""}]
+        assert face.shown == [{"caal.state": "tool", "caal.tool": "pay"}]
+        assert asyncio.get_running_loop().time() == failed_at > 1 + 2 + 4
+        await attributes.aclose()
+
+    virtual_loop.run(story())

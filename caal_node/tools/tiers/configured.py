@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -15,7 +15,7 @@ from caal_node.tools.tiers.mcp import McpTier
 from caal_node.tools.tiers.n8n import N8nTier
 from caal_node.tools.tiers.port import Tier
 from caal_node.validation import place
-from caal_node.weights import cache as cached
+from caal_node.weights import cache
 from mcp_bridge import Embedder, OAuth, SignIns
 
 
@@ -34,7 +34,7 @@ def configured_tiers(settings: Settings, embedder: Embedder | None = None) -> di
         settings.mcp_servers,
         call_timeout_s=settings.tool_timeout,
         offer_tokens=settings.mcp_tokens,
-        catalogue=cached.root() / "mcp",
+        catalogue=cache.root() / "mcp",
         pins=place.pins(),
         room_path=settings.mcp_path,
         embedder=embedder,
@@ -44,7 +44,7 @@ def configured_tiers(settings: Settings, embedder: Embedder | None = None) -> di
     return tiers
 
 
-@cache
+@lru_cache
 def _kept_sign_ins(folder: Path) -> OAuth:
     """One for all rooms of a process, as rooms that sign in alike may share a server."""
     return OAuth(stores=SignIns(folder), mend="run: caal-node login {server}")
