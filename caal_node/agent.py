@@ -8,7 +8,7 @@ spans and hand-overs are LiveKit's own.
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeArgument=false
+# pyright: reportMissingTypeArgument=false, reportUnknownLambdaType=false
 # LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from livekit.agents.llm import FunctionTool, RawFunctionTool
 from livekit.agents.types import NOT_GIVEN
 
 from caal_node.attendance import Attendance
-from caal_node.context.builder import ContextBuilder
 from caal_node.context.items import Item, System
-from caal_node.context.tokens import text_tokens, tools_tokens
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
 from caal_node.control.report import (
@@ -37,9 +35,9 @@ from caal_node.control.report import (
     ReloadRequest,
     report,
 )
-from caal_node.convert import to_chat_ctx, to_items, to_schemas
+from caal_node.convert import to_items, to_schemas
 from caal_node.embedding import make_embedder
-from caal_node.errors import ConfigError, ModelContextFull, ToolFailure
+from caal_node.errors import ConfigError, ToolFailure
 from caal_node.events import Event, TierName
 from caal_node.instructions import instructions_of, instructions_text
 from caal_node.models.backends import api_of
@@ -51,6 +49,7 @@ from caal_node.room.cue_sink import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.safety_net import search_call, searching_if_hedged
 from caal_node.settings import Settings, load_settings
+from caal_node.shown import Shown
 from caal_node.tools.direct import DirectCalls
 from caal_node.tools.gates import Gates
 from caal_node.tools.methods import guarded, spec_of
@@ -131,10 +130,8 @@ class CaalAgent(Agent):
         self._direct = DirectCalls(self, self._remote, self._pipeline, self._attendance.tell)
         self.on_tools = AgentTools(self._remote, self._direct)
         """Answers the Tools API: a request as text, and the answer's."""
-        self._context = ContextBuilder(
-            max_turns=self.settings.window_turns,
-            max_tokens=self.settings.window_tokens,
-            data=self.tool_data,
+        self._shown = Shown(
+            self.settings, self.tool_data, lambda: self._remote.table, lambda: self.model
         )
         own = [guarded(t, lambda _: self) if isinstance(t, _OWN) else t for t in tools]
         super().__init__(
@@ -176,12 +173,12 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
-        tools = self._in_order(tools)
+        tools = self._shown.tools(tools)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and self.settings.detection == "complete"
-        shown = to_chat_ctx(self._context.build(history, self._head_tokens(tools)))
+        shown = self._shown.history(history, tools)
         self._attendance.note_request()
         spoke, called = "", False
         try:
@@ -198,7 +195,7 @@ class CaalAgent(Agent):
                         called |= bool(chunk.delta.tool_calls)
                         spoke += chunk.delta.content or ""
         except Exception as error:
-            if not (spoke or called) and self._can_show_less(error, history, tools):
+            if not (spoke or called) and self._shown.less(error, history, tools):
                 async for piece in self.llm_node(chat_ctx, tools, model_settings):
                     yield piece
                 return
@@ -224,14 +221,6 @@ class CaalAgent(Agent):
         if may_call and self.settings.search_if_hedged:
             search = search_call(history, to_schemas(tools))
         return stream if search is None else searching_if_hedged(stream, search, whole=whole)
-
-    def _can_show_less(
-        self, error: Exception, history: Sequence[Item], tools: list[llm.Tool]
-    ) -> bool:
-        """Whether `error` is a context too full, and there is something to leave out of it."""
-        return spoken_key(error) == ModelContextFull.spoken and self._context.tighten(
-            history, self._head_tokens(tools)
-        )
 
     def _ask(
         self, shown: llm.ChatContext, tools: list[llm.Tool], may_call: bool, *, stream: bool
@@ -259,22 +248,18 @@ class CaalAgent(Agent):
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Example utterances by exposed name: the settings' own, else those of the author."""
-        return {
-            entry.exposed: self.settings.examples.get(entry.exposed) or entry.spec.examples
-            for entry in self.table
-        }
+        return self._shown.examples()
 
     def head(self) -> Question:
         """What every turn's prompt begins with: the instructions and the tools."""
         model = self.model
         assert isinstance(model, LLM)
-        tools = self._in_order(llm.ToolContext(self.tools).flatten())
+        tools = self._shown.tools(llm.ToolContext(self.tools).flatten())
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, System) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (System(instructions_text(self.instructions)), *items)
-        head = self._context.build(items, self._head_tokens(tools))
-        return model.question(to_chat_ctx(head), tools, examples=self.examples())
+        return model.question(self._shown.history(items, tools), tools, examples=self.examples())
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:
         """Reload on behalf of `/reload-tools`; then say the message, or that the tool is there."""
@@ -341,19 +326,6 @@ class CaalAgent(Agent):
             )
         except ToolFailure as failure:
             raise ToolError(error_text(failure)) from failure
-
-    def _in_order(self, tools: list[llm.Tool]) -> list[llm.Tool]:
-        """Tier by tier, as the table has them; what it does not know comes last, as it came."""
-        place = {entry.exposed: n for n, entry in enumerate(self.table)}
-        return sorted(tools, key=lambda tool: place.get(tool.id, len(place)))
-
-    def _head_tokens(self, tools: list[llm.Tool]) -> int:
-        """Estimated tokens of what stands before the conversation: schemas, and examples."""
-        model, examples = self.model, self.examples()
-        if isinstance(model, LLM) and model.ladder.native:
-            examples = {}  # shown only where calls are asked for by text
-        shown = (str(e) for found in examples.values() for e in found)
-        return tools_tokens(to_schemas(tools)) + sum(map(text_tokens, shown))
 
     def _method_specs(self) -> list[ToolSpec]:
         """Of every function tool but the remote ones: methods, arguments, others' toolsets."""

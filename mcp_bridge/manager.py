@@ -21,11 +21,13 @@ from mcp_bridge.errors import ConfigError, ServerUnavailable
 from mcp_bridge.events import Sink, ToolsChanged
 from mcp_bridge.limits import Limits
 from mcp_bridge.listing import clean, exposed
+from mcp_bridge.members import Member, Members
+from mcp_bridge.memory import Memory
 from mcp_bridge.names import server_prefixes
 from mcp_bridge.oauth import OAuth
-from mcp_bridge.pool import SessionPool, pool_of_loop
+from mcp_bridge.pool import SessionPool
 from mcp_bridge.progress import teller
-from mcp_bridge.security.pins import Pins, Vetted
+from mcp_bridge.security.pins import Pins
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.session import ServerSession
 from mcp_bridge.status import ReloadReport, ServerStatus, status_of
@@ -36,15 +38,6 @@ logger = logging.getLogger(__name__)
 
 _LEAST_S: Final = 0.1
 """Left to a call when connecting took all of its time: it then ends as a time-out, in words."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Member:
-    """A server in use. Its session may be others' too, with settings of their own around it."""
-
-    config: ServerConfig
-    session: ServerSession
-    watcher: Callable[[], None]
 
 
 class ServerManager:
@@ -92,27 +85,24 @@ class ServerManager:
             call_timeout_s=call_timeout_s or limits.call_timeout_s,
         )
         self._configs = _checked(servers)
-        self._members: dict[str, _Member] = {}
+        self._members: Final = Members(self._limits, pool, oauth, self._changed)
         self._table = ToolTable()
         self._renewing = False
         """Whether the table is about to be made anew, so that no change needs to be told."""
         self._tasks: Final[dict[str, asyncio.Task[None]]] = {}
         """What runs beside the callers, by name; joined at the end."""
-        self._catalogue: Final = catalogue
-        self._pins: Final = pins
+        self._memory: Final = Memory(catalogue, pins)
         self._held: dict[str, Mapping[str, str]] = {}
         """Server -> its tools that have changed, and why they are held back."""
         self._on_event: Final = on_event
         self._elicitor: Final = elicitor
-        self._pool = pool
-        self._oauth: Final = oauth
         self._meanings: Final = Meanings(embedder, vectors) if embedder else None
         self._reloading: Final = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         try:
             async with self._reloading:
-                await self._renew(await self._remembered())
+                await self._renew(await self._memory.lists(list(self._wanted.values())))
         except BaseException:
             await self.aclose()
             raise
@@ -129,9 +119,9 @@ class ServerManager:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._meanings is not None:
             await self._meanings.aclose()
-        members, self._members = list(self._members.values()), {}
+        _, gone = self._members.become({})
         self._table = ToolTable()
-        await asyncio.gather(*map(self._leave, members))
+        await asyncio.gather(*map(self._members.leave, gone))
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -232,25 +222,21 @@ class ServerManager:
 
     async def _renew(self, remembered: Mapping[str, Sequence[Definition]]) -> ReloadReport:
         """Makes the members those of the configuration, and lists all but the remembered ones."""
-        before = self._table
-        wanted = {name: config for name, config in self._configs.items() if config.enabled}
-        kept = {n: m for n, m in self._members.items() if wanted.get(n) == m.config}
-        gone = [member for name, member in self._members.items() if name not in kept]
+        before, wanted = self._table, self._wanted
         self._renewing = True
         try:
-            if (pins := self._pins) is not None:
-                await asyncio.to_thread(pins.read, list(wanted.values()))
-            self._members = {n: kept.get(n) or self._join(config) for n, config in wanted.items()}
-            asked: list[_Member] = []
+            await self._memory.read_pins(list(wanted.values()))
+            came, gone = self._members.become(wanted)
+            asked: list[Member] = []
             for name, member in self._members.items():
-                if name not in kept and member.session.listed:
+                if name in came and member.session.listed:
                     continue  # another manager has asked it
                 if (known := remembered.get(name)) is not None:
                     member.session.recall(known)
                 else:
                     asked.append(member)
             await asyncio.gather(
-                *(member.session.refresh() for member in asked), *map(self._leave, gone)
+                *(member.session.refresh() for member in asked), *map(self._members.leave, gone)
             )
         finally:
             self._renewing = False
@@ -258,18 +244,9 @@ class ServerManager:
         await self._remember(asked)
         return ReloadReport(**self._table.differences(before), failed=self.failed)
 
-    def _join(self, config: ServerConfig) -> _Member:
-        if self._pool is None:
-            self._pool = pool_of_loop()
-        session = self._pool.take(config, self._limits, self._oauth)
-        member = _Member(config, session, partial(self._changed, config.name))
-        session.watchers.append(member.watcher)
-        return member
-
-    async def _leave(self, member: _Member) -> None:
-        member.session.watchers.remove(member.watcher)
-        if self._pool is not None:
-            await self._pool.give_back(member.session)
+    @property
+    def _wanted(self) -> dict[str, ServerConfig]:
+        return {name: config for name, config in self._configs.items() if config.enabled}
 
     def _changed(self, server: str) -> None:
         """A server's list has become another one."""
@@ -288,7 +265,10 @@ class ServerManager:
 
     def _collect(self) -> None:
         prefixes = server_prefixes(self._configs)
-        offered = {name: self._vetted(member) for name, member in self._members.items()}
+        offered = {
+            name: self._memory.vetted(member.config, member.session.listing.definitions)
+            for name, member in self._members.items()
+        }
         self._held = {name: vetted.held for name, vetted in offered.items() if vetted.held}
         self._table = ToolTable(
             tool
@@ -298,34 +278,15 @@ class ServerManager:
         if self._meanings is not None:
             self._meanings.renew(self._table.tools)
 
-    def _vetted(self, member: _Member) -> Vetted:
-        definitions = member.session.listing.definitions
-        if self._pins is None:
-            return Vetted(definitions, {})
-        return self._pins.vet(member.config, definitions)
-
     def _beside(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs `work` beside the callers, once at a time for each name."""
         if name not in self._tasks:
             task = self._tasks[name] = asyncio.create_task(work(), name=name)
             task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
-    async def _remembered(self) -> Mapping[str, Sequence[Definition]]:
-        """Server -> its tools, for those that the catalogue knows."""
-        if (catalogue := self._catalogue) is None:
-            return {}
-        configs = [config for config in self._configs.values() if config.enabled]
-        known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
-        return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
-
-    async def _remember(self, members: Sequence[_Member]) -> None:
-        if (pins := self._pins) is not None:
-            await asyncio.to_thread(pins.write)
-        if (catalogue := self._catalogue) is None:
-            return
+    async def _remember(self, members: Sequence[Member]) -> None:
         fresh = [m for m in members if m.session.failure is None and not m.session.recalled]
-        lists = [(member.config, member.session.listing.definitions) for member in fresh]
-        await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
+        await self._memory.keep([(m.config, m.session.listing.definitions) for m in fresh])
 
 
 async def _woken(session: ServerSession) -> None:
