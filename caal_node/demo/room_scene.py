@@ -26,8 +26,9 @@ from caal_node.room.transcript import TOPIC
 
 ROOM: Final = "demo"
 IDENTITY: Final = "demo-person"
-READY_S: Final = 150.0
-"""Seconds for the agent to join and its model to read the prompt: 0.8 k tokens, cold, two cores."""
+READY_S: Final = 300.0
+"""Seconds for the agent to join and its model to read the prompt, 0.8 k tokens: some ten on two
+cores, and twenty times as many where others work on them too."""
 
 
 class RoomScene:
