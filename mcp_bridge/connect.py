@@ -19,6 +19,7 @@ from mcp_types import CONNECTION_CLOSED, Implementation
 from mcp_bridge.errors import ServerUnavailable
 from mcp_bridge.http import MAX_MESSAGE_BYTES, HttpWatch, http_client
 from mcp_bridge.security.hidden_text import shown
+from mcp_bridge.security.redaction import SentTokens
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.stdio import stdio_transport
 from mcp_bridge.websocket import websocket_transport
@@ -50,6 +51,7 @@ class Wire:
         max_chars: int,
         on_close: Callable[[], None],
         auth: httpx2.Auth | None = None,
+        sent: SentTokens | None = None,
     ) -> None:
         self.config: Final = config
         self.closed: str | None = None
@@ -57,7 +59,8 @@ class Wire:
         self._max_chars: Final = max_chars
         self._on_close: Final = on_close
         self._auth: Final = auth
-        self._watch: Final = HttpWatch(max_chars)
+        self._sent: Final = sent or SentTokens()
+        self._watch: Final = HttpWatch(max_chars, self._sent)
 
     @asynccontextmanager
     async def client(
@@ -140,7 +143,7 @@ class Wire:
         """What the server said, on one line and without secrets."""
         if error.message == _HTTP_ERROR and self._watch.status is not None:
             return f"HTTP {self._watch.status}"
-        return one_line(self.config.redact(error.message))
+        return one_line(self._sent.redact(self.config.redact(error.message)))
 
     def explain(self, error: BaseException | None, ready: bool) -> str:
         """One line: what ended this connection, `ready` or not yet, and how to mend it."""

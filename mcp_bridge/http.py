@@ -17,6 +17,7 @@ from mcp_bridge.errors import ServerUnavailable
 from mcp_bridge.security.addresses import is_loopback as is_loopback
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
+from mcp_bridge.security.redaction import SentTokens
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
 
@@ -31,16 +32,27 @@ _TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
 
 
 class HttpWatch:
-    """Sees every response of one connection."""
+    """Sees every request and response of one connection."""
 
-    def __init__(self, max_chars: int) -> None:
+    def __init__(self, max_chars: int, sent: SentTokens) -> None:
         self._max_chars = max_chars
+        self._sent = sent
         self.refused = ""
         """Why a response was not taken, and the mend."""
         self.status: int | None = None
         """Of the last response."""
 
-    async def __call__(self, response: httpx2.Response) -> None:
+    async def request(self, request: httpx2.Request) -> None:
+        """The addresses of a sign-in are the server's to name: nothing of it goes unencrypted.
+
+        Raises:
+            httpx2.UnsupportedProtocol: the address is plain http://, and not on this machine.
+        """
+        if request.url.scheme != "https" and not is_loopback(str(request.url)):
+            raise httpx2.UnsupportedProtocol("the sign-in is at a plain http:// address")
+        self._sent.note(request.headers)
+
+    async def response(self, response: httpx2.Response) -> None:
         self.status = response.status_code
         if response.has_redirect_location:
             self._check_redirect(response)
@@ -87,20 +99,10 @@ def _client(config: ServerConfig, watch: HttpWatch, auth: httpx2.Auth | None) ->
         headers={"Accept-Encoding": "identity", **config.headers},
         timeout=_TIMEOUT,
         auth=auth,
-        event_hooks={"request": [_check_signed] if auth else [], "response": [watch]},
+        event_hooks={"request": [watch.request] if auth else [], "response": [watch.response]},
         max_redirects=_MAX_REDIRECTS + (_SIGN_IN_STEPS if auth else 0),
         trust_env=not is_loopback(config.url),
     )
-
-
-async def _check_signed(request: httpx2.Request) -> None:
-    """The addresses of a sign-in are the server's to name: nothing of it goes unencrypted.
-
-    Raises:
-        httpx2.UnsupportedProtocol: the address is plain http://, and not on this machine.
-    """
-    if request.url.scheme != "https" and not is_loopback(str(request.url)):
-        raise httpx2.UnsupportedProtocol("the sign-in is at a plain http:// address")
 
 
 class _Body(httpx2.AsyncByteStream):

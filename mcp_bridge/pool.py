@@ -12,11 +12,9 @@ from __future__ import annotations
 import asyncio
 import weakref
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, TypeAlias
 
 from mcp_bridge.catalogue import config_digest
-from mcp_bridge.connect import Wire
 from mcp_bridge.limits import Limits
 from mcp_bridge.oauth import OAuth
 from mcp_bridge.servers import ServerConfig
@@ -67,9 +65,7 @@ class SessionPool:
 
 
 def _session(config: ServerConfig, limits: Limits, oauth: OAuth | None) -> ServerSession:
-    # One for all connections: it holds the tokens.
-    auth = oauth.auth(config) if oauth else None
-    return ServerSession(config, limits, make_wire=partial(Wire, auth=auth))
+    return ServerSession(config, limits, auth=oauth.auth(config) if oauth else None)
 
 
 def _key(config: ServerConfig, limits: Limits, oauth: OAuth | None) -> _Key:

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
+import httpx2
 from mcp import Client
 
 from mcp_bridge.backoff import Uniform
@@ -20,6 +22,7 @@ from mcp_bridge.listing import Listing, list_tools
 from mcp_bridge.owner import MakeWire, Owner
 from mcp_bridge.patience import Patience
 from mcp_bridge.results import normalise
+from mcp_bridge.security.redaction import SentTokens
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.tools import Definition, ToolCallResult
 
@@ -30,14 +33,19 @@ Progress: TypeAlias = Callable[[float, float | None, str], None]
 
 
 class ServerSession:
-    """Start it, use it, close it. Several managers may use one; it knows nothing of their names."""
+    """Start it, use it, close it. Several managers may use one; it knows nothing of their names.
+
+    Args:
+        auth: signs a remote server's requests; one for all connections, since it holds the tokens.
+    """
 
     def __init__(
         self,
         config: ServerConfig,
         limits: Limits,
         *,
-        make_wire: MakeWire = Wire,
+        auth: httpx2.Auth | None = None,
+        make_wire: MakeWire | None = None,
         uniform: Uniform = random.uniform,
     ) -> None:
         self.config: Final = config
@@ -49,6 +57,7 @@ class ServerSession:
         self.watchers: Final[list[Callable[[], None]]] = []
         """Called when `listing` has become another."""
         self._redact: Final = config.result_redactor()
+        self._sent: Final = SentTokens()
         self._limits: Final = limits
         self._confirming: Final = asyncio.Lock()
         self._owner: Final = Owner(
@@ -57,7 +66,7 @@ class ServerSession:
             lists=self._list,
             relist=self._relist,
             idled=self._idled,
-            make_wire=make_wire,
+            make_wire=make_wire or partial(Wire, auth=auth, sent=self._sent),
             uniform=uniform,
         )
 
@@ -130,7 +139,7 @@ class ServerSession:
 
         async def work(client: Client) -> ToolCallResult:
             result = await client.call_tool(tool, dict(arguments), progress_callback=progressed)
-            return normalise(result, self._limits.max_result_chars, self._redact)
+            return normalise(result, self._limits.max_result_chars, self._clear)
 
         job = Job(work, tool=tool, elicitor=elicitor, hold=patience.hold)
         return await self._owner.submit(job, patience)
@@ -138,6 +147,10 @@ class ServerSession:
     async def aclose(self) -> None:
         """Ends the connection, the process and their task. Calls under way fail."""
         await self._owner.aclose()
+
+    def _clear(self, text: str) -> str:
+        """A result's text without the server's secrets."""
+        return self._sent.redact(self._redact(text))
 
     async def _ask_for_tools(self, *, counts: bool) -> None:
         """Raises: ServerUnavailable, CallTimeout, ServerError."""

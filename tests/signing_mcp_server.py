@@ -15,6 +15,8 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import uvicorn
+from mcp import MCPError
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
@@ -138,6 +140,15 @@ async def signing_server() -> AsyncGenerator[Desk]:
     def next_entry() -> str:  # pyright: ignore[reportUnusedFunction]  # the server has it
         """The next entry of the diary."""
         return "dentist at nine"
+
+    @server.tool()
+    def show_ticket(angry: bool) -> str:  # pyright: ignore[reportUnusedFunction]  # as above
+        """Says whose token it was called with, as it should not."""
+        token = get_access_token()
+        assert token is not None
+        if angry:
+            raise MCPError(-32603, f"I do not like {token.token}")
+        return f"you came with {token.token}"
 
     app = server.streamable_http_app()
     http = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))

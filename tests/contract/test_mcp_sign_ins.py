@@ -21,7 +21,7 @@ from caal_node.errors import ConfigError
 from caal_node.settings import Settings
 from caal_node.tools.tiers.configured import configured_tiers
 from caal_node.validation import place
-from mcp_bridge import OAuth, ServerConfig, ServerManager, SignIns, sign_ins
+from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns, sign_ins
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import Desk, signing_server
 
@@ -62,7 +62,7 @@ async def test_who_signs_in_once_is_let_in_in_every_room(
         async with manager(desk) as before:
             assert "sign in" in before.failed["diary"]
             await signing.login(room, "diary")
-            assert "signed in to diary: 1 tools" in capsys.readouterr().out
+            assert "signed in to diary: 2 tools" in capsys.readouterr().out
             # A room that is live has it at its next reload, and a new one from the beginning.
             await before.reload()
             assert await called(before) == "dentist at nine"
@@ -202,6 +202,21 @@ async def test_no_token_is_logged(room: Settings, caplog: pytest.LogCaptureFixtu
         tokens = json.loads(file.read_text())["tokens"]
         assert tokens["access_token"] not in caplog.text
         assert tokens["refresh_token"] not in caplog.text
+
+
+async def test_a_server_that_repeats_its_token_tells_nobody(room: Settings) -> None:
+    async with signing_server() as desk:
+        has(room, diary={"url": desk.url})
+        await signing.login(room, "diary")
+        async with manager(desk) as servers:
+            for _ in range(2):
+                given = await servers.call_tool("diary__show_ticket", {"angry": False})
+                assert given.value == {"result": "you came with ***"}
+                with pytest.raises(ServerError) as refused:
+                    await servers.call_tool("diary__show_ticket", {"angry": True})
+                assert "I do not like ***" in str(refused.value)
+                desk.end()  # and the one that it is renewed to is not told of either
+        assert desk.renewed == 1
 
 
 @pytest.fixture
@@ -385,7 +400,7 @@ async def test_the_agent_says_which_command_mends_it_and_calls_with_what_it_brou
             wants = (await tier.discover()).failed["diary"]
             assert wants == "wants a person to sign in; run: caal-node login diary"
             await signing.login(room, "diary")
-            (spec,) = (await tier.discover()).specs
+            spec = (await tier.discover()).specs[0]
             assert await tier.call(spec, {}) == {"result": "dentist at nine"}
         finally:
             await tier.aclose()
