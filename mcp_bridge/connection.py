@@ -129,6 +129,8 @@ class Connection:
                 while job is not None and wire.closed is None:
                     tasks.start_soon(self._run, client, wire, job)
                     job = await self._jobs.get()
+                if job is not None and job not in self.running:
+                    self._jobs.put_nowait(job)  # came as the server went: for the next connection
             finally:
                 self._serving = None
             tasks.cancel_scope.cancel()

@@ -23,7 +23,8 @@ class CallProgressed:
 
 @dataclass(frozen=True, slots=True)
 class ToolsChanged:
-    """A server's tools are not those they were, and nobody asked for a reload."""
+    """A server's tools are not those they were, and nobody waits for a reload; or one that nobody
+    waited for any more turned out to be down, or to have none."""
 
     server: str
     added: tuple[str, ...]

@@ -36,6 +36,8 @@ from mcp_bridge.tools import Definition, ToolCallResult, ToolInfo
 
 logger = logging.getLogger(__name__)
 
+_LATE: Final = "is not ready yet; its tools come as soon as it is"
+_LISTING: Final = "mcp-list:"
 _LEAST_S: Final = 0.1
 """Left to a call when connecting took all of its time: it then ends as a time-out, in words."""
 
@@ -45,6 +47,8 @@ class ServerManager:
 
     Args:
         connect_timeout_s, call_timeout_s: seconds; a server's own settings go before them.
+        ready_s: how long entering and reloading wait for servers. One that takes longer is among
+            `failed` until it is there, which `on_event` then tells of. None waits for all.
         limits: the other bounds.
         pins: where tools are kept as they were accepted; one that changes is held back until it is
             accepted again, and is among `failed`. None takes them as they come.
@@ -68,6 +72,7 @@ class ServerManager:
         *,
         connect_timeout_s: float | None = None,
         call_timeout_s: float | None = None,
+        ready_s: float | None = None,
         limits: Limits | None = None,
         catalogue: Catalogue | None = None,
         pins: Pins | None = None,
@@ -84,6 +89,7 @@ class ServerManager:
             connect_timeout_s=connect_timeout_s or limits.connect_timeout_s,
             call_timeout_s=call_timeout_s or limits.call_timeout_s,
         )
+        self._ready_s: Final = ready_s
         self._configs = _checked(servers)
         self._members: Final = Members(self._limits, pool, oauth, self._changed)
         self._table = ToolTable()
@@ -102,7 +108,8 @@ class ServerManager:
     async def __aenter__(self) -> Self:
         try:
             async with self._reloading:
-                await self._renew(await self._memory.lists(list(self._wanted.values())))
+                known = await self._memory.lists(list(self._wanted.values()))
+                await self._renew(known, self._ready_s)
         except BaseException:
             await self.aclose()
             raise
@@ -130,9 +137,9 @@ class ServerManager:
         `server__tool` likewise, for a tool that is held back.
         """
         down = {
-            name: member.session.failure
+            name: member.session.failure or _LATE
             for name, member in self._members.items()
-            if member.session.failure is not None
+            if member.session.failure is not None or self._is_late(member)
         }
         return down | {
             f"{server}__{clean(tool, 80)}": why
@@ -210,17 +217,22 @@ class ServerManager:
             elicitor=elicitor or self._elicitor,
         )
 
-    async def reload(self, servers: Iterable[ServerConfig] | None = None) -> ReloadReport:
+    async def reload(
+        self, servers: Iterable[ServerConfig] | None = None, *, ready_s: float | None = None
+    ) -> ReloadReport:
         """Lists every server anew, tries failed ones again, and takes `servers` for the old ones.
 
-        Calls to servers whose configuration is unchanged go on undisturbed.
+        Calls to servers whose configuration is unchanged go on undisturbed. `ready_s` goes before
+        the manager's own.
         """
         async with self._reloading:
             if servers is not None:
                 self._configs = _checked(servers)
-            return await self._renew({})
+            return await self._renew({}, self._ready_s if ready_s is None else ready_s)
 
-    async def _renew(self, remembered: Mapping[str, Sequence[Definition]]) -> ReloadReport:
+    async def _renew(
+        self, remembered: Mapping[str, Sequence[Definition]], ready_s: float | None
+    ) -> ReloadReport:
         """Makes the members those of the configuration, and lists all but the remembered ones."""
         before, wanted = self._table, self._wanted
         self._renewing = True
@@ -235,14 +247,37 @@ class ServerManager:
                     member.session.recall(known)
                 else:
                     asked.append(member)
+            if gone:
+                self._collect()  # no name may lead to a server that is not there
             await asyncio.gather(
-                *(member.session.refresh() for member in asked), *map(self._members.leave, gone)
+                self._listed_within(asked, ready_s), *map(self._members.leave, gone)
             )
         finally:
             self._renewing = False
             self._collect()
         await self._remember(asked)
         return ReloadReport(**self._table.differences(before), failed=self.failed)
+
+    async def _listed_within(self, members: Sequence[Member], ready_s: float | None) -> None:
+        """Has their tools listed anew. Those that take longer go on beside the callers."""
+        names = [f"{_LISTING}{id(member.session)}" for member in members]
+        for name, member in zip(names, members, strict=True):
+            self._beside(name, partial(self._list, member))
+        if tasks := [self._tasks[name] for name in names]:
+            done, _ = await asyncio.wait(tasks, timeout=ready_s)
+            for task in done:
+                task.result()
+
+    async def _list(self, member: Member) -> None:
+        await member.session.refresh()
+        session = member.session
+        if not self._renewing and (session.failure is not None or not session.listing.definitions):
+            self._tell(member.config.name)  # nobody waits any more to hear of it
+
+    def _is_late(self, member: Member) -> bool:
+        session = member.session
+        begun = session.listed or session.recalled or session.failure is not None
+        return f"{_LISTING}{id(session)}" in self._tasks and not begun and not self._renewing
 
     @property
     def _wanted(self) -> dict[str, ServerConfig]:
@@ -260,8 +295,17 @@ class ServerManager:
         if not any(found.values()):
             return
         logger.info("%s: its tools are not those it had", server)
+        self._tell(server, **found)
+
+    def _tell(
+        self,
+        server: str,
+        added: tuple[str, ...] = (),
+        removed: tuple[str, ...] = (),
+        changed: tuple[str, ...] = (),
+    ) -> None:
         if self._on_event is not None:
-            self._on_event(ToolsChanged(server, **found, failed=self.failed))
+            self._on_event(ToolsChanged(server, added, removed, changed, failed=self.failed))
 
     def _collect(self) -> None:
         prefixes = server_prefixes(self._configs)
@@ -285,7 +329,11 @@ class ServerManager:
             task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
     async def _remember(self, members: Sequence[Member]) -> None:
-        fresh = [m for m in members if m.session.failure is None and not m.session.recalled]
+        fresh = [
+            m
+            for m in members
+            if m.session.listed and m.session.failure is None and not m.session.recalled
+        ]
         await self._memory.keep([(m.config, m.session.listing.definitions) for m in fresh])
 
 

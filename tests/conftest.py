@@ -25,6 +25,15 @@ def own_files() -> None:
     os.umask(0o022)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def patience() -> Iterator[None]:
+    """A process of a busy machine may take long to start; that is no test's matter but its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("caal_node.tools.tiers.mcp.READY_S", 60.0)
+        patch.setattr("caal_node.tools.remote.DISCOVERY_S", 75.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder that does not exist yet, time and again."""

@@ -115,7 +115,7 @@ class RemoteTools(Toolset):
         """List every tier afresh, or one of them, and swap table and tools in one step.
 
         `failed` holds the sources that could not be listed, with their reasons; whether such a
-        source keeps the tools it had is its tier's to say.
+        source keeps the tools it had is its tier's to say. A tier that fails as a whole keeps them.
         """
         async with self._reloading:
             names: list[TierName] = list(self._tiers) if only is None else [only]
@@ -166,10 +166,9 @@ class RemoteTools(Toolset):
     async def _grow(self, name: TierName) -> None:
         """Take in what a search has found: it can be called from the next request on."""
         tier = self._tiers[name]
-        if isinstance(tier, Growing) and (specs := tier.grown()) is not None:
+        if isinstance(tier, Growing) and (listing := tier.grown()) is not None:
             async with self._reloading:
-                failed = self._listings.get(name, Listing()).failed
-                self._listings[name] = Listing(specs, failed)
+                self._listings[name] = listing
                 await self._swap()
 
     def _changed(self, name: TierName) -> None:
@@ -206,10 +205,12 @@ class RemoteTools(Toolset):
             async with asyncio.timeout(DISCOVERY_S):
                 return await self._tiers[name].discover()
         except TimeoutError:
-            return Listing(failed={name: f"gave no list of tools in {DISCOVERY_S:g} seconds"})
+            why = f"gave no list of tools in {DISCOVERY_S:g} seconds"
         except Exception as error:  # a tier's own defect must not stop the session either
             logger.exception("listing the %s tools failed", name)
-            return Listing(failed={name: f"listing its tools failed with {type(error).__name__}"})
+            why = f"listing its tools failed with {type(error).__name__}"
+        before = self._listings.get(name, Listing())
+        return Listing(before.specs, {**before.failed, name: why})
 
     def _tool(self, entry: Entry) -> RawFunctionTool[..., Any]:
         tier = self._tiers[entry.spec.tier]

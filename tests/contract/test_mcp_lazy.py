@@ -113,7 +113,7 @@ async def search(tier: McpTier, *patterns: str) -> tuple[Any, list[str]]:
     """The answer of one search, and the names that can be called after it."""
     answer = await tier.call(spec_of(DISCOVER), {"patterns": list(patterns)})
     grown = tier.grown()
-    return answer, [spec.name for spec in grown or ()]
+    return answer, [spec.name for spec in grown.specs] if grown else []
 
 
 def spec_of(name: str) -> ToolSpec:

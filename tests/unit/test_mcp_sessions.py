@@ -145,6 +145,18 @@ def test_a_call_does_not_wait_for_the_next_try() -> None:
     with_session(use)
 
 
+def test_a_call_that_comes_as_the_connection_breaks_goes_to_the_next_one() -> None:
+    async def use(server: FakeServer, session: ServerSession) -> None:
+        calling = asyncio.create_task(echo(session))
+        await asyncio.sleep(0)  # it waits for its turn
+        server.crash()
+        began = asyncio.get_running_loop().time()
+        assert await calling == "hi"
+        assert asyncio.get_running_loop().time() - began < 0.1
+
+    with_session(use)
+
+
 def test_after_failures_in_a_row_calls_fail_at_once_until_a_probe_succeeds() -> None:
     async def use(server: FakeServer, session: ServerSession) -> None:
         server.up = False

@@ -23,6 +23,9 @@ from caal_node.tools.tiers.port import Caller, Listing
 
 logger = logging.getLogger("caal_node.tools")
 
+READY_S: Final = 12.0
+"""For all servers together, below `DISCOVERY_S` of all tiers. A slower one comes when it is ready,
+and its tools stand behind the others then."""
 OFFER_TOKENS: Final = 3_000
 FOUND_BYTES: Final = 24_000
 """Schemas that searches have added, as compact JSON: some 6,000 tokens. Past it the ones found
@@ -71,14 +74,20 @@ class McpTier:
         self._servers: mcp_bridge.ServerManager | None = None
         self._tools: tuple[mcp_bridge.ToolInfo, ...] = ()
         """All of them, in the order in which they came up."""
+        self._slip: dict[str, str] = {}
+        """What is wrong with the configuration file; it goes on as it was."""
         self._found: dict[str, mcp_bridge.ToolInfo] = {}
         self._searching: mcp_bridge.ToolInfo | None = None
         self._grown = False
+        self._told = Listing()
+        """What was given out last."""
         self._tell: Callable[[], None] | None = None
         self._changing: asyncio.Task[None] | None = None
         self._changed_again = False
 
     async def discover(self) -> Listing:
+        until = asyncio.get_running_loop().time() + READY_S
+        self._slip = {}
         try:
             configs = await asyncio.to_thread(
                 mcp_bridge.load_servers,
@@ -88,15 +97,16 @@ class McpTier:
             )
         except mcp_bridge.ConfigError as error:
             # Servers that run already go on: a slip in the file must not take a live room's tools.
-            kept = await self._listed() if self._servers else Listing()
-            return Listing(kept.specs, {**kept.failed, self._config.name: str(error)})
+            self._slip = {self._config.name: str(error)}
+            return await self._listed(until)
         if self._servers is not None:
-            await self._servers.reload(configs)
+            await self._servers.reload(configs, ready_s=READY_S)
         elif configs:
             self._servers = await self._open.enter_async_context(
                 mcp_bridge.ServerManager(
                     configs,
                     call_timeout_s=self._call_timeout_s,
+                    ready_s=READY_S,
                     catalogue=self._catalogue,
                     pins=self._pins,
                     on_event=self._heard,
@@ -105,22 +115,31 @@ class McpTier:
                     oauth=self._oauth,
                 )
             )
-        return await self._listed()
+        return await self._listed(until)
 
-    async def _listed(self) -> Listing:
+    async def _listed(self, until: float) -> Listing:
         if self._servers is None:
-            return Listing()
+            return self._listing()
         tools = await self._servers.list_tools()
         tokens = await asyncio.to_thread(_tokens, tools)
         if tokens <= self._offer_tokens and any(s.state == "idle" for s in self._servers.servers):
             # All of them are offered, so what they are today counts, and nobody waits for a start.
-            await self._servers.reload()
+            left_s = until - asyncio.get_running_loop().time()
+            await self._servers.reload(ready_s=max(left_s, 0.0))
             tools = await self._servers.list_tools()
             tokens = await asyncio.to_thread(_tokens, tools)
         self._take(tools, tokens > self._offer_tokens)
         if self._searching is not None:
             logger.info("%d MCP tools of about %d tokens are searched for", len(tools), tokens)
-        return Listing(self._offered(), dict(self._servers.failed))
+        return self._listing()
+
+    def _listing(self) -> Listing:
+        self._told = self._now()
+        return self._told
+
+    def _now(self) -> Listing:
+        failed: Mapping[str, str] = self._servers.failed if self._servers is not None else {}
+        return Listing(self._offered(), {**failed, **self._slip})
 
     def _take(
         self, tools: Sequence[mcp_bridge.ToolInfo], searching: bool, *, live: bool = False
@@ -164,9 +183,8 @@ class McpTier:
             tools = await servers.list_tools()
             tokens = await asyncio.to_thread(_tokens, tools)
             flood = tokens > _FLOOD * self._offer_tokens
-            before = self._offered()
             self._take(tools, self._searching is not None or flood, live=True)
-            if self._offered() != before:
+            if self._now() != self._told:
                 self._grown = True
                 if self._tell is not None:
                     self._tell()
@@ -225,11 +243,11 @@ class McpTier:
     async def everything(self) -> tuple[ToolSpec, ...]:
         return tuple(map(_spec, await self._servers.list_tools())) if self._servers else ()
 
-    def grown(self) -> tuple[ToolSpec, ...] | None:
+    def grown(self) -> Listing | None:
         if not self._grown:
             return None
         self._grown = False
-        return self._offered()
+        return self._listing()
 
     async def aclose(self) -> None:
         self._servers = None

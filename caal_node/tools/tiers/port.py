@@ -32,8 +32,8 @@ class Polled(Protocol):
 class Growing(Protocol):
     """A tier whose own calls can make more of its tools callable."""
 
-    def grown(self) -> tuple[ToolSpec, ...] | None:
-        """All specs of now, once after a call has changed them; else None."""
+    def grown(self) -> Listing | None:
+        """What there is now, once after a call has changed it; else None."""
         ...
 
 
