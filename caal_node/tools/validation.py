@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError, best_match
-from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from caal_node.errors import InvalidArguments
+from caal_node.tools import bounded_validator
 from caal_node.tools.table import Entry
 
 FAULTS_MAX: Final = 3
@@ -33,9 +33,7 @@ def check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> None:
 
     A schema that is itself broken checks nothing: the tool's own server will judge.
     """
-    if (validator := _validator_of(entry.spec.parameters)) is None:
-        return
-    if faults := _faults(validator, arguments):
+    if faults := _faults(entry.spec.parameters, arguments):
         told = sorted(faults, key=lambda fault: list(map(str, fault.path)))[:FAULTS_MAX]
         raise InvalidArguments(
             f"{entry.exposed} was not called: " + "; ".join(_words(fault) for fault in told)
@@ -44,34 +42,29 @@ def check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> None:
 
 def fits(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
     """Whether `arguments` fit `schema`; anything fits a broken one."""
-    validator = _validator_of(schema)
-    return validator is None or not _faults(validator, arguments)
+    return not _faults(schema, arguments)
 
 
-def _faults(validator: Draft202012Validator, arguments: Mapping[str, Any]) -> list[ValidationError]:
+def _faults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
     try:
-        return list(validator.iter_errors(dict(arguments)))
-    except Unresolvable:  # a schema that refers elsewhere is a broken one
+        checked = _checked(json.dumps(schema))
+    except (TypeError, ValueError, RecursionError):  # no JSON, so no schema
+        return []
+    try:
+        return bounded_validator.faults(checked, arguments) if checked is not None else []
+    except (Unresolvable, bounded_validator.TooMuchError):  # broken, or as good as
         return []
 
 
-def _validator_of(schema: Mapping[str, Any]) -> Draft202012Validator | None:
-    try:
-        return _validator(json.dumps(schema))
-    except (TypeError, ValueError, RecursionError):  # no JSON, so no schema
-        return None
-
-
 @lru_cache(maxsize=SCHEMAS_KEPT)
-def _validator(schema: str) -> Draft202012Validator | None:
+def _checked(schema: str) -> Mapping[str, Any] | None:
     """None for a broken schema. Checking the schema itself takes 5 ms, so it is done once."""
     parsed = json.loads(schema)
     try:
         Draft202012Validator.check_schema(parsed)
     except SchemaError:
         return None
-    # An empty registry: a $ref to elsewhere is looked up nowhere, least of all in the network.
-    return Draft202012Validator(parsed, registry=Registry())
+    return bounded_validator.of_one_dialect(parsed)
 
 
 def _words(fault: ValidationError) -> str:

@@ -1,0 +1,121 @@
+"""A JSON Schema validator for strangers' schemas: no check takes longer than a sound may wait.
+
+A schema of a few lines can take for ever: definitions that refer to each other twice double the
+work at each level, and a pattern such as `^(a+)+$` does so with each character. So the keywords
+that are looked at are counted, and a pattern is tried only where it cannot take long. What is not
+checked here is the tool's own server's to judge, as with any schema that is broken.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# jsonschema's own types are half unknown.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+from referencing import Registry
+
+STEPS_MAX: Final = 4_000
+"""Keywords looked at for one call's arguments: some 20 ms. Real calls take tens."""
+_TRIES_MAX: Final = 1_000_000
+"""Ways in which a pattern may be laid over a text: some 20 ms."""
+_REPEATED_GROUP: Final = re.compile(r"\)[*+{]")
+_REPEAT: Final = re.compile(r"[*+]|\{\d*,\d*\}")
+_EITHER: Final = re.compile(r"(?<!\()\?|\|")
+
+_steps: Final = ContextVar[int]("caal_schema_steps", default=0)
+
+Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
+
+
+class TooMuchError(Exception):
+    """The schema asks for more work than a call is worth."""
+
+
+def faults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
+    """What in `arguments` does not fit `schema`, which is valid itself and `of_one_dialect`.
+
+    Raises:
+        TooMuchError: it takes too many steps, goes in a circle, or has a pattern that is none.
+        referencing.exceptions.Unresolvable: it refers elsewhere.
+    """
+    before = _steps.set(0)
+    try:
+        # An empty registry: a $ref to elsewhere is looked up nowhere, least of all in the network.
+        return list(_Bounded(schema, registry=Registry()).iter_errors(dict(arguments)))
+    except (RecursionError, re.error):
+        raise TooMuchError from None
+    finally:
+        _steps.reset(before)
+
+
+def of_one_dialect(schema: Any) -> Any:
+    """The schema without `$schema`, by which jsonschema would take a validator without bounds."""
+    if isinstance(schema, list):
+        return [of_one_dialect(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: of_one_dialect(value)
+        for key, value in schema.items()
+        if key != "$schema" or not isinstance(value, str)
+    }
+
+
+def is_quick(pattern: str, text: str) -> bool:
+    """Whether looking for `pattern` in `text` cannot take long, as far as can be seen."""
+    if _REPEATED_GROUP.search(pattern):
+        return False
+    repeats, either = len(_REPEAT.findall(pattern)), len(_EITHER.findall(pattern))
+    return (len(text) + 1) ** (repeats + 1) * 2**either <= _TRIES_MAX
+
+
+def _counted(check: Check) -> Check:
+    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        _steps.set(steps := _steps.get() + 1)
+        if steps > STEPS_MAX:
+            raise TooMuchError
+        yield from check(validator, value, instance, schema) or ()
+
+    return counted
+
+
+def _pattern(validator: Any, pattern: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
+    if (
+        validator.is_type(instance, "string")
+        and is_quick(pattern, instance)
+        and not re.search(pattern, instance)
+    ):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _by_pattern(check: Check) -> Check:
+    """Of keywords whose checks lay the schema's patterns over the names in the arguments."""
+
+    def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        patterns: Mapping[str, Any] = schema.get("patternProperties") or {}
+        names = instance if validator.is_type(instance, "object") else ()
+        if all(is_quick(pattern, name) for pattern in patterns for name in names):
+            return check(validator, value, instance, schema)
+        return ()
+
+    return checked
+
+
+_own: Final[Mapping[str, Check]] = Draft202012Validator.VALIDATORS | {
+    "pattern": _pattern,
+    **{
+        keyword: _by_pattern(Draft202012Validator.VALIDATORS[keyword])
+        for keyword in ("patternProperties", "additionalProperties", "unevaluatedProperties")
+    },
+}
+_Bounded: Final = extend(
+    Draft202012Validator, {keyword: _counted(check) for keyword, check in _own.items()}
+)
