@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
@@ -35,13 +35,17 @@ async def ask(
     tool: str,
     params: ElicitRequestParams,
     timeout_s: float,
+    clear: Callable[[str], str] = str,
 ) -> ElicitResult:
-    """The answer for the server: a refusal where nobody can, does or may answer."""
+    """The answer for the server: a refusal where nobody can, does or may answer.
+
+    `clear` takes the server's own secrets out of the question, which is spoken.
+    """
     if elicitor is None:
         logger.info("%s: asked a question, and there is nobody to ask", server)
         return ElicitResult(action="decline")
     try:
-        question = question_of(server, tool, params)
+        question = question_of(server, tool, _cleared(params, clear))
         async with asyncio.timeout(timeout_s):
             answer = await elicitor(question)
     except UnaskableError as error:
@@ -59,6 +63,17 @@ async def ask(
 
 class UnaskableError(ValueError):
     """The question is none that a person could be asked; the text says why, without its words."""
+
+
+def _cleared(params: ElicitRequestParams, clear: Callable[[str], str]) -> ElicitRequestParams:
+    """Raises: UnaskableError."""
+    written = params.model_dump_json(by_alias=True)
+    if (found := clear(written)) == written:
+        return params
+    try:
+        return type(params).model_validate_json(found)
+    except ValueError:
+        raise UnaskableError("it holds a secret that the server was given") from None
 
 
 def question_of(server: str, tool: str, params: ElicitRequestParams) -> Question:

@@ -18,8 +18,8 @@ from mcp_types import CONNECTION_CLOSED, Implementation
 
 from mcp_bridge.errors import ServerUnavailable
 from mcp_bridge.http import MAX_MESSAGE_BYTES, HttpWatch, http_client
-from mcp_bridge.security.hidden_text import shown
-from mcp_bridge.security.redaction import SentTokens
+from mcp_bridge.secrets import Secrets
+from mcp_bridge.security.hidden_text import one_line
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.stdio import stdio_transport
 from mcp_bridge.websocket import websocket_transport
@@ -38,6 +38,8 @@ _GONE: Final = ("Connection closed", "SSE stream ended")
 """How the SDK words the end of a connection; a server may send the same code for its own ends."""
 _HTTP_ERROR: Final = "Server returned an error response"
 """The SDK's words for most HTTP errors; the status is lost in them."""
+_UNREADABLE: Final = "Failed to parse JSON response"
+"""The SDK's words for an answer that is no JSON, with an excerpt of it behind them."""
 _SESSION_OVER: Final = "Session terminated"
 """The SDK's words for a 404 to a known session: the server has restarted, and took nothing in."""
 
@@ -51,7 +53,7 @@ class Wire:
         max_chars: int,
         on_close: Callable[[], None],
         auth: httpx2.Auth | None = None,
-        sent: SentTokens | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         self.config: Final = config
         self.closed: str | None = None
@@ -59,8 +61,8 @@ class Wire:
         self._max_chars: Final = max_chars
         self._on_close: Final = on_close
         self._auth: Final = auth
-        self._sent: Final = sent or SentTokens()
-        self._watch: Final = HttpWatch(max_chars, self._sent)
+        self.secrets: Final = secrets or Secrets(config)
+        self._watch: Final = HttpWatch(max_chars, self.secrets)
 
     @asynccontextmanager
     async def client(
@@ -143,7 +145,9 @@ class Wire:
         """What the server said, on one line and without secrets."""
         if error.message == _HTTP_ERROR and self._watch.status is not None:
             return f"HTTP {self._watch.status}"
-        return one_line(self._sent.redact(self.config.redact(error.message)))
+        if error.message.startswith(_UNREADABLE):
+            return "its answer is no JSON that can be read"
+        return one_line(self.secrets.clear_message(error.message))
 
     def explain(self, error: BaseException | None, ready: bool) -> str:
         """One line: what ended this connection, `ready` or not yet, and how to mend it."""
@@ -192,10 +196,6 @@ def unsent(error: BaseException) -> bool:
         or (isinstance(leaf, MCPError) and leaf.message == _SESSION_OVER)
         for leaf in _leaves(error)
     )
-
-
-def one_line(text: str, max_chars: int = 300) -> str:
-    return " ".join(shown(text).split())[:max_chars]
 
 
 def _status(status: int) -> str:

@@ -75,10 +75,12 @@ class Connection:
         """Around its use: cancelled to leave it in good order."""
         self._lost: MCPError | None = None
         self._was_idle = False
+        self._clear: Callable[[str], str] = str
 
     async def run(self, wire: Wire, first: Job[Any], timeout_s: float) -> Ending:
         """Raises nothing but a cancellation."""
         self.running.add(first)
+        self._clear = wire.secrets.clear
         began = self._loop.time()
         self._life.deadline = began + timeout_s
         ready = False
@@ -177,13 +179,13 @@ class Connection:
     ) -> ElicitResult:
         job = self._asked_in()
         if job is None:
-            return await ask(None, self._name, "", params, 0.0)
+            return await ask(None, self._name, "", params, 0.0, self._clear)
         answer_s = self._limits.answer_s
         if job.hold is not None:
             job.hold(answer_s)
         with anyio.CancelScope() as asking:
             job.future.add_done_callback(lambda _: asking.cancel())
-            return await ask(job.elicitor, self._name, job.tool, params, answer_s)
+            return await ask(job.elicitor, self._name, job.tool, params, answer_s, self._clear)
         return ElicitResult(action="cancel")
 
     def _asked_in(self) -> Job[Any] | None:

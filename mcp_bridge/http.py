@@ -14,10 +14,11 @@ import anyio.to_thread
 import httpx2
 
 from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.messages import whole_pairs
+from mcp_bridge.secrets import Secrets
 from mcp_bridge.security.addresses import is_loopback as is_loopback
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
-from mcp_bridge.security.redaction import SentTokens
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
 
@@ -34,9 +35,9 @@ _TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
 class HttpWatch:
     """Sees every request and response of one connection."""
 
-    def __init__(self, max_chars: int, sent: SentTokens) -> None:
+    def __init__(self, max_chars: int, secrets: Secrets) -> None:
         self._max_chars = max_chars
-        self._sent = sent
+        self._secrets = secrets
         self.refused = ""
         """Why a response was not taken, and the mend."""
         self.status: int | None = None
@@ -50,7 +51,7 @@ class HttpWatch:
         """
         if request.url.scheme != "https" and not is_loopback(str(request.url)):
             raise httpx2.UnsupportedProtocol("the sign-in is at a plain http:// address")
-        self._sent.note(request.headers)
+        self._secrets.note(request.headers)
 
     async def response(self, response: httpx2.Response) -> None:
         self.status = response.status_code
@@ -148,7 +149,7 @@ class _Events(httpx2.AsyncByteStream):
         yield b"".join(parts)
 
     async def _line(self, line: bytes) -> bytes:
-        if len(line) <= BIG_MESSAGE_BYTES or not line.startswith(b"data:"):
+        if not line.startswith(b"data:"):
             return line
         return b"data: " + await _cut(line.removeprefix(b"data:").strip(), self._max_chars)
 
@@ -158,5 +159,9 @@ class _Events(httpx2.AsyncByteStream):
 
 async def _cut(message: bytes, max_chars: int) -> bytes:
     if len(message) <= BIG_MESSAGE_BYTES:
-        return message
-    return await anyio.to_thread.run_sync(shrink, message, max_chars, abandon_on_cancel=True)
+        return whole_pairs(message)
+    return await anyio.to_thread.run_sync(_shrunk, message, max_chars, abandon_on_cancel=True)
+
+
+def _shrunk(message: bytes, max_chars: int) -> bytes:
+    return shrink(whole_pairs(message), max_chars)

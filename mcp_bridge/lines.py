@@ -48,8 +48,17 @@ class Line:
 
     def id(self) -> bytes | None:
         """The JSON-RPC id of an answer that is too long, as it was written; None if not found."""
-        found = _ID_FIRST.match(self._head) or _ID_LAST.search(self.whole())
-        return found[1] if found else None
+        return find_id(self._head, self.whole())
+
+    def ends(self) -> tuple[bytes, bytes]:
+        """The beginning and the end of a line that is too long."""
+        return self._head, self.whole()
+
+
+def find_id(head: bytes, tail: bytes) -> bytes | None:
+    """The JSON-RPC id of the answer with these ends, as it was written; None if not found."""
+    found = _ID_FIRST.match(head[:_ENDS_BYTES]) or _ID_LAST.search(tail[-_ENDS_BYTES:])
+    return found[1] if found else None
 
 
 async def read_lines(stream: asyncio.StreamReader, max_bytes: int) -> AsyncGenerator[Line]:

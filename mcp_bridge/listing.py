@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from mcp_types import Tool
 
 from mcp_bridge.limits import Limits
 from mcp_bridge.names import exposed_names
-from mcp_bridge.security.hidden_text import shown
+from mcp_bridge.security.hidden_text import one_line, shown
 from mcp_bridge.security.references import Unfit, fit
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.tools import Definition, ToolInfo
@@ -45,7 +45,8 @@ def exposed(
     )
 
 
-async def list_tools(client: Client, limits: Limits) -> Listing:
+async def list_tools(client: Client, limits: Limits, clear: Callable[[str], str] = str) -> Listing:
+    """`clear` takes the server's own secrets out of what it says of its tools."""
     found: dict[str, Definition] = {}
     notes: list[str] = []
     async for tool in _pages(client, limits, notes):
@@ -53,22 +54,25 @@ async def list_tools(client: Client, limits: Limits) -> Listing:
             notes.append(f"offers more than {limits.max_tools} tools; the rest is left out")
             break
         if tool.name in found:
-            notes.append(f"lists {clean(tool.name, 80)} twice; the first one counts")
+            notes.append(f"lists {one_line(tool.name, 80)} twice; the first one counts")
         elif (size := _size(tool.input_schema)) > limits.max_schema_chars:
-            notes.append(f"the schema of {clean(tool.name, 80)} has {size} characters; left out")
+            notes.append(f"the schema of {one_line(tool.name, 80)} has {size} characters; left out")
         else:
             try:
-                found[tool.name] = _definition(tool, limits)
+                found[tool.name] = _definition(tool, limits, clear)
             except Unfit as unfit:
-                notes.append(f"the schema of {clean(tool.name, 80)} {unfit}; left out")
+                notes.append(f"the schema of {one_line(tool.name, 80)} {unfit}; left out")
     return Listing(tuple(found.values()), tuple(notes))
 
 
-def _definition(tool: Tool, limits: Limits) -> Definition:
+def _definition(tool: Tool, limits: Limits, clear: Callable[[str], str]) -> Definition:
     """Raises: Unfit."""
+    written = json.dumps(tool.input_schema)
+    if clear(written) != written:
+        raise Unfit("holds a secret that the server was given")
     return Definition(
         name=tool.name,
-        description=clean(tool.description or "", limits.max_description_chars),
+        description=clean(clear(tool.description or ""), limits.max_description_chars),
         input_schema=fit(tool.input_schema),
         read_only=_read_only(tool),
     )

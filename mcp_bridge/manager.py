@@ -20,13 +20,14 @@ from mcp_bridge.embedding.port import Embedder
 from mcp_bridge.errors import ConfigError, ServerUnavailable
 from mcp_bridge.events import Sink, ToolsChanged
 from mcp_bridge.limits import Limits
-from mcp_bridge.listing import clean, exposed
+from mcp_bridge.listing import exposed
 from mcp_bridge.members import Member, Members
 from mcp_bridge.memory import Memory
 from mcp_bridge.names import server_prefixes
 from mcp_bridge.oauth import OAuth
 from mcp_bridge.pool import SessionPool
 from mcp_bridge.progress import teller
+from mcp_bridge.security.hidden_text import one_line
 from mcp_bridge.security.pins import Pins
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.session import ServerSession
@@ -142,7 +143,7 @@ class ServerManager:
             if member.session.failure is not None or self._is_late(member)
         }
         return down | {
-            f"{server}__{clean(tool, 80)}": why
+            f"{server}__{one_line(tool, 80)}": why
             for server, held in self._held.items()
             for tool, why in held.items()
         }

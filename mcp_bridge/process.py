@@ -27,6 +27,7 @@ import anyio.to_thread
 from mcp.client.stdio import get_default_environment
 
 from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.security.hidden_text import one_line, shown
 from mcp_bridge.security.policy import objections
 from mcp_bridge.security.programs import located
 from mcp_bridge.servers import ServerConfig
@@ -118,7 +119,7 @@ class ServerProcess:
 
     def _line(self, text: str) -> str:
         # Cut afterwards: a cut secret would not be known for one.
-        return self._config.redact(text.strip())[:_STDERR_LINE_CHARS]
+        return one_line(self._config.redact(shown(text)), _STDERR_LINE_CHARS)
 
     async def stop(self) -> None:
         """Asks, insists, kills: stdin closes, SIGTERM, SIGKILL; each to all that is left.

@@ -22,12 +22,14 @@ from mcp_bridge.listing import Listing, list_tools
 from mcp_bridge.owner import MakeWire, Owner
 from mcp_bridge.patience import Patience
 from mcp_bridge.results import normalise
-from mcp_bridge.security.redaction import SentTokens
+from mcp_bridge.secrets import Secrets
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.tools import Definition, ToolCallResult
 
 logger = logging.getLogger(__name__)
 
+_PROGRESS_CHARS: Final = 4_096
+"""Of a message that tells of progress, of which 200 are shown."""
 Progress: TypeAlias = Callable[[float, float | None, str], None]
 """Done, of a total that may not be known, and the server's words."""
 
@@ -56,8 +58,7 @@ class ServerSession:
         """Whether the server itself was asked, and answered, at least once."""
         self.watchers: Final[list[Callable[[], None]]] = []
         """Called when `listing` has become another."""
-        self._redact: Final = config.result_redactor()
-        self._sent: Final = SentTokens()
+        self._secrets: Final = Secrets(config)
         self._limits: Final = limits
         self._confirming: Final = asyncio.Lock()
         self._owner: Final = Owner(
@@ -66,7 +67,7 @@ class ServerSession:
             lists=self._list,
             relist=self._relist,
             idled=self._idled,
-            make_wire=make_wire or partial(Wire, auth=auth, sent=self._sent),
+            make_wire=make_wire or partial(Wire, auth=auth, secrets=self._secrets),
             uniform=uniform,
         )
 
@@ -135,11 +136,12 @@ class ServerSession:
         async def progressed(progress: float, total: float | None, message: str | None) -> None:
             patience.heard()
             if on_progress is not None:
-                on_progress(progress, total, message or "")
+                said = (message or "")[:_PROGRESS_CHARS]
+                on_progress(progress, total, self._secrets.clear(said))
 
         async def work(client: Client) -> ToolCallResult:
             result = await client.call_tool(tool, dict(arguments), progress_callback=progressed)
-            return normalise(result, self._limits.max_result_chars, self._clear)
+            return normalise(result, self._limits.max_result_chars, self._secrets.clear)
 
         job = Job(work, tool=tool, elicitor=elicitor, hold=patience.hold)
         return await self._owner.submit(job, patience)
@@ -148,17 +150,13 @@ class ServerSession:
         """Ends the connection, the process and their task. Calls under way fail."""
         await self._owner.aclose()
 
-    def _clear(self, text: str) -> str:
-        """A result's text without the server's secrets."""
-        return self._sent.redact(self._redact(text))
-
     async def _ask_for_tools(self, *, counts: bool) -> None:
         """Raises: ServerUnavailable, CallTimeout, ServerError."""
         deadline_s = 2 * self._owner.connect_timeout_s
         await self._owner.submit(Job(self._list, counts=counts), Patience(deadline_s, deadline_s))
 
     async def _list(self, client: Client) -> None:
-        listing = await list_tools(client, self._limits)
+        listing = await list_tools(client, self._limits, self._secrets.clear)
         self._owner.failure = None
         self.recalled = False
         self.listed = True

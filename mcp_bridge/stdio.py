@@ -7,7 +7,6 @@ nothing of the process behind.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -15,21 +14,16 @@ from typing import Final, TypeAlias
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import (
-    INTERNAL_ERROR,
-    ErrorData,
-    JSONRPCError,
     JSONRPCMessage,
-    jsonrpc_message_adapter,
 )
 
 from mcp_bridge.lines import Line, read_lines
+from mcp_bridge.messages import read_message, refusal
 from mcp_bridge.process import spawn
 from mcp_bridge.servers import ServerConfig
-from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +60,7 @@ async def stdio_transport(
         with to_session:
             with reading, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 async for line in read_lines(process.stdout, MAX_LINE_BYTES):
-                    if (message := await _message(line, config.name, max_chars)) is not None:
+                    if (message := await _message(line, config, max_chars)) is not None:
                         await to_session.send(SessionMessage(message))
             if not leaving:
                 with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
@@ -109,34 +103,15 @@ async def stdio_transport(
             tasks.cancel_scope.cancel()
 
 
-async def _message(line: Line, server: str, max_chars: int) -> JSONRPCMessage | None:
+async def _message(line: Line, config: ServerConfig, max_chars: int) -> JSONRPCMessage | None:
     if line.too_long:
-        return _refusal(line, server)
+        logger.warning("%s: dropped a line of %d bytes", config.name, line.size)
+        said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
+        return refusal(*line.ends(), said)
     text = line.whole()
     if not text.strip():
         return None
-    try:
-        if len(text) <= BIG_MESSAGE_BYTES:
-            return _parse(text)
-        return await anyio.to_thread.run_sync(_parse_big, text, max_chars, abandon_on_cancel=True)
-    except ValueError:
-        logger.warning("%s: a line of %d bytes on stdout is no JSON-RPC", server, line.size)
-        return None
-
-
-def _parse(text: bytes) -> JSONRPCMessage:
-    return jsonrpc_message_adapter.validate_json(text, by_name=False)
-
-
-def _parse_big(text: bytes, max_chars: int) -> JSONRPCMessage:
-    return _parse(shrink(text, max_chars))
-
-
-def _refusal(line: Line, server: str) -> JSONRPCMessage | None:
-    """An error in the place of an answer that is too long, so that its caller need not wait."""
-    logger.warning("%s: dropped a line of %d bytes", server, line.size)
-    if (written := line.id()) is None:
-        return None
-    said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
-    error = ErrorData(code=INTERNAL_ERROR, message=said)
-    return JSONRPCError(jsonrpc="2.0", id=json.loads(written), error=error)
+    message = await read_message(text, max_chars)
+    if message is None:
+        logger.warning("%s: a line of %d bytes on stdout is no JSON-RPC", config.name, line.size)
+    return message

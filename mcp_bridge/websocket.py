@@ -19,7 +19,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.frames import CloseCode
@@ -27,10 +27,11 @@ from websockets.typing import Subprotocol
 
 from mcp_bridge.errors import ServerUnavailable
 from mcp_bridge.http import MAX_MESSAGE_BYTES
+from mcp_bridge.messages import read_message
 from mcp_bridge.security.addresses import is_loopback
+from mcp_bridge.security.hidden_text import one_line
 from mcp_bridge.security.policy import objections
 from mcp_bridge.servers import ServerConfig
-from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
 from mcp_bridge.stdio import Incoming, Streams
 
 logger = logging.getLogger(__name__)
@@ -197,17 +198,10 @@ class _Binary(Exception):
 async def _message(text: str | bytes, server: str, max_chars: int) -> JSONRPCMessage | None:
     if isinstance(text, bytes):
         raise _Binary
-    try:
-        if len(text) <= BIG_MESSAGE_BYTES:
-            return jsonrpc_message_adapter.validate_json(text, by_name=False)
-        return await anyio.to_thread.run_sync(_parse_big, text, max_chars, abandon_on_cancel=True)
-    except ValueError:
+    message = await read_message(text.encode(), max_chars)
+    if message is None:
         logger.warning("%s: a message of %d characters is no JSON-RPC", server, len(text))
-        return None
-
-
-def _parse_big(text: str, max_chars: int) -> JSONRPCMessage:
-    return jsonrpc_message_adapter.validate_json(shrink(text.encode(), max_chars), by_name=False)
+    return message
 
 
 def _reason(closed: ConnectionClosed) -> str:
@@ -219,7 +213,7 @@ def _reason(closed: ConnectionClosed) -> str:
     if closing is None:
         return "the connection broke"
     if closing is closed.rcvd:
-        said = " ".join(closing.reason.split())[:_REASON_CHARS]
+        said = one_line(closing.reason, _REASON_CHARS)
         return f"closed the connection ({int(closing.code)}{f': {said}' if said else ''})"
     if closing.code == CloseCode.MESSAGE_TOO_BIG:
         return f"sent a message over {MAX_MESSAGE_BYTES // 1024**2} MiB"

@@ -36,6 +36,11 @@ def shown(text: str) -> str:
     return _HIDDEN.sub(_kept, text)
 
 
+def one_line(text: str, max_chars: int = 300) -> str:
+    """The same on one line, cut."""
+    return " ".join(shown(text).split())[:max_chars]
+
+
 def is_plain(text: str) -> bool:
     """Whether nothing in `text` is hidden."""
     return shown(text) == text

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from mcp_bridge.catalogue import definitions_digest
+from mcp_bridge.security.hidden_text import one_line
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.tools import Definition
 
@@ -107,7 +108,7 @@ class Pins:
             if waiting:
                 held[tool.name] = (
                     "its definition is not the one that was accepted; read it, then accept it "
-                    f"(tools --accept {config.name}__{tool.name})"
+                    f"(tools --accept {config.name}__{one_line(tool.name)})"
                 )
         return Vetted(tuple(tool for tool in definitions if tool.name not in held), held)
 

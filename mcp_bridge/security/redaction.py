@@ -19,8 +19,6 @@ _MIN_SECRET_CHARS: Final = 6
 """Shorter values (`1`, `true`, `en`) are no secrets; hiding them would garble every message."""
 _MIN_ENCODED_CHARS: Final = 8
 """Of base64, which of short values is found anywhere."""
-_TOKENS_KEPT: Final = 4
-"""The one in use, and those before it, which a server may still repeat."""
 _NAME: Final = re.compile(
     r"token|secret|passw|passphrase|pwd|api_?key|access_?key|private|credential|auth|cookie|session"
     r"|bearer|signature|dsn|(?:^|_)(?:key|pat|pass|sig|jwt)(?:_|$)",
@@ -92,25 +90,6 @@ def in_args(args: Sequence[str]) -> Iterator[str]:
 
 def in_env(env: Mapping[str, str]) -> Iterator[str]:
     return (value for name, value in env.items() if looks_secret(name, value))
-
-
-class SentTokens:
-    """What the requests to one server were signed with, where that is not in its configuration."""
-
-    def __init__(self) -> None:
-        self._tokens: tuple[str, ...] = ()
-
-    def note(self, headers: Mapping[str, str]) -> None:
-        """Headers of a request that is about to be sent."""
-        if (sent := headers.get("authorization")) is None:
-            return
-        token = sent.partition(" ")[2] or sent
-        if token not in self._tokens:
-            self._tokens = (*self._tokens, token)[-_TOKENS_KEPT:]
-
-    def redact(self, text: str) -> str:
-        """`text` without them."""
-        return redact(text, self._tokens)
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,8 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from mcp_bridge.lines import Line, read_lines
+from mcp_bridge.lines import Line, find_id, read_lines
+from mcp_bridge.messages import whole_pairs
 from mcp_bridge.process import ServerProcess
 from mcp_bridge.serve.calls import CallsUnderWay, TooManyCalls
 from mcp_bridge.serve.envelope import envelope
@@ -150,24 +151,26 @@ class Relay:
 
     async def _message(self, line: Line) -> bytes | None:
         if line.too_long:
-            return self._too_long(line)
-        message = line.whole().strip()
+            logger.warning("dropped a line of %d bytes", line.size)
+            said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
+            return self._refused(line.id(), said)
+        message = whole_pairs(line.whole().strip())
         if not message:
             return None
         try:
             self._calls.came(await envelope(message))
         except ValueError:
             logger.warning("dropped a line of %d bytes that is no JSON-RPC", line.size)
-            return None
+            said = "the answer is no JSON that can be read"
+            return self._refused(find_id(message, message), said)
         return message
 
-    def _too_long(self, line: Line) -> bytes | None:
-        logger.warning("dropped a line of %d bytes", line.size)
-        if (written := line.id()) is None:
+    def _refused(self, written: bytes | None, said: str) -> bytes | None:
+        """In the place of an answer, so that its caller need not wait; None: nobody waits."""
+        if written is None:
             return None
         call = json.loads(written)
         self._calls.answered(call)
-        said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
         error = {"code": -32603, "message": said}  # JSON-RPC 2.0: internal error
         return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
 
