@@ -146,7 +146,9 @@ class Wire:
         if error.message == _HTTP_ERROR and self._watch.status is not None:
             return f"HTTP {self._watch.status}"
         if error.message.startswith(_UNREADABLE):
-            return "its answer is no JSON that can be read"
+            long = f"over {MAX_MESSAGE_BYTES // 1024**2} MiB"  # what our own reading of it says
+            told = f"{long}; ask for less" if long in error.message else "no JSON that can be read"
+            return f"its answer is {told}"
         return one_line(self.secrets.clear_message(error.message))
 
     def explain(self, error: BaseException | None, ready: bool) -> str:

@@ -12,10 +12,11 @@ from typing import Final
 
 from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.finding import Finding
+from mcp_bridge.security.interpreter_options import NO_SCRIPT
 from mcp_bridge.security.interpreter_table import INTERPRETERS
-from mcp_bridge.security.interpreters import code_in
+from mcp_bridge.security.interpreters import code_in, found_in
 from mcp_bridge.security.metacharacters import for_a_batch_file, for_a_shell, in_a_name
-from mcp_bridge.security.programs import located, names
+from mcp_bridge.security.programs import located, names, plain
 from mcp_bridge.security.wrapper_table import WRAPPERS
 from mcp_bridge.security.wrappers import Wrapper, behind
 
@@ -36,7 +37,7 @@ _TOOLS: Final = frozenset(
         "vi", "vim", "nvim", "emacs", "less", "more", "man", "tar", "zip", "at", "batch", "crontab",
         "screen", "tmux", "systemctl", "launchctl", "schtasks", "reg", "eval", "source", "rundll32",
         "regsvr32", "mshta", "wscript", "cscript", "certutil", "bitsadmin", "msiexec", "wmic",
-        "forfiles",
+        "forfiles", "concurrently", "watchfiles", "watchexec", "entr", "onchange", "hyperfine",
     }
 )  # fmt: skip
 """No MCP server is among them; they destroy, send away or run what their arguments say."""
@@ -64,12 +65,23 @@ def judge(
 
 
 class _Around:
-    """Where a command would be looked for."""
+    """Where a command would be looked for, and what was judged of it."""
 
     def __init__(self, cwd: Path | None, search_path: str | None, windows: bool) -> None:
         self.windows: Final = windows
         self._cwd: Final = cwd
         self._search_path: Final = search_path
+        self._depths: Final[dict[tuple[str, ...], int]] = {}
+
+    def is_new(self, words: tuple[str, ...], depth: int) -> bool:
+        """Readings meet again behind most wrappers; each is followed once, where it is least deep.
+
+        Without this their number would double with each word.
+        """
+        if self._depths.get(words, _MAX_DEPTH + 2) <= depth:
+            return False
+        self._depths[words] = depth
+        return True
 
     def located(self, command: str) -> str | None:
         try:
@@ -81,24 +93,37 @@ class _Around:
 def _judge(
     command: str, args: Sequence[str], around: _Around, key: str, depth: int
 ) -> Iterator[Finding]:
-    if depth > _MAX_DEPTH:
-        mend = "start the program itself"
-        yield Finding("args", f"has over {_MAX_DEPTH} wrappers in one another", mend, "command")
-        return
     program = around.located(command)
     for name in names(command, program):
         yield from _named(name, key)
-        if (interpreter := INTERPRETERS.get(name)) is not None and (
-            code := code_in(interpreter, args)
-        ):
-            mend = "name a file, a module or a package"
-            yield Finding("args", f"{name} is given code to run ({code})", mend, "eval")
-        if (wrapper := WRAPPERS.get(name)) is not None:
-            yield from _wrapped(name, wrapper, args, around, depth)
+        yield from _behind(name, args, around, depth)
     if around.windows and (char := for_a_batch_file(program or command, args)):
         reason = f"cmd.exe would read {char!r} in them, since the command is a batch file"
         mend = "start the program behind it (node, python)"
         yield Finding("args", reason, mend, "metacharacters")
+
+
+def _behind(
+    name: str, args: Sequence[str], around: _Around, depth: int, *, of_python: bool = False
+) -> Iterator[Finding]:
+    """What a program of this name, or a module of Python's, runs of its arguments."""
+    if depth > _MAX_DEPTH:
+        mend = "start the program itself"
+        yield Finding("args", f"has over {_MAX_DEPTH} wrappers in one another", mend, "command")
+        return
+    if (interpreter := INTERPRETERS.get(name)) is not None:
+        code = code_in(interpreter, args)
+        if not (of_python and code == NO_SCRIPT):
+            yield from _given(name, code)
+        for found in found_in(interpreter, args):
+            # A module is looked for in Python's folders, so that no link of the disk says what it
+            # is; one that is called like a shell or a tool is most likely a server of that name.
+            if found.module and around.is_new(("-m", *found.module), depth):
+                module, *rest = found.module
+                root = plain(module.partition(".")[0])
+                yield from _behind(root, rest, around, depth + 1, of_python=True)
+    if (wrapper := WRAPPERS.get(name)) is not None:
+        yield from _wrapped(name, wrapper, args, around, depth)
 
 
 def _named(name: str, key: str) -> Iterator[Finding]:
@@ -131,5 +156,5 @@ def _wrapped(
             reason = f"{name} sets {variable[:40]}, which makes programs run other code"
             yield Finding("args", reason, "remove it", "env")
         yield from _given(name, inner.eval)
-        if inner.words:
+        if inner.words and around.is_new(inner.words, depth):
             yield from _judge(inner.words[0], inner.words[1:], around, "args", depth + 1)

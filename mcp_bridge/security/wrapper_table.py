@@ -1,4 +1,4 @@
-"""Wrappers and package runners, and how each reads its options: from their manual pages."""
+"""Wrappers of all kinds, and how each reads its options: from their manual pages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from mcp_bridge.security.runner_table import RUNNERS
 from mcp_bridge.security.wrappers import Wrapper
 
 _SUDO: Final = Wrapper(
@@ -13,34 +14,6 @@ _SUDO: Final = Wrapper(
     ("--close-from", "--chdir", "--group", "--host", "--prompt", "--chroot", "--role", "--type",
      "--command-timeout", "--user", "--other-user"),
 )  # fmt: skip
-_NPX: Final = Wrapper(
-    "yq", "pw",
-    ("--package", "--workspace", "--cache", "--registry", "--userconfig", "--prefix", "--loglevel"),
-    ("--yes", "--no", "--no-install", "--quiet", "--silent", "--ignore-existing", "--offline",
-     "--prefer-offline", "--prefer-online"),
-    evals=("-c", "--call", "--shell", "--script-shell", "--node-options", "-n", "--node-arg"),
-)  # fmt: skip
-_UVX: Final = Wrapper(
-    "qvnUh", "ipwPfcb",
-    ("--from", "--with", "--with-editable", "--with-requirements", "--python", "--index",
-     "--index-url", "--default-index", "--extra-index-url", "--find-links", "--env-file",
-     "--constraints", "--overrides", "--directory", "--project", "--config-file", "--cache-dir",
-     "--refresh-package", "--upgrade-package", "--link-mode", "--color", "--resolution",
-     "--prerelease", "--exclude-newer", "--extra", "--group", "--only-group", "--package",
-     "--keyring-provider", "--index-strategy"),
-    ("--quiet", "--verbose", "--offline", "--isolated", "--no-cache", "--refresh", "--upgrade",
-     "--native-tls", "--no-config", "--no-project", "--frozen", "--locked", "--no-sync",
-     "--all-extras", "--no-progress", "--no-env-file", "--managed-python", "--dev",
-     "--no-dev", "--active"),
-)  # fmt: skip
-
-
-def _with(wrapper: Wrapper, *subcommands: str) -> Wrapper:
-    return Wrapper(
-        wrapper.flags, wrapper.valued, wrapper.long_valued, wrapper.long_flags,
-        subcommands=subcommands, evals=wrapper.evals,
-    )  # fmt: skip
-
 
 WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
     {
@@ -113,6 +86,17 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         "systemd-run": Wrapper(),
         "systemd-inhibit": Wrapper(),
         "ssh-agent": Wrapper("cDdks", "aEOPt"),
+        "rlwrap": Wrapper("acEhimnNrRuvwWX", "bCDefFgHlMopPqsStz"),
+        "faketime": Wrapper("mf", "", operands=1),
+        "cgexec": Wrapper("", "g", (), ("--sticky",)),
+        "choom": Wrapper("", "n", ("--adjust",)),
+        "chpst": Wrapper("vP012", "uUbenmdopfcrt/"),
+        "cpulimit": Wrapper("zim", "plec"),
+        "daemonize": Wrapper("av", "ceEopulP"),
+        "proot": Wrapper("0", "rbmqwkv"),
+        "runcon": Wrapper("c", "tulr"),
+        "setuidgid": Wrapper(operands=1),
+        "chronic": Wrapper("ve"),
         "caffeinate": Wrapper("disumw", "t"),
         "arch": Wrapper(),
         "tini": Wrapper("svwgh", "pe"),
@@ -127,34 +111,18 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         "ld-linux-aarch64.so": Wrapper(),
         "ld-musl-x86_64.so": Wrapper(),
         "ld.so": Wrapper(),
-        "npx": _NPX,
-        "npx-cli.js": _NPX,
-        "bunx": _NPX,
-        "pnpx": _NPX,
-        "npm": _with(_NPX, "exec", "x"),
-        "npm-cli.js": _with(_NPX, "exec", "x"),
-        "pnpm": _with(_NPX, "exec", "dlx"),
-        "yarn": _with(_NPX, "exec", "dlx"),
-        "bun": _with(_NPX, "x"),
-        "uvx": _UVX,
-        "uv": _with(_UVX, "run", "tool run"),
-        "pipx": _with(_UVX, "run"),
-        "poetry": _with(_UVX, "run"),
-        "pipenv": _with(_UVX, "run"),
-        "pdm": _with(_UVX, "run"),
-        "hatch": _with(_UVX, "run"),
-        "rye": _with(_UVX, "run"),
-        "conda": Wrapper("v", "np", ("--name", "--prefix", "--cwd"), subcommands=("run",)),
-        "mamba": Wrapper("v", "np", ("--name", "--prefix", "--cwd"), subcommands=("run",)),
-        "micromamba": Wrapper("v", "np", ("--name", "--prefix", "--cwd"), subcommands=("run",)),
-        "mise": Wrapper(subcommands=("exec", "x")),
-        "asdf": Wrapper(operands=1, subcommands=("exec",)),
-        "direnv": Wrapper(operands=1, subcommands=("exec",)),
-        "volta": Wrapper(subcommands=("run",)),
-        "bundle": Wrapper(subcommands=("exec",)),
+        **RUNNERS,
         "nix": Wrapper(evals=("-c", "--command"), subcommands=("shell", "develop")),
         "nix-shell": Wrapper("", "pIA", evals=("--run", "--command")),
         "dotenv": Wrapper("oc", "ef"),
+        "dotenvx": Wrapper("q", "fe", ("--env-file", "--env"), subcommands=("run",)),
+        "cross-env": Wrapper(),
+        "cross-env-shell": Wrapper(shell=True),
+        "env-cmd": Wrapper("", "fr", ("--file", "--environments", "--rc-file")),
+        "flatpak": Wrapper(evals=("--command",), subcommands=("run",)),
+        "devbox": Wrapper("q", "ce", ("--config", "--env"), subcommands=("run",)),
+        "honcho": Wrapper("", "edf", subcommands=("run",)),
+        "foreman": Wrapper("", "edf", subcommands=("run",)),
         "op": Wrapper(subcommands=("run",)),
         "doppler": Wrapper(subcommands=("run",), evals=("--command",)),
     }

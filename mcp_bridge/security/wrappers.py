@@ -35,8 +35,16 @@ class Wrapper:
     """Options whose value is itself a command line for a shell."""
     split: tuple[str, ...] = ()
     """Options whose value is split into words and run (`env -S`)."""
+    modules: tuple[str, ...] = ()
+    """Options whose value is a Python module, with all that follows for its arguments."""
     shell: bool = False
     """Whether a shell reads the words."""
+    bare: bool = False
+    """Whether the program may stand there without a subcommand too."""
+    dashed: bool = False
+    """Whether other words may stand before the `--` behind which the program is."""
+    scoped: bool = False
+    """Whether the program may have an environment before it: `test:python`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +66,15 @@ def behind(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
 
 def _starts(wrapper: Wrapper, words: Sequence[str]) -> Iterator[int]:
     """Where the words behind the subcommand begin: each place, as an option may have its name."""
-    if not wrapper.subcommands:
+    if wrapper.bare or not wrapper.subcommands:
         yield 0
     for subcommand in wrapper.subcommands:
         parts = subcommand.split()
         for at in range(len(words)):
             if list(words[at : at + len(parts)]) == parts:
                 yield at + len(parts)
+                if wrapper.dashed and "--" in words[at:]:
+                    yield words.index("--", at) + 1
 
 
 def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
@@ -74,7 +84,7 @@ def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
         word = words[at]
         at += 1
         if word == "--":
-            yield Inner(tuple(words[at + operands :]), tuple(assigned))
+            yield Inner(_scoped(wrapper, words[at + operands :]), tuple(assigned))
             return
         if named := _ASSIGNED.match(word):
             assigned.append(named[1])
@@ -82,10 +92,13 @@ def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
             option = _option(wrapper, word)
             if option.name in wrapper.evals:
                 yield Inner(assigned=tuple(assigned), eval=option.name)
-            elif option.name in wrapper.split:
+            elif option.name in (*wrapper.split, *wrapper.modules):
                 value, rest = option.joined, words[at:]
                 if option.takes_next:
                     value, rest = "".join(rest[:1]), rest[1:]
+                if option.name in wrapper.modules:
+                    yield Inner(("python", "-m", value, *rest), tuple(assigned))
+                    return
                 yield Inner(assigned=tuple(assigned))
                 yield from _read(wrapper, [*_split(value), *rest])
                 return
@@ -95,11 +108,18 @@ def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
         elif operands:
             operands -= 1
         else:
-            yield Inner(tuple(words[at - 1 :]), tuple(assigned))
+            yield Inner(_scoped(wrapper, words[at - 1 :]), tuple(assigned))
             if not unsure:
                 return
         unsure = False
     yield Inner(assigned=tuple(assigned))
+
+
+def _scoped(wrapper: Wrapper, words: Sequence[str]) -> tuple[str, ...]:
+    program, *rest = words or ("",)
+    if wrapper.scoped:
+        program = program.rpartition(":")[2]
+    return (program, *rest) if program else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +132,7 @@ class _Option:
 
 
 def _option(wrapper: Wrapper, word: str) -> _Option:
-    special = (*wrapper.evals, *wrapper.split)
+    special = (*wrapper.evals, *wrapper.split, *wrapper.modules)
     if word.startswith("--"):
         name, equals, value = word.partition("=")
         if name in wrapper.long_flags:

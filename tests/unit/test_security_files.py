@@ -155,7 +155,7 @@ def test_variables_that_load_code_are_refused(name: str) -> None:
 def test_ordinary_variables_pass() -> None:
     names = [
         "API_KEY",
-        "HOME",
+        "USER",
         "LOG_LEVEL",
         "PYTHONUNBUFFERED",
         "PYTHONIOENCODING",
