@@ -5,7 +5,11 @@
     {"servers": [{"name": "time", "command": ...}, {"name": "docs", "url": ..., "token": ...}]}
 
 The second is what Claude Desktop and Cursor write; `servers` may be an object too, as VS Code has
-it. What an entry may hold is told in `entries.py`.
+it. A server beside `mcpServers` or `servers` is an error: those programs would not see it, and it
+must not vanish here without a word. What an entry may hold is told in `entries.py`.
+
+A key that begins with `//` is a remark, whatever it holds. Keys that other programs keep (`note`,
+`$schema`, `_x`, ...) are passed over where their values are no servers.
 """
 
 from __future__ import annotations
@@ -14,10 +18,10 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 from mcp_bridge.enabling import Around
-from mcp_bridge.entries import passed_over, read_entry
+from mcp_bridge.entries import is_remark, is_server, passed_over, read_entry
 from mcp_bridge.errors import ConfigError
 from mcp_bridge.places import Place
 from mcp_bridge.positions import JsonSyntaxError, read_json
@@ -113,30 +117,36 @@ def _check_owner(handle: int, file: str) -> None:
 def _entries(top: Place) -> Iterator[tuple[str, Place]]:
     """Name and place of every server, whichever spelling the file has."""
     members = top.members()
+    servers = members.get("servers")
     if "mcpServers" in members:
+        _check_beside(top, "mcpServers")
+        if servers and isinstance(servers, dict | list):
+            (top / "servers").refuse('stands beside "mcpServers"; move its servers in there')
         yield from _named(top / "mcpServers")
-    elif isinstance(members.get("servers"), list):
+    elif isinstance(servers, list):
+        _check_beside(top, "servers")
         yield from _listed(top / "servers")
-    elif _is_group(members.get("servers")):
+    elif isinstance(servers, dict) and not is_server(servers):
+        _check_beside(top, "servers")
         yield from _named(top / "servers")
     else:
         yield from _named(top)
 
 
-def _is_group(value: Any) -> bool:
-    """Whether `servers` holds servers, and is not itself a server of that name."""
-    if not isinstance(value, dict):
-        return False
-    inner = cast("dict[str, Any]", value)
-    return not any(isinstance(inner.get(key), str) for key in ("command", "url"))
+def _check_beside(top: Place, group: str) -> None:
+    """Raises: ConfigError, where a server stands beside the group that holds the servers."""
+    for name, value in top.members().items():
+        if name != group and not is_remark(name) and is_server(value):
+            (top / name).refuse(f'is a server beside "{group}"; move it in there')
 
 
 def _named(place: Place) -> Iterator[tuple[str, Place]]:
-    for name in place.members():
-        if not passed_over(name):
-            if not name.strip():
-                (place / name).refuse("the server has no name; write one")
-            yield name, place / name
+    for name, value in place.members().items():
+        if is_remark(name) or (passed_over(name) and not is_server(value)):
+            continue
+        if not name.strip():
+            (place / name).refuse("the server has no name; write one")
+        yield name, place / name
 
 
 def _listed(place: Place) -> Iterator[tuple[str, Place]]:

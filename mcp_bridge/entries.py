@@ -9,9 +9,9 @@
     allow                           what its owner vouches for: eval, env, command, ... (security/)
     examples                        {tool: [{"say": "...", "arguments": {...}}]}
 
-`${NAME}` in any text is taken from the environment, `${NAME:-text}` with a fallback. Keys that
-other programs keep in such files (`autoApprove`, `icon`, ...) are passed over; a key that nobody
-knows is an error, since it is most often a slip of the pen.
+`${NAME}` in any text of the first two lines is taken from the environment (`variables.py`). Keys
+that other programs keep in such files (`autoApprove`, `icon`, ...) are passed over; a key that
+nobody knows is an error, since it is most often a slip of the pen.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from mcp_bridge.enabling import Around, off_because
 from mcp_bridge.places import Place
 from mcp_bridge.security.finding import ALLOWANCES, Allowance
 from mcp_bridge.security.policy import objections
-from mcp_bridge.security.redaction import looks_secret
 from mcp_bridge.servers import NOTHING, Example, ServerConfig, TransportName
+from mcp_bridge.variables import Variables
 
 TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
     {
@@ -53,7 +53,6 @@ KNOWN: Final = (*LOCAL, *REMOTE, *_SHARED)
 PASSED_OVER: Final = frozenset(
     {"description", "note", "icon", "gallery", "version", "autoApprove", "alwaysAllow"}
 )
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 _Read: TypeAlias = Callable[[Place], str]
@@ -62,6 +61,20 @@ _Read: TypeAlias = Callable[[Place], str]
 def passed_over(key: str) -> bool:
     """Whether a key is a remark, or belongs to another program."""
     return key in PASSED_OVER or key.startswith(("//", "$", "_"))
+
+
+def is_remark(key: str) -> bool:
+    """Whether it is one whatever it holds: that is how people take a server out for a while."""
+    return key.startswith("//")
+
+
+def is_server(value: Any) -> bool:
+    """Whether this looks like a server's entry, right or wrong, and not like a group of servers."""
+    if not isinstance(value, dict):
+        return False
+    entry = cast("dict[str, Any]", value)
+    held = (entry.get(key) for key in ("command", "url"))
+    return any(one is not None and not isinstance(one, dict) for one in held)
 
 
 def read_entry(place: Place, name: str, around: Around) -> ServerConfig:
@@ -83,22 +96,23 @@ def read_entry(place: Place, name: str, around: Around) -> ServerConfig:
             has, takes = ("command", "url") if local else ("url", "command")
             (place / key).refuse(f'belongs to a server with "{takes}"; this one has "{has}"')
     off = off_because(place, entry, around)
-    secrets: list[str] = []
-    sealed: list[str] = []
+    variables = Variables(around.environ)
 
     def read(at: Place) -> str:
         # A server that is off must not fail for a variable that is not set.
-        return at.text() if off else _expanded(at, around.environ, secrets, sealed)
+        return at.text() if off else variables.filled_in(at)
 
     args = tuple(read(item) for item in (place / "args").items()) if "args" in entry else ()
     given_path = around.path if around.path and entry.get("requires_path") else ""
     if given_path:
         args = (*args, given_path)
-    url = "" if local else _url(place / "url", read)
+    url = "" if local else read(place / "url").strip()
+    if not local:
+        transport = _over(place, entry, transport, url, filled_in=not (off and "${" in url))
 
     config = ServerConfig(
         name=name,
-        transport=transport if local else _over(place, entry, transport, url),
+        transport=transport,
         command=read(place / "command").strip() if local else "",
         args=args,
         env=_texts(place / "env", read) if "env" in entry else NOTHING,
@@ -113,8 +127,8 @@ def read_entry(place: Place, name: str, around: Around) -> ServerConfig:
         ),
         share=(place / "share").flag() if "share" in entry else False,
         examples=_examples(place / "examples") if "examples" in entry else NOTHING,
-        secrets=tuple(secrets),
-        sealed=tuple(sealed),
+        secrets=tuple(variables.secrets),
+        sealed=tuple(variables.sealed),
         allow=_allowed(place / "allow") if "allow" in entry else frozenset(),
         given_path=given_path,
     )
@@ -155,28 +169,23 @@ def _transport(place: Place, entry: Mapping[str, Any]) -> TransportName:
     return "stdio" if has == "command" else "http"
 
 
-def _url(place: Place, read: _Read) -> str:
-    url = read(place).strip()
+def _over(
+    place: Place, entry: Mapping[str, Any], transport: TransportName, url: str, *, filled_in: bool
+) -> TransportName:
+    """The address says whether it is a WebSocket; what is written beside it must fit."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https", *_SOCKETS) and bool(parts.hostname)
         _ = parts.port  # raises where the port is no number
     except ValueError:
         usable = False
-    if not usable and "${" not in url:  # not yet filled in, where the server is off
-        place.refuse("is no http:// or https:// address, nor ws:// or wss://; write one")
-    return url
-
-
-def _over(
-    place: Place, entry: Mapping[str, Any], transport: TransportName, url: str
-) -> TransportName:
-    """The address says whether it is a WebSocket; what is written beside it must fit."""
+    if filled_in and not usable:
+        (place / "url").refuse("is no http:// or https:// address, nor ws:// or wss://; write one")
     socket = url.lower().startswith(tuple(f"{scheme}:" for scheme in _SOCKETS))
     written = next((key for key in ("transport", "type") if key in entry), None)
     if written is None:
         return "websocket" if socket else transport
-    if socket != (transport == "websocket") and "${" not in url:
+    if filled_in and socket != (transport == "websocket"):
         (place / written).refuse("does not go with that url; remove it")
     return transport
 
@@ -205,7 +214,11 @@ def _texts(place: Place, read: _Read) -> Mapping[str, str]:
 
 
 def _examples(place: Place) -> Mapping[str, tuple[Example, ...]]:
-    tools = [tool for tool in place.members() if not passed_over(tool)]
+    tools = [
+        tool
+        for tool, value in place.members().items()
+        if not is_remark(tool) and (isinstance(value, list) or not passed_over(tool))
+    ]
     return MappingProxyType(
         {tool: tuple(_example(item) for item in (place / tool).items()) for tool in tools}
     )
@@ -220,19 +233,3 @@ def _example(place: Place) -> Example:
         place.refuse('lacks "say"; add what a person would say')
     arguments = (place / "arguments").members() if "arguments" in entry else NOTHING
     return Example((place / "say").filled(), MappingProxyType(dict(arguments)))
-
-
-def _expanded(
-    place: Place, environ: Mapping[str, str], secrets: list[str], sealed: list[str]
-) -> str:
-    def value(match: re.Match[str]) -> str:
-        name, fallback = match.group(1), match.group(2)
-        found = environ.get(name) or fallback
-        if found is None:
-            place.refuse(f"${{{name}}} is not set; set it, or write ${{{name}:-fallback}}")
-        secrets.append(found)
-        if looks_secret(name, found):
-            sealed.append(found)
-        return found
-
-    return _VARIABLE.sub(value, place.text())

@@ -6,7 +6,9 @@ source (a server, an agent). So
 
 - readers never wait for each other;
 - a writer waits for what touches the same path, or a folder above or below it, whatever its
-  source; and for what touches its source without a path, since that could be anything there;
+  source; and for what touches its source without a path, since that could be anything there. A
+  writer with a path whose arguments also hold a text that may name something else
+  (`"new_name": "b.txt"`, `"to": "archive"`) may touch anything there, too;
 - calls of different sources without a path in common never wait.
 
 Pure: paths come resolved (`resolved` does it, and reads the disk).
@@ -39,6 +41,13 @@ _KEY: Final = re.compile(
 """Names of arguments that hold paths, in snake case."""
 _ANYWHERE: Final = re.compile(r"(^|_)(command|cmd|script|code|shell|sql|args?|argv|cwd|root)(_|$)")
 """Names of arguments by which a call may work anywhere."""
+_CONTENT: Final = re.compile(
+    r"(^|_)(contents?|text|texts|body|data|message|comment|description|summary|encoding|language|"
+    r"(old|new)_str(ing)?|replacement)$"
+)
+"""Names of arguments that say what to write and not where, in snake case."""
+_FILE_NAME: Final = re.compile(r"[^/\\]*[^\s/\\.]\.(?=\w*[A-Za-z])\w{1,8}")
+"""A file's name by its form."""
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FULL: Final = re.compile(r"/|~/|~$|[A-Za-z]:[\\/]|file:/")
 _ROOTED: Final = re.compile(r"(~?/|\.{1,2}(/|$)|~$|[A-Za-z]:[\\/]|\\\\|file:)")
@@ -92,14 +101,20 @@ class Mentioned:
     paths: tuple[str, ...] = ()
     whole: bool = True
     """Whether it may work elsewhere in its source, too. False only where every text that looks
-    like a path is a full one and stands under a name that is for paths."""
+    like a path is a full one and stands under a name that is for paths, and no other text may be
+    the name of a file or a target."""
 
 
-def mentioned(arguments: Mapping[str, Any]) -> Mentioned:
+def mentioned(arguments: Mapping[str, Any], *, writes: bool = True) -> Mentioned:
     """The paths among a call's arguments, however deep.
 
     A text is one by its form (`/a`, `~/a`, `./a`, `C:\\a`, `file:///a`, `a/b.txt`), or by the name
     of its argument (`path`, `outputFile`, `repo_dir`).
+
+    Args:
+        writes: Of a writer any other text on one line may be a target, unless its argument's name
+            is for content; of a reader only one with the form of a file's name, since what is
+            looked for and how (`query`, `mode`) need not keep it waiting for writers elsewhere.
     """
     found: dict[str, bool] = {}
     sure = True
@@ -109,11 +124,14 @@ def mentioned(arguments: Mapping[str, Any]) -> Mentioned:
             break
         name = _CAPITAL.sub("_", key).lower().replace("-", "_")
         sure = sure and not _ANYWHERE.search(name)
-        if _may_be_path(value):
-            named = _KEY.search(name) is not None
-            if named or _ROOTED.match(value) or _RELATIVE.fullmatch(value):
-                found[value] = True
-                sure = sure and named and _FULL.match(value) is not None
+        named = _KEY.search(name) is not None
+        if _may_be_path(value) and (named or _ROOTED.match(value) or _RELATIVE.fullmatch(value)):
+            found[value] = True
+            sure = sure and named and _FULL.match(value) is not None
+            continue
+        lines = value.splitlines() if named else (value,)
+        if not _CONTENT.search(name) and any(_may_name(line, writes) for line in lines):
+            sure = False
     return Mentioned(tuple(found), whole=not (found and sure))
 
 
@@ -124,6 +142,12 @@ def _may_be_path(value: str) -> bool:
         and "\n" not in value
         and ("://" not in value or value.startswith("file:"))
     )
+
+
+def _may_name(value: str, writes: bool) -> bool:
+    """Whether a text without the form of a path may say which file is meant."""
+    bare = value.strip()  # as many tools do
+    return _may_be_path(bare) and (writes or _FILE_NAME.fullmatch(bare) is not None)
 
 
 def _texts(value: object, key: str, depth: int) -> Iterator[tuple[str, str, bool]]:

@@ -18,7 +18,10 @@ from mcp_bridge.places import MAX_TIMEOUT_S
 from mcp_bridge.security.finding import ALLOWANCES
 
 FILE: Final = Path(__file__).with_name("mcp_servers.schema.json")
-_REMARK: Final = "^(//|\\$|_)"
+_REMARK: Final = "^//"
+_KEPT: Final = "^[$_]"
+_LIKE_SERVER: Final = {"$ref": "#/$defs/like_server"}
+_NONE: Final = {"maxItems": 0, "maxProperties": 0}
 _TEXT: Final = {"type": "string"}
 _FILLED: Final = {"type": "string", "pattern": "\\S"}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
@@ -28,14 +31,17 @@ _SECONDS: Final = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_TIMEO
 _ONE_OR_MORE: Final = {
     "anyOf": [_FILLED, {"type": "array", "items": _FILLED, "minItems": 1}],
 }
-_VARIABLES: Final = " ${NAME} is taken from the environment, ${NAME:-text} falls back to text."
+_VARIABLES: Final = (
+    " ${NAME} is taken from the environment (${env:NAME} is the same), ${NAME:-text} falls back to "
+    "text, $${ stands for ${ itself."
+)
 
 _KEYS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "name": ("What the server is called; only where servers are a list.", _FILLED),
     "command": (f"The program to start.{_VARIABLES}", _FILLED),
     "args": (f"Its arguments.{_VARIABLES}", {"type": "array", "items": _TEXT}),
     "env": (f"Added to the few variables that it inherits.{_VARIABLES}", _TEXTS),
-    "cwd": ("The folder to start it in.", _TEXT),
+    "cwd": (f"The folder to start it in.{_VARIABLES}", _TEXT),
     "requires_path": (
         "The room's path is its last argument; without one it stays off.",
         {"type": "boolean"},
@@ -78,7 +84,7 @@ _KEYS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
                     "type": "object",
                     "properties": {"say": _FILLED, "arguments": {"type": "object"}},
                     "required": ["say"],
-                    "patternProperties": {_REMARK: {}},
+                    "patternProperties": {_REMARK: {}, _KEPT: {}},
                     "additionalProperties": False,
                 },
             },
@@ -89,11 +95,6 @@ _KEYS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 
 def schema() -> Mapping[str, Any]:
     """Draft 2020-12. `null` stands for "not set" wherever a key may be left out."""
-    named: Mapping[str, Any] = {
-        "type": "object",
-        "patternProperties": {_REMARK: {}},
-        "additionalProperties": {"$ref": "#/$defs/server"},
-    }
     listed: Mapping[str, Any] = {
         "type": "array",
         "items": {"allOf": [{"$ref": "#/$defs/server"}, {"required": ["name"]}]},
@@ -102,27 +103,48 @@ def schema() -> Mapping[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "MCP servers",
         "type": "object",
-        "if": {"anyOf": [{"required": ["mcpServers"]}, {"required": ["servers"]}]},
-        "then": {
-            "properties": {
-                "mcpServers": {"$ref": "#/$defs/named"},
-                "servers": {
-                    "anyOf": [
-                        listed,
-                        {"$ref": "#/$defs/named"},
-                        {"$ref": "#/$defs/server", "title": "one server of that name"},
-                    ]
-                },
-            }
+        "if": {"required": ["mcpServers"]},
+        "then": _group("mcpServers", {"$ref": "#/$defs/named"}, servers=_NONE),
+        "else": {
+            "if": {
+                "properties": {"servers": {"type": ["array", "object"], "not": _LIKE_SERVER}},
+                "required": ["servers"],
+            },
+            "then": _group("servers", {"anyOf": [listed, {"$ref": "#/$defs/named"}]}),
+            "else": {"$ref": "#/$defs/named"},
         },
-        "else": {"$ref": "#/$defs/named"},
-        "$defs": {"named": _apart(named), "server": _server()},
+        "$defs": {"named": _named(), "like_server": _like_server(), "server": _server()},
     }
 
 
-def _apart(named: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What other programs keep beside the servers is left alone."""
-    return {**named, "properties": {key: {} for key in sorted(PASSED_OVER)}}
+def _group(key: str, holds: Mapping[str, Any], **beside: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The servers in a group of their own, and none beside it."""
+    return {
+        "properties": {key: holds, **beside},
+        "patternProperties": {_REMARK: {}},
+        "additionalProperties": {"not": _LIKE_SERVER},
+    }
+
+
+def _named() -> Mapping[str, Any]:
+    """Servers by their names; what other programs keep beside them is left alone."""
+    server = {"$ref": "#/$defs/server"}
+    kept = {"if": _LIKE_SERVER, "then": server}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(sorted(PASSED_OVER), kept),
+        "patternProperties": {_REMARK: {}, _KEPT: kept},
+        "additionalProperties": server,
+    }
+
+
+def _like_server() -> Mapping[str, Any]:
+    """What the reader takes for a server's entry, whether right or wrong."""
+    held = {"not": {"type": ["null", "object"]}}
+    return {
+        "type": "object",
+        "anyOf": [{"required": [key], "properties": {key: held}} for key in ("command", "url")],
+    }
 
 
 def _server() -> Mapping[str, Any]:
@@ -139,7 +161,7 @@ def _server() -> Mapping[str, Any]:
             },
             **{key: {} for key in sorted(PASSED_OVER)},
         },
-        "patternProperties": {_REMARK: {}},
+        "patternProperties": {_REMARK: {}, _KEPT: {}},
         "additionalProperties": False,
         "oneOf": [
             {"required": ["command"], "properties": {**local, "command": given}},

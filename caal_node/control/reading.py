@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
@@ -17,6 +18,8 @@ from caal_node.control.messages import MAX_NAME_CHARS
 
 MAX_BODY_BYTES: Final = 16 * 1024
 BODY_S: Final = 10.0
+_NUMBER_CHARS: Final = 40
+"""Of a number that is refused, in the sentence that says so."""
 
 Name = Annotated[
     str,
@@ -107,7 +110,7 @@ def parse(kind: type[B], body: bytes) -> B:
         Refused: it is no JSON object, or not of this kind.
     """
     try:
-        fields: Any = json.loads(body, parse_constant=_no_constant) if body.strip() else {}
+        fields: Any = _loaded(body) if body.strip() else {}
         # A lone surrogate parses, but cannot be sent anywhere.
         json.dumps(fields, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
@@ -139,5 +142,23 @@ def fault(where: str, message: str) -> str:
     return f"{where}: {said}." if where else f"{said}."
 
 
+def _loaded(body: bytes) -> Any:
+    """
+    Raises:
+        Refused: it holds a number that no tool could be sent as it is.
+        ValueError: it is no JSON.
+    """
+    return json.loads(body, parse_constant=_no_constant, parse_float=_finite)
+
+
 def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
+    raise Refused(422, f"{word} is no JSON; send a number, null or a text.")
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        # It would be written as null on its way to the agent.
+        short = written if len(written) <= _NUMBER_CHARS else f"{written[:_NUMBER_CHARS]}..."
+        raise Refused(422, f"The number {short} is too large; send a smaller one, or a text.")
+    return number

@@ -100,9 +100,9 @@ class _Place:
 
 
 async def _access(entry: Entry, arguments: Arguments) -> Access:
-    said = mentioned(arguments)
-    source = f"{entry.spec.tier} {entry.spec.source}"
     writes = not _reads(entry)
+    said = mentioned(arguments, writes=writes)
+    source = f"{entry.spec.tier} {entry.spec.source}"
     if not said.paths:
         return Access(source, writes)
     try:

@@ -110,6 +110,8 @@ async def test_what_stands_in_the_way_has_a_status_and_a_sentence(
         (b"{", "no JSON"),
         (b"\xff", "no JSON"),
         (b"[" * 9000, "no JSON"),
+        (b'{"room_name": NaN}', "NaN is no JSON; send a number, null or a text."),
+        (b'{"room_name": 1e400}', "The number 1e400 is too large; send a smaller one, or a text."),
         (b"[]", "must be a JSON object"),
         (b'{"room": "a"}', "no field 'room'; the fields are room_name, tool_name, message"),
         (b'{"room_name": 3}', "room_name: "),

@@ -391,6 +391,38 @@ async def test_a_wrong_request_is_refused_in_one_shape(
     assert tier.calls == []
 
 
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (b"1e400", "The number 1e400 is too large; send a smaller one, or a text."),
+        (b"[[-1.5E+999]]", "The number -1.5E+999 is too large"),
+        (b"1" * 500 + b".0", f"The number {'1' * 40}... is too large"),
+        (b"NaN", "NaN is no JSON"),
+        (b"-Infinity", "-Infinity is no JSON"),
+        (b'{"x": Infinity}', "Infinity is no JSON"),
+    ],
+)
+async def test_a_number_that_cannot_be_sent_on_is_refused_and_never_becomes_null(
+    number: bytes, said: str
+) -> None:
+    tier = FakeTier(weather_spec())
+    async with kitchen(tier) as (http, _, _):
+        body = b'{"name": "get_weather", "arguments": {"city": "Paris", "n": %s}}' % number
+        response = await http.post("/api/tools", content=body)
+        assert (response.status_code, response.json()["status"]) == (422, "error")
+        assert said in response.json()["detail"]
+        assert tier.calls == []
+
+
+async def test_numbers_arrive_as_they_were_sent() -> None:
+    tier = FakeTier(ToolSpec("n8n", "n8n", "count", "count", "Count.", {"type": "object"}))
+    sent = {"a": 1e308, "b": -0.5, "c": 10**30, "d": 5e-324}
+    async with kitchen(tier) as (http, _, _):
+        body = {"name": "count", "arguments": sent}
+        assert (await http.post("/api/tools", json=body)).status_code == 200
+    assert tier.calls == [("count", sent)]
+
+
 async def test_a_lone_surrogate_is_no_text() -> None:
     async with kitchen() as (http, _, _):
         response = await http.post("/api/tools", content=rb'{"name": "\ud800"}')

@@ -14,8 +14,20 @@ from mcp_bridge import BridgeError, ConfigError, ServerConfig, load_servers, par
 from mcp_bridge.positions import JsonSyntaxError, read_json
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1).filter(
-    lambda name: name.strip() and not name.startswith(("_", "$", "//"))
+    lambda name: name.strip() and not name.startswith("//")
 )
+KEPT = (
+    "note",
+    "description",
+    "icon",
+    "gallery",
+    "version",
+    "autoApprove",
+    "alwaysAllow",
+    "_x",
+    "$x",
+)
+"""Keys that other programs keep beside servers, and that people may name a server."""
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=8)
 LOCAL = st.fixed_dictionaries(
     {"command": WORDS.map("x-{}".format)},
@@ -37,10 +49,10 @@ REMOTE = st.fixed_dictionaries(
     },
 )
 SERVERS = st.dictionaries(
-    NAMES.filter(lambda name: name not in ("servers", "mcpServers", "description", "note", "icon",
-                                           "gallery", "version", "autoApprove", "alwaysAllow")),
-    st.one_of(LOCAL, REMOTE), max_size=4,
-)  # fmt: skip
+    st.sampled_from(KEPT) | NAMES.filter(lambda name: name not in ("servers", "mcpServers")),
+    st.one_of(LOCAL, REMOTE),
+    max_size=4,
+)
 
 
 def read(text: str, **environ: str) -> tuple[ServerConfig, ...]:
@@ -144,6 +156,17 @@ def test_comments_may_stand_anywhere() -> None:
         ('{"a": {"url": "http://x", "token": ""}}', "a.token: is empty"),
         ('{"a": {"command": "x", "auto_enable": "if_match"}}', 'a: lacks "enable_if"; add'),
         ('{"a": {"command": "x", "examples": {"t": [{}]}}}', 'a.examples.t.0: lacks "say"'),
+        ('{"mcpServers": {},\n"b": {"command": "x"}}',
+         'servers.json:2: b: is a server beside "mcpServers"; move it in there'),
+        ('{"mcpServers": {}, "note": {"url": "http://x"}}', 'note: is a server beside'),
+        ('{"servers": {"a": {"command": "x"}},\n "b": {"command": 5}}',
+         'servers.json:2: b: is a server beside "servers"; move it in there'),
+        ('{"servers": [], "b": {"url": "http://x"}}', 'b: is a server beside "servers"'),
+        ('{"mcpServers": {},\n "servers": {"b": {"command": "x"}}}',
+         'servers.json:2: servers: stands beside "mcpServers"; move its servers in there'),
+        ('{"servers": [{"name": "b", "url": "http://x"}], "mcpServers": {}}', "servers: stands"),
+        ('{"mcpServers": {}, "servers": {"command": "x"}}', "servers: is a server beside"),
+        ('{"note": {"command": 5}}', "note.command: is a number; write a text"),
         ('{"servers": [{"command": "x"}]}', 'servers.0: lacks "name"; add one'),
         ('{"servers": [{"name": "a", "command": "x"},\n{"name": "a", "command": "y"}]}',
          "servers.json:2: servers.1: the server 'a' stands in line 1 already; rename one"),
@@ -176,10 +199,75 @@ def test_variables_come_from_the_environment() -> None:
     assert "${KEY} is not set; set it, or write ${KEY:-fallback}" in complaint(text, HOST="x")
 
 
+def test_a_variable_may_be_spelled_as_other_programs_spell_it() -> None:
+    text = """{"a": {"url": "https://x/mcp", "token": "${env:KEY}",
+               "headers": {"X-Zone": "${env:ZONE:-UTC}"}}}"""
+    (config,) = read(text, KEY="s3cret!")
+    assert dict(config.headers) == {"X-Zone": "UTC", "Authorization": "Bearer s3cret!"}
+    assert config.redact_result("s3cret!") == "***"
+    assert "a.token: ${env:KEY} is not set; set it, or write ${env:KEY:-fall" in complaint(text)
+
+
+def test_what_only_looks_like_a_variable_stays() -> None:
+    args = ["$HOME", "$", "$$", "{x}", "$1{", "$${NAME}", "$$${NAME:-a}", "$${", "a}b"]
+    (config,) = read(json.dumps({"a": {"command": "x", "args": args}}))
+    kept = ["$HOME", "$", "$$", "{x}", "$1{", "${NAME}", "$${NAME:-a}", "${", "a}b"]
+    assert config.args == tuple(kept)
+
+
+FOREIGN = ("${input:tok}", "${workspaceFolder}", "${config:a.b}", "${/}", "${}", "${1}", "${!A}",
+           "${A:?b}", "${A-b}", "${ A }", "${env:}", "${env:A.B}", "${A:-${B}}", "a${", "${A",
+)  # fmt: skip
+PLACES: dict[str, dict[str, Any]] = {
+    "command": {"command": "%"},
+    "args.1": {"command": "x", "args": ["a", "%"]},
+    "env.E": {"command": "x", "env": {"E": "%"}},
+    "cwd": {"command": "x", "cwd": "%"},
+    "url": {"url": "https://h/%"},
+    "headers.X-H": {"url": "https://h/", "headers": {"X-H": "%"}},
+    "token": {"url": "https://h/", "token": "%"},
+}
+
+
+@pytest.mark.parametrize("key", PLACES)
+@pytest.mark.parametrize("form", FOREIGN)
+def test_a_form_of_another_program_is_refused_and_never_sent_as_it_stands(
+    key: str, form: str
+) -> None:
+    text = json.dumps({"a": PLACES[key]}, indent=1).replace("%", f"x{form}y")
+    line = next(n for n, one in enumerate(text.splitlines(), 1) if form in one)
+    said = complaint(text)
+    assert said.startswith(f"servers.json:{line}: a.{key}: ")
+    assert "${NAME}" in said or "set it, or write ${" in said
+
+
+def test_a_password_with_a_brace_in_it_is_not_repeated_and_has_its_mend() -> None:
+    said = complaint('{"a": {"url": "https://h/", "token": "hun${ter2%!}x"}}')
+    assert "ter2" not in said
+    assert '$${ for the two characters "${"' in said
+    (config,) = read('{"a": {"url": "https://h/", "token": "hun$${ter2%!}x"}}')
+    assert config.headers["Authorization"] == "Bearer hun${ter2%!}x"
+
+
+@given(st.text(st.sampled_from("${}:-eEnv A1"), max_size=16))
+def test_no_text_keeps_a_variable_that_was_not_filled_in(text: str) -> None:
+    try:
+        (config,) = read(json.dumps({"a": {"command": "x", "args": [text]}}), A1="-", env="-")
+    except ConfigError:
+        assert "${" in text
+        return
+    if "$${" not in text:
+        assert "${" not in config.args[0]
+    if "${" not in text:
+        assert config.args[0] == text
+
+
 def test_a_server_that_is_off_needs_no_variable() -> None:
     for off in ('"enabled": false', '"disabled": true', '"auto_enable": "never"'):
         (config,) = read(f'{{"a": {{"url": "${{NOWHERE}}", {off}}}}}')
         assert not config.enabled
+        assert not read(f'{{"a": {{"url": "https://${{input:x}}", {off}}}}}')[0].enabled
+        assert read(f'{{"a": {{"url": "wss://${{X}}", {off}}}}}')[0].transport == "websocket"
 
 
 def test_null_stands_for_not_set() -> None:
@@ -188,6 +276,35 @@ def test_null_stands_for_not_set() -> None:
 
 def test_a_server_may_be_named_servers() -> None:
     assert [config.name for config in read('{"servers": {"command": "x"}}')] == ["servers"]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_key_of_another_program_is_passed_over_where_it_is_no_server(name: str) -> None:
+    for kept in ("words", 5, None, ["x"], {"a": 1}, {"command": None}):
+        for around in ("{%s}", '{"mcpServers": {%s}}', '{"servers": {%s}}'):
+            text = around % f'"a": {{"command": "x"}}, {json.dumps(name)}: {json.dumps(kept)}'
+            assert [config.name for config in read(text)] == ["a"]
+
+
+def test_a_remark_may_hold_a_server_that_somebody_took_out() -> None:
+    out = '"//b": {"command": "y", "token": "nonsense"}'
+    for text in (
+        f'{{"a": {{"command": "x"}}, {out}}}',
+        f'{{"mcpServers": {{"a": {{"command": "x"}}, {out}}}, {out}}}',
+        f'{{"servers": {{"a": {{"command": "x"}}}}, {out}}}',
+    ):
+        assert [config.name for config in read(text)] == ["a"]
+
+
+def test_what_is_no_server_may_stand_beside_the_group() -> None:
+    text = """{"mcpServers": {"a": {"command": "x"}}, "servers": {}, "inputs": [{"id": "tok"}],
+               "preferences": {"url": {"shown": true}}, "version": "1"}"""
+    assert [config.name for config in read(text)] == ["a"]
+
+
+def test_a_tool_with_examples_may_have_any_name() -> None:
+    text = '{"a": {"command": "x", "examples": {"note": [{"say": "hi"}], "//t": 1, "_x": "y"}}}'
+    assert list(read(text)[0].examples) == ["note"]
 
 
 def test_examples_come_with_the_server() -> None:

@@ -119,6 +119,48 @@ def test_what_arguments_say_of_paths(
     assert said.whole is whole
 
 
+@pytest.mark.parametrize(
+    ("more", "writer", "reader"),
+    [
+        ({"new_name": "b.txt"}, True, True),
+        ({"to": "b.txt"}, True, True),
+        ({"to": "archive"}, True, False),
+        ({"newName": " b.txt\n"}, True, True),
+        ({"renames": [{"with": "the other one.tar.gz"}]}, True, True),
+        ({"to": "old notes/b c.txt"}, True, False),
+        ({"files": "b.txt\nc.txt"}, True, True),
+        ({"query": "update"}, True, False),
+        ({"title": "Shopping"}, True, False),
+        ({"version": "1.25"}, True, False),
+        ({"content": "b.txt"}, False, False),
+        ({"edits": [{"oldText": "a", "newText": "b"}, {"old_string": "c"}]}, False, False),
+        ({"contentName": "b"}, True, False),
+        ({"note": "two\nlines"}, False, False),
+        ({"note": ""}, False, False),
+        ({"url": "https://example.com/b.txt"}, False, False),
+        ({"count": 3, "overwrite": True, "mode": None}, False, False),
+    ],
+)
+def test_a_text_that_may_be_a_name_beside_a_path_may_be_anything_of_the_source(
+    more: dict[str, object], writer: bool, reader: bool
+) -> None:
+    arguments = {"path": "/data/a.txt", **more}
+    assert mentioned(arguments).whole is writer
+    assert mentioned(arguments, writes=False).whole is reader
+
+
+@given(
+    st.sampled_from(["to", "name", "newName", "as", "title", "with", "x", "text_name", "mode"]),
+    st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=12),
+)
+def test_a_writer_with_a_bare_name_waits_for_a_writer_of_that_name(key: str, name: str) -> None:
+    said = mentioned({"path": "/data/a.txt", key: name})
+    one = Access("s", True, tuple(map(resolved, said.paths)), said.whole)
+    assert conflict(one, write("/", "data", name.lower()))
+    assert conflict(one, write("/", "elsewhere", name.lower()))
+    assert not conflict(one, write("/", "data", name.lower(), source="another"))
+
+
 def test_deep_and_giant_arguments_count_for_everything() -> None:
     deep: object = "/a"
     for _ in range(50):

@@ -70,6 +70,42 @@ def test_what_the_reader_refuses_is_underlined(entry: dict[str, Any]) -> None:
     assert not fits({"servers": [{"name": "a", **entry}]})
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"mcpServers": {}, "b": {"command": "x"}},
+        {"mcpServers": {}, "_b": {"command": 5}},
+        {"mcpServers": {}, "servers": {"b": {"command": "x"}}},
+        {"mcpServers": {}, "servers": [{"name": "b", "command": "x"}]},
+        {"mcpServers": {}, "servers": {"command": "x"}},
+        {"servers": {}, "b": {"url": "http://x"}},
+        {"servers": [], "b": {"url": "http://x"}},
+        {"servers": 5},
+        {"note": {"command": 5}},
+        {"_x": {"command": "x", "comand": "y"}},
+    ],
+)
+def test_a_server_that_would_vanish_is_underlined(document: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        parse_servers(json.dumps(document))
+    assert not fits(document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"mcpServers": {}, "servers": {}, "inputs": [], "b": {"url": None}},
+        {"servers": {"url": {"command": "x"}}},
+        {"servers": {"command": "x"}, "b": {"command": "y"}},
+        {"servers": {"note": "x", "_x": {"a": 1}}, "//b": {"command": "x"}},
+        {"//b": {"command": "x", "comand": "y"}, "version": {"command": "z"}},
+    ],
+)
+def test_what_stands_beside_servers_is_left_alone(document: dict[str, Any]) -> None:
+    parse_servers(json.dumps(document))
+    assert fits(document)
+
+
 def test_a_list_wants_names() -> None:
     assert not fits({"servers": [{"command": "x"}]})
     assert fits({"servers": {"command": "x"}}), "one server that is named servers"

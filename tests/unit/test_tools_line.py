@@ -112,6 +112,26 @@ async def test_other_sources_and_other_files_are_not_waited_for() -> None:
     await work.end("write_c", "write_b", "write_a")
 
 
+async def test_a_writer_waits_for_one_that_may_make_its_file() -> None:
+    work = Work()
+    work.call(entry("rename"), {"path": "/srv/a", "new_name": "b"})
+    work.call(entry("write_b"), {"path": "/srv/b", "content": "hi"})
+    work.call(entry("write_c", source="other"), {"path": "/srv/c"})
+    await work.began("rename")
+    await work.began("write_c")
+    await work.end("write_c", "rename", "write_b")
+    assert work.log.index("rename ended") < work.log.index("write_b began")
+
+
+async def test_a_reader_is_not_kept_waiting_by_what_it_looks_for() -> None:
+    work = Work()
+    work.call(entry("write_b"), {"path": "/srv/b", "content": "hi"})
+    work.call(entry("search", read_only=True), {"path": "/srv/a", "query": "eggs"})
+    await work.began("write_b")
+    await work.began("search")
+    await work.end("search", "write_b")
+
+
 async def test_a_file_is_one_file_whoever_writes_it() -> None:
     work = Work()
     work.call(entry("write_all", source="git"), {"path": "/srv/x"})
