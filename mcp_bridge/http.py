@@ -6,6 +6,7 @@ Answers are capped and, where they are large, cut in a worker thread before the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Final, NoReturn
 from urllib.parse import urlsplit
@@ -21,6 +22,9 @@ from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.shrink import BIG_MESSAGE_BYTES, shrink
+
+# The SDK logs a trace with an excerpt of each answer that it cannot read; callers get an error.
+logging.getLogger("mcp.client.streamable_http").addFilter(lambda record: not record.exc_info)
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """One JSON body, or one line of an event stream."""
