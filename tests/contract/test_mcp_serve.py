@@ -300,6 +300,9 @@ async def test_a_client_that_reads_nothing_blocks_its_process_and_is_cut_off(see
         blocked_after = int((await seen.wait_for("blocked after")).split()[2])
         # What two pipes and two sockets on loopback hold; nothing of it grows with time.
         assert blocked_after < 24 * 2**20
+        async with asyncio.timeout(60):
+            while lives(pid):  # noqa: ASYNC110 - a drain would end it for another reason
+                await asyncio.sleep(0.05)
         await running.drain(60)
         assert not lives(pid)
         cut(socket)
