@@ -23,6 +23,8 @@ class EmbeddingServer:
     """In place of the vectors that are right."""
     held: asyncio.Event = field(default_factory=asyncio.Event)
     """Requests wait for it; it is set at first."""
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once a request is there."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a client has left a request without an answer."""
 
@@ -31,6 +33,7 @@ class EmbeddingServer:
         self.asked.append(body)
         self.paths.append(request.path)
         self.keys.append(request.headers.get("Authorization"))
+        self.arrived.set()
         try:
             await self.held.wait()
         except asyncio.CancelledError:

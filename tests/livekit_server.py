@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +23,8 @@ KEY = "devkey"
 SECRET = secrets.token_hex(16)  # 32 characters: the server warns of shorter ones
 READY_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 5.0
+# Ports are chosen free and may be taken before the server has them.
+ATTEMPTS = 3
 _POLL_S = 0.05
 
 
@@ -56,6 +58,21 @@ def running(binary: Path) -> Iterator[LiveKit]:
     Raises:
         ServerDied: it ended, or did not answer in READY_DEADLINE_S.
     """
+    with tempfile.TemporaryFile() as log, contextlib.ExitStack() as open_:
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                port = open_.enter_context(_attempt(binary, log))
+                break
+            except ServerDied:
+                if not left:
+                    raise
+        else:
+            raise AssertionError("there is one attempt at least")
+        yield LiveKit(f"ws://127.0.0.1:{port}", KEY, SECRET)
+
+
+@contextlib.contextmanager
+def _attempt(binary: Path, log: IO[bytes]) -> Generator[int]:
     port, tcp, udp = _free_ports()
     # JSON is YAML too.
     config = json.dumps(
@@ -74,20 +91,19 @@ def running(binary: Path) -> Iterator[LiveKit]:
             "logging": {"level": "warn"},
         }
     )
-    with tempfile.TemporaryFile() as log:
-        server = subprocess.Popen(
-            [binary, "--config-body", config], stdout=log, stderr=subprocess.STDOUT
-        )
+    server = subprocess.Popen(
+        [binary, "--config-body", config], stdout=log, stderr=subprocess.STDOUT
+    )
+    try:
+        _wait_until_ready(server, port, log)
+        yield port
+    finally:
+        server.terminate()
         try:
-            _wait_until_ready(server, port, log)
-            yield LiveKit(f"ws://127.0.0.1:{port}", KEY, SECRET)
-        finally:
-            server.terminate()
-            try:
-                server.wait(STOP_DEADLINE_S)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+            server.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
 def _free_ports() -> tuple[int, int, int]:

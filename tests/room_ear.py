@@ -13,7 +13,8 @@ from livekit import rtc
 from caal_node.room.cues import SAMPLE_RATE_HZ, Samples
 from tests.livekit_server import LiveKit
 
-SUBSCRIBE_DEADLINE_S = 10.0
+SUBSCRIBE_DEADLINE_S = 30.0
+SILENCE_DEADLINE_S = 10.0
 SOUND_FLOOR = 200
 """Of 32768. The codec's silence stays below 5, a cue's first milliseconds are above."""
 
@@ -69,6 +70,17 @@ class Ear:
         async with asyncio.timeout(seconds_after + SUBSCRIBE_DEADLINE_S), self._more:
             await self._more.wait_for(lambda: self._since(since).size >= wanted)
         return self._since(since)
+
+    async def silence(self, seconds: float, since: float) -> None:
+        """Returns once what came last, of what came from `since` on, was silent for so long."""
+        wanted = int(seconds * SAMPLE_RATE_HZ)
+
+        def silent() -> bool:
+            heard = self._since(since)
+            return heard.size >= wanted and not _loud(heard[-wanted:])
+
+        async with asyncio.timeout(SILENCE_DEADLINE_S), self._more:
+            await self._more.wait_for(silent)
 
     def onset(self, since: float) -> float | None:
         """When the first sound after `since` arrived (perf_counter)."""

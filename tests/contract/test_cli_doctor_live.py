@@ -94,7 +94,11 @@ async def test_n8n_with_a_wrong_token_no_token_or_elsewhere_fails() -> None:
 async def test_mcp_servers_are_told_one_by_one(tmp_path: Path) -> None:
     path = tmp_path / "mcp_servers.json"
     servers = {
-        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
+        "time": {
+            "command": sys.executable,
+            "args": ["-m", "mcp_server_time"],
+            "connect_timeout": 60,
+        },
         "broken": {"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]},
         "off": {"command": "x", "enabled": False},
         "unset": {

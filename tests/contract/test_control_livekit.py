@@ -16,7 +16,7 @@ from livekit import api, rtc
 
 from caal_node.control.agent_side import REFUSED, ControlListener
 from caal_node.control.livekit_rooms import LiveKitRooms
-from caal_node.control.messages import METHOD, Done, seal
+from caal_node.control.messages import METHOD, Answer, Done, Running, seal
 from caal_node.control.report import ReloadReport, ReloadRequest
 from caal_node.control.rooms import (
     LiveKitRefused,
@@ -126,6 +126,22 @@ async def test_a_reload_longer_than_the_servers_patience_runs_once(livekit: Live
     assert began == 1
 
 
+async def refusal(caller: rtc.Room, payload: str) -> int:
+    """The code of the error that a participant's own call ends with; one that got lost is repeated.
+
+    A busy machine may tell of a call too late for LiveKit.
+    """
+    lost = (rtc.RpcError.ErrorCode.CONNECTION_TIMEOUT, rtc.RpcError.ErrorCode.RESPONSE_TIMEOUT)
+    async with asyncio.timeout(60):
+        while True:
+            with pytest.raises(rtc.RpcError) as caught:
+                await caller.local_participant.perform_rpc(
+                    destination_identity="agent", method=METHOD, payload=payload
+                )
+            if caught.value.code not in lost:
+                return caught.value.code
+
+
 async def test_a_participant_cannot_ask_for_a_reload(
     livekit: LiveKit, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -152,11 +168,7 @@ async def test_a_participant_cannot_ask_for_a_reload(
         data: asyncio.Queue[rtc.DataPacket] = asyncio.Queue()
         agent.on("data_received", data.put_nowait)  # pyright: ignore[reportUnknownMemberType] -- untyped there
         for payload in forged:
-            with pytest.raises(rtc.RpcError) as caught:
-                await mallory.local_participant.perform_rpc(
-                    destination_identity="agent", method=METHOD, payload=payload
-                )
-            assert caught.value.code == REFUSED
+            assert await refusal(mallory, payload) == REFUSED
             await mallory.local_participant.publish_data(payload, topic=METHOD)
             await asyncio.wait_for(data.get(), ANSWER_S)
         assert asked == []
@@ -215,7 +227,10 @@ async def test_a_large_report_comes_back(livekit: LiveKit) -> None:
         return ReloadReport(len(many), added=many)
 
     async with agent_in(livekit, room, on_reload), open_rooms(livekit) as rooms:
-        answer = await rooms.ask(room, "agent", ReloadRequest("1"))
+        answer: Answer | None = None
+        async with asyncio.timeout(ANSWER_S):
+            while answer is None or isinstance(answer, Running):  # late on a busy machine
+                answer = await rooms.ask(room, "agent", ReloadRequest("1"))
     assert isinstance(answer, Done)
     assert answer.report.tool_count == 400
     assert len(answer.report.added) + answer.report.omitted == 400

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -127,10 +128,10 @@ async def test_cancelling_a_call_reaches_an_old_server(seen: Events) -> None:
 
 async def test_a_deadline_ends_the_call_and_tells_the_server(seen: Events) -> None:
     async with ServerManager([raw_server(found=seen)]) as manager:
-        with pytest.raises(CallTimeout, match=r"raw: gave no answer within 0\.05 s"):
-            await manager.call_tool("raw__wait", timeout_s=0.05)
+        with pytest.raises(CallTimeout, match=r"raw: gave no answer within 1 s"):
+            await manager.call_tool("raw__wait", timeout_s=1.0)
         await seen.wait_for("cancelled")
-    patient = dataclasses.replace(raw_server(found=seen), timeout_s=0.05)
+    patient = dataclasses.replace(raw_server(found=seen), timeout_s=1.0)
     async with ServerManager([patient]) as manager:
         with pytest.raises(CallTimeout):
             await manager.call_tool("raw__wait")
@@ -184,9 +185,13 @@ async def test_names_that_would_meet_are_kept_apart() -> None:
 async def test_a_server_that_never_answers_fails_at_its_deadline_beside_the_others() -> None:
     deaf = raw_server("deaf", name="deaf", ready_within_s=0.6)
     async with ServerManager([deaf, raw_server()]) as manager:
-        assert manager.failed == {
-            "deaf": "was not ready within 0.6 s; see that it starts, or raise connect_timeout"
-        }
+        assert set(manager.failed) == {"deaf"}
+        # A busy machine may let the deadline of the whole come first.
+        assert re.search(
+            r"^was not ready within 0\.6 s; see that it starts, or raise connect_timeout$"
+            r"|within 1\.2 s",
+            manager.failed["deaf"],
+        )
         assert (await manager.call_tool("raw__echo")).value == {"token": None}
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import ipaddress
 import json
+import re
 import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -98,7 +99,7 @@ async def test_cancelling_and_deadlines_reach_the_process(seen: Events) -> None:
         call.cancel()
         await seen.wait_for("cancelled")
         with pytest.raises(CallTimeout):
-            await manager.call_tool("far__wait", timeout_s=1.0)
+            await manager.call_tool("far__wait", timeout_s=5.0)
         await seen.wait_for("cancelled")
 
 
@@ -142,7 +143,9 @@ async def test_a_far_process_that_dies_is_told_with_its_last_words(
 
 async def test_a_far_process_that_never_answers_fails_at_the_deadline(seen: Events) -> None:
     async with bridge("deaf", seen=seen) as running:
-        assert "was not ready within 0.5 s" in await failure(far(running.url), 0.5)
+        told = await failure(far(running.url), 5)
+        # A busy machine may let the deadline of the whole come first.
+        assert re.search(r"was not ready within 5 s|within 10 s", told)
         pid = await seen.pid()
         await running.drain(60)
         assert not lives(pid)

@@ -217,13 +217,13 @@ async def test_each_webhook_gets_its_own_credentials_and_no_other() -> None:
 
 
 async def test_a_call_past_its_deadline_is_not_sent_again() -> None:
-    async with opened(call_timeout_s=0.05) as (recorded, n):
+    async with opened(call_timeout_s=1) as (recorded, n):
         with recorded.hold("slow_report"), pytest.raises(N8nError) as caught:
             await n.call("slow_report", {"topic": "x"})
         assert len(recorded.seen) == 1
-        assert (await n.call("get_weather", {"city": "Oslo"}, timeout_s=5)).kind == "object"
+        assert (await n.call("get_weather", {"city": "Oslo"}, timeout_s=20)).kind == "object"
     assert caught.value.kind == "timeout"
-    assert "slow_report did not answer within 0.05 s. It may still be running" in str(caught.value)
+    assert "slow_report did not answer within 1 s. It may still be running" in str(caught.value)
 
 
 async def test_a_cancelled_call_ends_at_once_and_the_next_one_works() -> None:

@@ -48,9 +48,9 @@ class Reader(CaalAgent):
 
 
 @asynccontextmanager
-async def served(livekit: LiveKit, *specs: ToolSpec) -> AsyncGenerator[tuple[str, Reader]]:
-    """The address of a control process, and the agent in the only room that has one."""
-    here = rtc.Room()
+async def served(livekit: LiveKit, *specs: ToolSpec) -> AsyncGenerator[tuple[str, str, Reader]]:
+    """The address of a control process, a room's name, and the agent in it."""
+    here, room = rtc.Room(), f"tools-{uuid.uuid4().hex[:8]}"
 
     async def nothing_new(_: ReloadRequest) -> ReloadReport:
         return ReloadReport(0)
@@ -68,11 +68,9 @@ async def served(livekit: LiveKit, *specs: ToolSpec) -> AsyncGenerator[tuple[str
             api_key=livekit.key,
             api_secret=livekit.secret,
         )
-        await here.connect(
-            livekit.url, livekit.token(f"tools-{uuid.uuid4().hex[:8]}", "a", agent=True)
-        )
+        await here.connect(livekit.url, livekit.token(room, "a", agent=True))
         try:
-            yield address, talk.agent
+            yield address, room, talk.agent
         finally:
             await control.aclose()
             await here.disconnect()
@@ -84,28 +82,31 @@ async def test_catalogue_search_and_calls_cross_a_real_room(livekit: LiveKit) ->
         for n in range(500)
     ]
     async with (
-        served(livekit, *specs) as (address, agent),
+        served(livekit, *specs) as (address, room, agent),
         httpx2.AsyncClient(
             base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=ANSWER_S
         ) as http,
     ):
-        told = await http.get("/api/tools")
+        # One server has the whole run's rooms, so this one is named.
+        here = {"room_name": room}
+        told = await http.get("/api/tools", params=here)
         assert len(told.json()["tools"]) == 501
         assert len(told.content) > 300_000
-        found = await http.post("/api/tools/search", json={"query": "thing 77"})
+        found = await http.post("/api/tools/search", json=here | {"query": "thing 77"})
         assert found.json()["tools"][0]["name"] == "tool_77"
-        read = await http.post("/api/tools", json={"name": "read_all"})
+        read = await http.post("/api/tools", json=here | {"name": "read_all"})
         assert len(read.content) > 200_000
         assert len(set(read.json()["result"])) == 6_000
         assert agent.reads == 1
         long = {"field_1": "".join(uuid.uuid4().hex for _ in range(3_000))}
-        call = await http.post("/api/tools", json={"name": "tool_3", "arguments": long})
+        asked = here | {"name": "tool_3", "arguments": long}
+        call = await http.post("/api/tools", json=asked)
         assert call.json()["result"] == {"city": None, "forecast": "sunny", "high_c": 21}
 
 
 async def test_every_path_answers_as_it_is_described_in_a_real_room(livekit: LiveKit) -> None:
-    async with served(livekit) as (address, _):
-        seen = await asyncio.to_thread(fuzz, address, TOKEN, examples=4)
+    async with served(livekit) as (address, room, _):
+        seen = await asyncio.to_thread(fuzz, address, TOKEN, examples=4, room=room)
     assert {label for label, status in seen if status == 200} >= {
         "GET /health",
         "POST /api/tools/search",

@@ -83,10 +83,15 @@ async def test_a_turn_with_a_tool_is_heard_and_read_in_the_room(livekit: LiveKit
             await person.hears()
             asked = time.perf_counter()
             await person.room.local_participant.send_text("Is Ada in?", topic="lk.chat")
-            async with asyncio.timeout(20):
-                told = [await message() for _ in range(5)]
+            told: list[dict[str, object]] = []
+            async with asyncio.timeout(60):
+                while not (told and told[-1]["type"] == "turn_ended"):
+                    told.append(await message())
+                # The newest state comes beside the messages, and may come after them.
+                while not (faces and faces[-1] == {"caal.state": "idle"}):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
             turn_s = time.perf_counter() - asked
-            heard = await person.until(turn_s + 0.6, asked)
+            heard = await person.until(turn_s + 2.0, asked)
         finally:
             await session.aclose()
             await presence.aclose()
@@ -95,6 +100,8 @@ async def test_a_turn_with_a_tool_is_heard_and_read_in_the_room(livekit: LiveKit
             await cues.aclose()
             await room.disconnect()
 
+        # On a busy machine the wait may be long enough for ticks.
+        told = [m for m in told if m.get("kind") != "tick"]
         assert [m["type"] for m in told] == [
             "user",
             "tool_call_started",
@@ -109,4 +116,3 @@ async def test_a_turn_with_a_tool_is_heard_and_read_in_the_room(livekit: LiveKit
         assert likeness(heard, render("tool")) > 0.75
         # LiveKit sets an attribute of its own on the same participant; ours stay beside it.
         assert {"caal.state": "tool", "caal.tool": "look_up"} in faces
-        assert faces[-1] == {"caal.state": "idle"}

@@ -5,10 +5,7 @@ and the answer are heard; and a workflow is added in the middle of it from anoth
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -30,6 +27,7 @@ from caal_node.models.embedded import EmbeddedEngine
 from caal_node.room.cues import render
 from caal_node.speech import fetch_local
 from n8n.replay import RecordedN8n
+from tests.control_process import on_a_port
 from tests.livekit_server import LiveKit
 
 pytestmark = [pytest.mark.livekit, pytest.mark.model, pytest.mark.speech]
@@ -78,18 +76,28 @@ async def stage(livekit: LiveKit, gguf: Path, folder: Path) -> AsyncIterator[Sta
         yield Stage(scene, recorded, env)
 
 
-def loudness_of_cue(heard: Samples, cue: Samples) -> float:
-    """The best normalised correlation of `cue` anywhere in `heard`: 1.0 is the cue itself.
+def place_of_cue(heard: Samples, cue: Samples) -> tuple[float, int]:
+    """The best normalised correlation of `cue` anywhere in `heard`, and where that is.
+
+    1.0 is the cue itself.
 
     Opus and the jitter buffer bend a wave's phase, so the two notes are looked for one by one as
     energy at their own frequencies, against the energy of everything else in that time.
     """
     half = cue.size // 2
-    best = 0.0
+    best, place = 0.0, 0
     for at in range(0, max(heard.size - cue.size, 0), 480):
         first, second = heard[at : at + half], heard[at + half : at + cue.size]
-        best = max(best, min(_share(first, 660.0), _share(second, 880.0)))
-    return best
+        if (share := min(_share(first, 660.0), _share(second, 880.0))) > best:
+            best, place = share, at
+    return best, place
+
+
+def loudest(heard: Samples, seconds: float) -> float:
+    """The effective value of the loudest stretch of that length."""
+    sums = np.concatenate([[0.0], np.cumsum(heard.astype(np.float64) ** 2)])
+    width = min(int(seconds * SAMPLE_RATE_HZ), heard.size)
+    return float(np.sqrt((sums[width:] - sums[: sums.size - width]).max() / max(width, 1)))
 
 
 def _share(piece: Samples, hz: float) -> float:
@@ -119,16 +127,18 @@ async def test_a_spoken_request_is_answered_and_a_workflow_is_added_in_mid_room(
         assert started.arguments is None, "the room does not see arguments by default"
         (ended,) = [e for e in events if isinstance(e, ToolCallEnded)]
         assert ended.outcome == "ok"
-        assert [e.kind for e in events if isinstance(e, CuePlayed)] == ["tool"]
+        # On a busy machine the wait may be long enough for ticks.
+        cues = [e.kind for e in events if isinstance(e, CuePlayed) and e.kind != "tick"]
+        assert cues == ["tool"]
         said = " ".join(e.text for e in events if isinstance(e, Spoken))
         assert "{" not in said
         assert "sunny" in said.lower() or "21" in said
 
         heard = on.scene.timeline.since(began)
-        asked_until = int(weather.seconds * SAMPLE_RATE_HZ)
-        assert loudness_of_cue(heard[asked_until:], render("tool")) > 0.5, "the ping is heard"
-        answer = heard[-2 * SAMPLE_RATE_HZ :].astype(np.float64)
-        assert float(np.sqrt((answer**2).mean())) > 100, "the answer is heard"
+        after = heard[int(weather.seconds * SAMPLE_RATE_HZ) :]
+        likeness, at = place_of_cue(after, render("tool"))
+        assert likeness > 0.5, "the ping is heard"
+        assert loudest(after[at + render("tool").size :], 2.0) > 100, "the answer is heard"
         # The request as the workflow got it, on the real wire.
         (hook,) = [r for r in on.recorded.seen if r.path == "/webhook/get_weather"]
         assert b"Berlin" in hook.body
@@ -142,34 +152,16 @@ async def test_a_spoken_request_is_answered_and_a_workflow_is_added_in_mid_room(
 
 
 async def reload_by_another_process(env: dict[str, str], folder: Path) -> dict[str, object]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    control = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "caal_node.cli", "control", "--port", str(port)),
-        cwd=folder,
-        env={**os.environ, **env},
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
-            async with asyncio.timeout(60):
-                while not await _answers(http):  # noqa: ASYNC110 - another process has no event
-                    await asyncio.sleep(0.2)
-            assert (await http.post("/reload-tools")).status_code == 401
-            headers = {"Authorization": f"Bearer {env['CAAL_CONTROL_TOKEN']}"}
-            wrong = await http.post("/reload-tools", json={"room_name": "no"}, headers=headers)
-            assert wrong.status_code == 404
-            answer = await http.post("/reload-tools", headers=headers)
-            assert answer.status_code == 200, answer.text
-            return answer.json()
-    finally:
-        control.terminate()
-        await control.wait()
-
-
-async def _answers(http: httpx2.AsyncClient) -> bool:
-    try:
-        return (await http.get("/health")).status_code < 500
-    except httpx2.TransportError:
-        return False
+    control = ("-m", "caal_node.cli", "control", "--port")
+    async with (
+        on_a_port(*control, env=env, cwd=folder, quiet=True) as address,
+        httpx2.AsyncClient(base_url=address, timeout=60) as http,
+    ):
+        assert (await http.post("/reload-tools")).status_code == 401
+        headers = {"Authorization": f"Bearer {env['CAAL_CONTROL_TOKEN']}"}
+        wrong = await http.post("/reload-tools", json={"room_name": "no"}, headers=headers)
+        assert wrong.status_code == 404
+        # One server has the whole run's rooms, so this one is named.
+        answer = await http.post("/reload-tools", json={"room_name": ROOM}, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()

@@ -56,7 +56,7 @@ class Work:
         return self.tasks[-1]
 
     async def began(self, name: str) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await self._began[name].wait()
 
     async def end(self, *names: str) -> None:
