@@ -21,6 +21,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from mcp_bridge.heads import whole_escapes
 from mcp_bridge.security.hidden_text import may_hide, shown, shown_value
 from mcp_bridge.shrink import CutMark, link_note, media_note
 from mcp_bridge.tools import JsonValue, ToolCallResult
@@ -52,12 +53,18 @@ def normalise(
         if len(clear) <= max_chars:
             value = structured if clear == written else _json_or_text(clear)
             return ToolCallResult(shown_value(value) if may_hide(clear) else value)
-        return ToolCallResult(shown(_cut(clear, max_chars, len(clear))), truncated=True)
+        cut = _cut(whole_escapes(clear[:max_chars]), len(clear))
+        return ToolCallResult(cut, truncated=True)
     texts = [redact(_text(block)) for block in result.content]
     joined = "\n".join(texts)
-    if mark or len(joined) > max_chars:
-        size = mark.size if mark else len(joined)
-        return ToolCallResult(shown(_cut(joined, max_chars, size)), is_error, truncated=True)
+    if mark:
+        # The secrets are out, but for one that is cut apart at the very end.
+        kept = joined[: max(0, min(max_chars, len(joined) - mark.margin))]
+        kept = whole_escapes(kept) if mark.written else kept
+        return ToolCallResult(_cut(kept, mark.size), is_error, truncated=True)
+    if len(joined) > max_chars:
+        cut = _cut(joined[:max_chars], len(joined))
+        return ToolCallResult(cut, is_error, truncated=True)
     value = _value(texts, joined)
     return ToolCallResult(shown_value(value) if may_hide(joined) else value, is_error)
 
@@ -70,8 +77,8 @@ def _json_or_text(text: str) -> JsonValue:
         return text
 
 
-def _cut(text: str, max_chars: int, size: int) -> str:
-    return f"{text[:max_chars]}\n[cut here: {max_chars} of about {size} characters]"
+def _cut(kept: str, size: int) -> str:
+    return shown(f"{kept}\n[cut here: {len(kept)} of about {size} characters]")
 
 
 def _value(texts: list[str], joined: str) -> JsonValue:

@@ -4,6 +4,10 @@ Whatever is over the result's cap is cut away in the end; cutting before anythin
 the event loop free (a 4 MiB answer of small objects takes a JSON parser 266 ms and the protocol's
 models 887 ms more). `shrink` runs in a worker thread, takes one JSON-RPC message and returns one.
 
+What fits is decided by decoded characters (`heads.py`), and a margin past the cap stays: a secret
+that lies across the cut must be there whole, or nobody finds it. `results.py` takes secrets out,
+and then the margin off.
+
 A cut answer is marked in `_meta`, and says `isError` so that nobody holds the stump against the
 tool's output schema; `CutMark` holds what it said before.
 """
@@ -12,9 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
+from mcp_bridge.heads import sendable, string_head, value_head
 from mcp_bridge.spans import items, members
 
 BIG_MESSAGE_BYTES: Final = 64 * 1024
@@ -25,8 +30,8 @@ _MARK_KEY: Final = "mcp_bridge/cut"
 _SMALL_BYTES: Final = 4 * 1024
 _BLOCK_BYTES: Final = 256 * 1024
 """A block up to here is simply parsed."""
-_BYTES_EACH: Final = (1, 4, 12)
-r"""What a character may take in JSON, tried in turn: `a`, UTF-8, a pair like `\ud83d\ude00`."""
+MARGIN: Final = 4 * 1024
+"""Characters kept past the cap. A key of 3,000 is found across it in every form but hex."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,22 @@ class CutMark:
 
     is_error: bool
     size: int
-    """Characters of the text, about: its escapes are counted as they were sent."""
+    """Characters of the text, about."""
+    margin: int
+    """Characters at the text's end that nobody may see: half of a secret may stand there."""
+    written: bool
+    """Whether the text is JSON, cut."""
 
     @staticmethod
     def of(meta: Mapping[str, Any] | None) -> CutMark | None:
         match (meta or {}).get(_MARK_KEY):
-            case {"is_error": bool() as is_error, "size": int() as size}:
-                return CutMark(is_error, size)
+            case {
+                "is_error": bool() as is_error,
+                "size": int() as size,
+                "margin": int() as margin,
+                "written": bool() as written,
+            }:
+                return CutMark(is_error, size, margin, written)
             case _:
                 return None
 
@@ -52,15 +66,15 @@ def media_note(kind: str, mime_type: str | None, base64_chars: int) -> str:
     return f"[{kind}{mime}, {base64_chars * 3 // 4 / 1000:.1f} kB, not shown]"
 
 
-def shrink(message: bytes, max_chars: int) -> bytes:
-    """`message` with the answer cut to about `max_chars`; unchanged if it is anything else."""
+def shrink(message: bytes, max_chars: int, margin: int = MARGIN) -> bytes:
+    """`message` with the answer cut to `max_chars` and the margin; unchanged if it is no answer."""
     try:
-        return _shrunk(message, max_chars) or message
+        return _shrunk(message, max_chars + margin, margin) or message
     except (ValueError, IndexError, TypeError, KeyError, RecursionError):
         return message  # no JSON-RPC: whoever parses it next says so
 
 
-def _shrunk(message: bytes, max_chars: int) -> bytes | None:
+def _shrunk(message: bytes, room: int, margin: int) -> bytes | None:
     top = {key: (start, end) for key, start, end in members(message, _start(message))}
     if "result" not in top or "id" not in top:
         return None
@@ -78,33 +92,41 @@ def _shrunk(message: bytes, max_chars: int) -> bytes | None:
     }
     is_error = result.get("isError") is True
     structured = parts.get("structuredContent")
-    cut_size = 0
-    if structured and not is_error and message[structured[0] : structured[1]] != b"null":
-        start, end = structured
-        if end - start <= max_chars:
-            result |= {"content": [], "structuredContent": parsed(structured)}
+    if structured and (is_error or message[slice(*structured)] == b"null"):
+        structured = None
+    if structured:
+        head, cut_size = value_head(message, *structured, room)
+        if cut_size <= room:
+            result |= {"content": [], "structuredContent": json.loads(head)}
+            cut_size = 0
         else:
-            text = message[start : start + max_chars].decode(errors="ignore")
-            result["content"] = [{"type": "text", "text": text}]
-            cut_size = end - start
+            result["content"] = [{"type": "text", "text": sendable(head)}]
     else:
-        result["content"], cut_size = _content(message, *parts["content"], max_chars)
+        result["content"], cut_size = _content(message, *parts["content"], room)
     if cut_size:
-        mark = {_MARK_KEY: {"is_error": is_error, "size": cut_size}}
-        result |= {"isError": True, "_meta": mark}
-    return json.dumps({"jsonrpc": "2.0", "id": parsed(top["id"]), "result": result}).encode()
+        mark = CutMark(is_error, cut_size, margin, written=structured is not None)
+        result |= {"isError": True, "_meta": {_MARK_KEY: asdict(mark)}}
+    return _written({"jsonrpc": "2.0", "id": parsed(top["id"]), "result": result})
+
+
+def _written(message: Mapping[str, Any]) -> bytes:
+    try:
+        # Without escapes: other scripts would take twice to six times what they need.
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # lone surrogates, in a structure
+        return json.dumps(message, separators=(",", ":")).encode()
 
 
 def _start(message: bytes) -> int:
     return len(message) - len(message.lstrip(b" \t\r\n"))
 
 
-def _content(message: bytes, at: int, to: int, max_chars: int) -> tuple[list[dict[str, Any]], int]:
+def _content(message: bytes, at: int, to: int, room: int) -> tuple[list[dict[str, Any]], int]:
     """The blocks that fit, as text, and the size of everything if something did not."""
     texts: list[str] = []
-    room, size, cut = max_chars, 0, False
+    size, cut = 0, False
     for start, end in items(message, at):
-        if room <= 0:
+        if room < 0:
             size, cut = size + to - start, True
             break
         text, length = _block_text(message, start, end, room)
@@ -126,7 +148,7 @@ def _block_text(message: bytes, start: int, end: int, room: int) -> tuple[str, i
     inner = block.get("resource")
     holder = cast("dict[str, Any]", inner) if isinstance(inner, dict) else block
     if isinstance(text := holder.get("text"), str):
-        text = text.encode("utf-8", "replace").decode()
+        text = sendable(text)
         return text[:room], max(len(text), int(holder.get("_size", 0)))
     kind = "file" if holder is not block else str(block.get("type", "content"))
     if kind == "resource_link":
@@ -149,32 +171,11 @@ def _large_block(message: bytes, at: int, room: int) -> Iterator[tuple[str, Any]
         if key == "resource":
             yield key, dict(_large_block(message, start, room))
         elif key == "text" and size > _SMALL_BYTES:
-            yield key, _string_head(message, start + 1, end - 1, room)
-            yield "_size", size - 2
+            text, length = string_head(message, start + 1, end - 1, room)
+            yield key, text
+            yield "_size", length
         elif key in ("data", "blob"):
             yield "data", ""
             yield "_size", size - 2
         elif size <= _SMALL_BYTES:
             yield key, json.loads(message[start:end])
-
-
-def _string_head(message: bytes, start: int, end: int, room: int) -> str:
-    """The first `room` characters of the JSON string whose raw body is `message[start:end]`."""
-    text = ""
-    for bytes_each in _BYTES_EACH:
-        raw = message[start : min(end, start + room * bytes_each)]
-        text = _whole_characters(raw)
-        if len(text) >= room or start + len(raw) == end:
-            break
-    return text[:room]
-
-
-def _whole_characters(raw: bytes) -> str:
-    """A JSON string's body, cut anywhere, without what was cut apart at its end."""
-    # An escape takes up to 12 bytes (a pair), a character of UTF-8 up to 4.
-    for less in range(13):
-        try:
-            return json.loads(b'"' + raw[: len(raw) - less] + b'"', strict=False)
-        except ValueError:
-            continue
-    raise ValueError("no string")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import example, given
@@ -20,8 +23,10 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from mcp_bridge.heads import value_head, whole_escapes
 from mcp_bridge.results import normalise
-from mcp_bridge.shrink import shrink
+from mcp_bridge.servers import ServerConfig
+from mcp_bridge.shrink import MARGIN, shrink
 from mcp_bridge.spans import end_of_value
 from mcp_bridge.tools import ToolCallResult
 
@@ -117,17 +122,20 @@ RESULTS: st.SearchStrategy[Any] = st.fixed_dictionaries(
 )
 
 
-def whole(message: bytes, max_chars: int) -> ToolCallResult:
+def whole(
+    message: bytes, max_chars: int, redact: Callable[[str], str] = lambda text: text
+) -> ToolCallResult:
     read = jsonrpc_message_adapter.validate_json(message, by_name=False)
     assert read.id == "an id"  # type: ignore[union-attr]
     result = CallToolResult.model_validate(read.result, by_name=False)  # type: ignore[union-attr]
-    return normalise(result, max_chars)
+    return normalise(result, max_chars, redact)
 
 
-@given(RESULTS, st.integers(1, 400), st.booleans(), st.booleans())
-@example({"content": [{"type": "text", "text": "ä" * 20 + "\ud83d\ude00"}]}, 21, True, False)
+@given(RESULTS, st.integers(1, 400), st.integers(0, 30), st.booleans(), st.booleans())
+@example({"content": [{"type": "text", "text": "ä" * 20 + "\ud83d\ude00"}]}, 21, 0, True, False)
+@example({"content": [], "structuredContent": {"a": '"\\\n\x01' * 9}}, 21, 5, True, False)
 def test_cutting_on_the_way_in_changes_no_result(
-    result: dict[str, Any], max_chars: int, escaped: bool, id_last: bool
+    result: dict[str, Any], max_chars: int, margin: int, escaped: bool, id_last: bool
 ) -> None:
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": "an id", "result": result}
     if id_last:
@@ -137,18 +145,117 @@ def test_cutting_on_the_way_in_changes_no_result(
         expected = whole(line, max_chars)
     except ValueError:
         return  # lone surrogates are no JSON for the SDK either
-    found = whole(shrink(line, max_chars), max_chars)
-    assert found.is_error == expected.is_error
-    if not expected.truncated and not found.truncated:
+    found = whole(shrink(line, max_chars, margin), max_chars)
+    assert (found.is_error, found.truncated) == (expected.is_error, expected.truncated)
+    if not expected.truncated:
         assert found == expected
     else:
-        # A structure's length is counted as sent, with its blanks; a text's as characters.
-        kept = str(found.value).split("\n[cut here")[0]
+        # The size in the note is about right.
+        kept = str(found.value).rpartition("\n[cut here")[0]
         assert len(kept) <= max_chars
-        if result.get("structuredContent") is None or found.is_error:
-            assert found.truncated
-            # Where the cut falls between two blocks, the line's end between them may be gone.
-            assert expected.value.split("\n[cut here")[0] in (kept, f"{kept}\n")
+        assert expected.value.rpartition("\n[cut here")[0] == kept
+
+
+@given(JSON, st.integers(1, 80), st.sampled_from([None, 3]), st.booleans())
+def test_the_head_of_a_value_is_what_it_would_be_written_as(
+    value: Any, room: int, indent: int | None, escaped: bool
+) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=escaped).encode(errors="replace")
+    compact = json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
+    head, size = value_head(b"[" + text + b"]", 1, 1 + len(text), room)
+    assert head == compact[:room]
+    assert (size <= room) is (len(compact) <= room)
+    if size <= room:
+        assert size == len(compact)
+
+
+def test_what_is_no_json_is_not_mended_by_cutting() -> None:
+    start = b'{"jsonrpc": "2.0", "id": 1, "result": {"content": [], "structuredContent": '
+    for broken in (b"[1 2]", b"[tr ue]", b'["\\q"]', b"[1,]", b'["a" "b"]', b"nul"):
+        line = start + broken + b"}}"
+        assert shrink(line, 100) == line
+
+
+@given(st.text(st.sampled_from('ab"\\\n\x01é\U0001f600u0'), max_size=40), st.integers(0, 60))
+def test_a_cut_escape_is_left_out_and_a_whole_one_stays(text: str, at: int) -> None:
+    written = json.dumps(text, ensure_ascii=False)
+    cut = whole_escapes(written[:at])
+    assert written[:at].startswith(cut)
+    assert at - len(cut) <= 5 or at > len(written)
+    if len(cut) < len(written):
+        assert text.startswith(json.loads(f'{cut or chr(34)}"'))
+
+
+@pytest.mark.parametrize("unit", ["你好", "\U0001f600", "éa", '"\\'])
+@pytest.mark.parametrize("escaped", [True, False])
+@pytest.mark.parametrize("structured", [True, False])
+def test_what_fits_by_its_characters_comes_whole_in_every_script(
+    unit: str, escaped: bool, structured: bool
+) -> None:
+    said = unit * (60_000 // len(json.dumps(unit, ensure_ascii=False)[1:-1]))
+    value = {"t": said}
+    result: dict[str, Any] = {"content": [], "structuredContent": value} if structured else {
+        "content": [{"type": "text", "text": said}]
+    }  # fmt: skip
+    message = {"jsonrpc": "2.0", "id": "an id", "result": result}
+    line = json.dumps(message, ensure_ascii=escaped, indent=2).encode()
+    assert whole(shrink(line, 65_536), 65_536) == ToolCallResult(value if structured else said)
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+def test_what_is_cut_of_a_structure_is_text_and_no_escapes(escaped: bool) -> None:
+    result: dict[str, Any] = {"content": [], "structuredContent": {"t": "你好\U0001f600" * 100_000}}
+    message = {"jsonrpc": "2.0", "id": "an id", "result": result}
+    line = json.dumps(message, ensure_ascii=escaped).encode()
+    for max_chars in range(1000, 1004):
+        found = whole(shrink(line, max_chars), max_chars)
+        kept, note = found.value.split("\n[cut here: ")
+        assert kept == ('{"t":"' + "你好\U0001f600" * 400)[:max_chars]
+        assert 0.999 < int(note.split()[3]) / 300_008 < 1.001
+
+
+KEY = 'sk-"live"-0123456789abcdefgh-é'
+
+
+@given(
+    st.integers(-40, 5),
+    st.sampled_from(["text", "structure", "blocks"]),
+    st.sampled_from([0, 1, 200]),
+    st.booleans(),
+    st.sampled_from(["plain", "base64", "url"]),
+)
+def test_a_secret_across_the_cut_is_taken_out_whole(
+    before: int, kind: str, more: int, escaped: bool, form: str
+) -> None:
+    forms = {"plain": KEY, "base64": b64encode(KEY.encode()).decode(), "url": quote(KEY)}
+    secret, cap = forms[form], 8_000
+    # Those that stand before it are taken out, too, and what lay far behind the cut moves up.
+    head = f"{secret} " * more
+    for place in (cap, cap + MARGIN):
+        text = f"{head}{'x ' * place}"[: place + before] + secret + " and more" * 20_000
+        content = [{"type": "text", "text": text}]
+        if kind == "blocks":
+            content = [{"type": "text", "text": "a"}, *content]
+        result: dict[str, Any] = {"content": content}
+        if kind == "structure":
+            result = {"content": [], "structuredContent": {"t": text}}
+        message = {"jsonrpc": "2.0", "id": "an id", "result": result}
+        line = json.dumps(message, ensure_ascii=escaped).encode()
+        config = ServerConfig(name="a", env={"TOKEN": KEY})
+        found = whole(shrink(line, cap), cap, config.redact_result)
+        assert secret[:6] not in found.value
+        assert json.dumps(secret, ensure_ascii=escaped)[1:7] not in found.value
+        assert len(found.value.split("\n[cut here")[0]) <= cap
+        assert found.truncated
+
+
+def test_a_server_that_writes_the_mark_itself_gains_nothing() -> None:
+    for margin in (-(10**9), 0, 10**9, True):
+        mark = {"is_error": False, "size": 1, "margin": margin, "written": True}
+        said = of(f"the {KEY} " * 10, _meta={"mcp_bridge/cut": mark})
+        config = ServerConfig(name="a", env={"TOKEN": KEY})
+        assert "live" not in normalise(said, 50, config.redact_result).value
+        assert len(normalise(said, 50).value.split("\n[cut")[0]) <= 50
 
 
 @given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
