@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -30,6 +32,13 @@ from tests.mcp_events import Events, events, lives, raw_server, sdk_server
 async def seen() -> AsyncIterator[Events]:
     async with events() as found:
         yield found
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a process's parent")
+
+
+def supervisor_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 async def names(manager: ServerManager) -> list[str]:
@@ -194,6 +203,19 @@ async def test_no_process_of_the_group_outlives_the_manager(seen: Events) -> Non
     async with ServerManager([raw_server("family", "stubborn", found=seen)]):
         pids = [await seen.pid(), await seen.pid()]
         assert all(lives(pid) for pid in pids)
+    assert not any(lives(pid) for pid in pids)
+
+
+@linux
+async def test_a_supervisor_that_is_stuck_leaves_nothing_either(
+    seen: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_bridge.process.EXIT_GRACE_S", 0.1)
+    monkeypatch.setattr("mcp_bridge.process._INSIST_S", 0.1)
+    monkeypatch.setattr("mcp_bridge.process._KILL_S", 0.1)
+    async with ServerManager([raw_server("family", "stubborn", found=seen)]):
+        pids = [await seen.pid(), await seen.pid()]
+        os.kill(supervisor_of(pids[1]), signal.SIGSTOP)
     assert not any(lives(pid) for pid in pids)
 
 
