@@ -98,6 +98,15 @@ class ServerProcess:
         """The last line of stderr that says something, or an empty text."""
         return next((line for line in reversed(self._last_words) if line), "")
 
+    async def said_all(self) -> None:
+        """Waits, but not for ever, until its exit code and its last words are known.
+
+        For a process that died or was just killed; what it wrote to stdout is read apart.
+        """
+        if await self._exits(_KILL_S):
+            with anyio.move_on_after(_KERNEL_S):  # a grandchild may hold it open
+                await self.heard.wait()
+
     def ending(self) -> str:
         """How it ended, and its last words, as half a sentence."""
         match self.returncode:

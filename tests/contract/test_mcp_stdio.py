@@ -267,6 +267,20 @@ async def test_a_server_that_closes_its_output_is_given_up(seen: Events) -> None
         assert not lives(pid)
 
 
+@linux
+async def test_a_supervisor_that_stands_still_for_a_while_still_tells_how_the_server_ended(
+    seen: Events,
+) -> None:
+    async with ServerManager([raw_server(found=seen)]) as manager:
+        pid = await seen.pid()
+        supervisor = supervisor_of(pid)
+        os.kill(supervisor, signal.SIGSTOP)
+        asyncio.get_running_loop().call_later(2, os.kill, supervisor, signal.SIGCONT)
+        os.kill(pid, signal.SIGTERM)
+        with pytest.raises(ServerUnavailable, match="was ended by signal 15"):
+            await manager.call_tool("raw__wait")
+
+
 async def test_a_list_that_never_ends_is_cut_and_noted(seen: Events) -> None:
     async with ServerManager([raw_server("circle")]) as manager:
         (status,) = manager.servers
