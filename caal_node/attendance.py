@@ -29,6 +29,7 @@ from caal_node.events import Event, Spoken
 from caal_node.models.llm import LLM
 from caal_node.models.port import ServerCall, ServerResult
 from caal_node.room.attributes import Attributes
+from caal_node.room.connected import connected
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cue_track import CueTrack
@@ -199,27 +200,10 @@ class Attendance:
 
 async def _publish(room: rtc.Room, late: LateSink) -> None:
     try:
-        await _connected(room)
+        await connected(room)
         late.ready(await CueTrack.publish(room))
     except rtc.participant.PublishTrackError as error:
         logger.warning("no cues in this room: their track was refused (%s)", error)
-
-
-async def _connected(room: rtc.Room) -> None:
-    """Wait until `room` is connected; LiveKit starts an agent before that."""
-    if room.isconnected():
-        return
-    connected = asyncio.Event()
-
-    def on_state(state: rtc.ConnectionState) -> None:
-        if room.isconnected():
-            connected.set()
-
-    room.on("connection_state_changed", on_state)
-    try:
-        await connected.wait()  # ended by `Attendance.aclose`, as the session's own wait is
-    finally:
-        room.off("connection_state_changed", on_state)
 
 
 def _room_of(session: AgentSession[Any]) -> rtc.Room | None:
