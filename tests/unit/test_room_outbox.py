@@ -9,7 +9,7 @@ import pytest
 
 from caal_node.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
 from caal_node.room.attributes import AGAIN_S, LAST_S, SET_DEADLINE_S, Attributes
-from caal_node.room.outbox import Outbox
+from caal_node.room.outbox import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Outbox
 from caal_node.room.transcript import Transcript
 from tests import virtual_loop
 
@@ -84,6 +84,32 @@ async def test_closing_does_not_wait_for_a_room_that_takes_nothing() -> None:
     box.put("late")
     assert room.got == []
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-t"]
+
+
+def test_what_is_told_before_the_room_is_connected_is_sent_when_it_is() -> None:
+    async def story() -> None:
+        room, connected = Room(), asyncio.Event()
+        box = Outbox(room.send, name="t", ready=connected.wait)
+        box.put("hello")
+        await asyncio.sleep(3 * SEND_DEADLINE_S)
+        assert room.got == []
+        connected.set()
+        await box.aclose()
+        assert room.got == ["hello"]
+
+    virtual_loop.run(story())
+
+
+def test_closing_does_not_wait_for_a_room_that_is_never_connected() -> None:
+    async def story() -> None:
+        room = Room()
+        box = Outbox(room.send, name="t", ready=asyncio.Event().wait)
+        box.put("hello")
+        await box.aclose()
+        assert room.got == []
+        assert asyncio.get_running_loop().time() == DRAIN_DEADLINE_S
+
+    virtual_loop.run(story())
 
 
 async def test_closing_that_is_cancelled_still_ends_the_task() -> None:
