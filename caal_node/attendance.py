@@ -30,8 +30,8 @@ from caal_node.models.llm import LLM
 from caal_node.models.port import ServerCall, ServerResult
 from caal_node.room.attributes import Attributes
 from caal_node.room.cue_files import load_cues
+from caal_node.room.cue_publishing import publish_cues
 from caal_node.room.cue_sink import CueSink
-from caal_node.room.cue_track import CueTrack
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import Hooks, HookTeller
 from caal_node.room.late_sink import LateSink
@@ -89,7 +89,7 @@ class Attendance:
             if sink is None and settings.cues:
                 sink = late = LateSink()
                 self._open.push_async_callback(late.aclose)
-                self._attend("caal-cues", _publish(room, late))
+                self._attend("caal-cues", publish_cues(room, late))
             secret = settings.livekit_api_secret
             control = ControlListener(
                 room,
@@ -195,31 +195,6 @@ class Attendance:
             self.warmed.set()
             if attributes is not None:
                 attributes.warmed()
-
-
-async def _publish(room: rtc.Room, late: LateSink) -> None:
-    try:
-        await _connected(room)
-        late.ready(await CueTrack.publish(room))
-    except rtc.participant.PublishTrackError as error:
-        logger.warning("no cues in this room: their track was refused (%s)", error)
-
-
-async def _connected(room: rtc.Room) -> None:
-    """Wait until `room` is connected; LiveKit starts an agent before that."""
-    if room.isconnected():
-        return
-    connected = asyncio.Event()
-
-    def on_state(state: rtc.ConnectionState) -> None:
-        if room.isconnected():
-            connected.set()
-
-    room.on("connection_state_changed", on_state)
-    try:
-        await connected.wait()  # ended by `Attendance.aclose`, as the session's own wait is
-    finally:
-        room.off("connection_state_changed", on_state)
 
 
 def _room_of(session: AgentSession[Any]) -> rtc.Room | None:

@@ -2,7 +2,8 @@
 
 Up to 2025-11-25 a server sends the notification by itself. Since 2026-07-28 it sends it on a
 stream that the client opens with `subscriptions/listen`; the SDK hands it to the same handler. What
-was sent while nothing listened is lost, so every newly opened stream asks for the list once.
+was sent while nothing listened is lost, so every newly opened stream asks for the list once; the
+first as well, since a list was read before it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class ToolChanges:
             await self._changed.wait()
             await asyncio.sleep(SETTLE_S)
             self._changed.clear()
-            logger.debug("%s: says that its tools have changed", self._server)
+            logger.debug("%s: its tools may have changed", self._server)
             await ask()
             await asyncio.sleep(GAP_S)
 
@@ -67,8 +68,7 @@ class ToolChanges:
         while True:
             try:
                 async with client.listen(tools_list_changed=True) as stream:
-                    if backoff.tries:
-                        self.note()
+                    self.note()
                     async for _ in stream:
                         backoff.reset()
             except SubscriptionLost:

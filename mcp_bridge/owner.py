@@ -26,8 +26,9 @@ from mcp_bridge.servers import ServerConfig
 
 logger = logging.getLogger(__name__)
 
-CLOSE_S: Final = 5.0
-"""For leaving politely: some 3 s for a process that must be killed, and room to spare."""
+CLOSE_S: Final = 10.0
+"""For leaving politely: some 3 s for a process that must be killed, 8 s for one whose supervisor is
+stuck, and room to spare."""
 STEADY_S: Final = 60.0
 """A connection that lasted so long was a good one: after it, waits begin from the first again."""
 

@@ -27,6 +27,7 @@ import anyio.to_thread
 from mcp.client.stdio import get_default_environment
 
 from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.leftovers import kill_all_below
 from mcp_bridge.security.hidden_text import one_line, shown
 from mcp_bridge.security.policy import objections
 from mcp_bridge.security.programs import located
@@ -38,7 +39,10 @@ _INSIST_S: Final = 1.5
 """From SIGTERM on; the supervisor kills after 1 s and needs a moment to see the end."""
 _SUPERVISOR: Final = str(Path(__file__).with_name("supervisor.py"))
 """Run, not imported: it knows signals that Windows has not."""
-_KILL_S: Final = 0.5
+_KILL_S: Final = 5.0
+"""For the supervisor to kill everything and see it end: it gives up after 2 s, and a machine may
+hold it up for some more. Normally it takes some milliseconds."""
+_KERNEL_S: Final = 0.5
 """For the kernel to carry out SIGKILL."""
 _STDERR_LINES: Final = 20
 _STDERR_LINE_CHARS: Final = 300
@@ -95,6 +99,15 @@ class ServerProcess:
         """The last line of stderr that says something, or an empty text."""
         return next((line for line in reversed(self._last_words) if line), "")
 
+    async def said_all(self) -> None:
+        """Waits, but not for ever, until its exit code and its last words are known.
+
+        For a process that died or was just killed; what it wrote to stdout is read apart.
+        """
+        if await self._exits(_KILL_S):
+            with anyio.move_on_after(_KERNEL_S):  # a grandchild may hold it open
+                await self.heard.wait()
+
     def ending(self) -> str:
         """How it ended, and its last words, as half a sentence."""
         match self.returncode:
@@ -135,8 +148,11 @@ class ServerProcess:
                     self.kill()
                     await self._exits(_KILL_S)
             if not self._supervised or not self.exited.is_set():
+                if self._supervised and sys.platform == "linux":
+                    # First: of what loses its supervisor only the server itself ends by that.
+                    await anyio.to_thread.run_sync(kill_all_below, self.pid)
                 self._signal_group(_SIGKILL)  # the supervisor itself, should it be stuck
-                await self._exits(_KILL_S)
+                await self._exits(_KERNEL_S)
         finally:
             self._let_go()
             with contextlib.suppress(PermissionError):

@@ -66,9 +66,7 @@ async def stdio_transport(
                 with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
                     await process.exited.wait()
                 process.kill()  # nobody can talk to it any more
-                with anyio.move_on_after(_FLUSH_S):
-                    await process.exited.wait()
-                    await process.heard.wait()
+                await process.said_all()
                 on_close(config.redact(process.ending()))
 
     async def write() -> None:

@@ -153,7 +153,7 @@ class Supervisor:
 
     def _send(self, number: int) -> None:
         """To everything that the server has started; elsewhere than on Linux, to its group."""
-        for pid in _descendants() or [-self._server]:
+        for pid in descendants(os.getpid()) or [-self._server]:
             try:  # noqa: SIM105 - contextlib is one more module to import
                 os.kill(pid, number)
             except (ProcessLookupError, PermissionError):
@@ -184,8 +184,11 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _descendants() -> list[int]:
-    """Children of this process, and theirs, as /proc has them now; empty where there is none."""
+def descendants(of: int) -> list[int]:
+    """Children of a process, and theirs, as /proc has them now; empty where there is none.
+
+    The host asks too, about a supervisor that is stuck.
+    """
     children: dict[int, list[int]] = {}
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib takes 10 ms to import
@@ -200,7 +203,7 @@ def _descendants() -> list[int]:
             except (OSError, IndexError, ValueError):
                 continue  # it is gone
             children.setdefault(parent, []).append(int(name))
-    found = list(children.get(os.getpid(), ()))
+    found = list(children.get(of, ()))
     for pid in found:
         found.extend(children.get(pid, ()))
     return found

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import AsyncIterator
 
 from livekit.agents.voice.run_result import RunResult
@@ -15,7 +15,7 @@ from rich.console import Console
 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.cli.transcript import TerminalTranscript
-from caal_node.cli.typed_lines import typed_lines
+from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.events import Event, to_json
 from caal_node.room.silent_sink import SilentSink
 from caal_node.session import session_llm, text_session
@@ -46,7 +46,7 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
     if not as_json:
         transcript.ready(len(agent.table), agent.failed)
     try:
-        async for line in _lines(prompt=not as_json and sys.stdin.isatty()):
+        async for line in _lines(standard_input(), as_json=as_json):
             turn: RunResult[None] = session.run(user_input=line)
             await turn
     finally:
@@ -61,9 +61,10 @@ async def _close_model(model: object) -> None:
         await model.aclose()
 
 
-async def _lines(*, prompt: bool) -> AsyncIterator[str]:
-    """Typed lines behind a prompt; empty ones are passed over."""
-    lines = typed_lines(sys.stdin.fileno(), max_chars=LINE_CHARS)
+async def _lines(descriptor: int | None, *, as_json: bool) -> AsyncIterator[str]:
+    """Typed lines, behind a prompt where a person types them; empty ones are passed over."""
+    prompt = not as_json and descriptor is not None and os.isatty(descriptor)
+    lines = typed_lines(descriptor, max_chars=LINE_CHARS)
     while True:
         if prompt:
             print("> ", end="", flush=True)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import socket
-import sys
 import tempfile
 import threading
 import webbrowser
@@ -20,7 +19,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 
 import mcp_bridge
-from caal_node.cli.typed_lines import typed_lines
+from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.errors import ConfigError
 from caal_node.settings import Settings
 from caal_node.validation import place
@@ -170,7 +169,7 @@ async def _typed(server: str, page: str) -> str:
     typer.echo(f"Sign in to {server} on this page:\n\n  {page}\n")
     typer.echo("It ends at an address that begins with http://127.0.0.1 and shows nothing.")
     typer.echo("That address: ", nl=False)
-    async with aclosing(typed_lines(sys.stdin.fileno(), max_chars=MAX_URL_CHARS)) as lines:
+    async with aclosing(typed_lines(standard_input(), max_chars=MAX_URL_CHARS)) as lines:
         async for line in lines:
             return line.strip()
     raise mcp_bridge.ServerUnavailable(server, "no address was typed in")

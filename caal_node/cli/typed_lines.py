@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import Final
@@ -18,15 +19,24 @@ _BYTES_A_CHAR: Final = 4
 """At most, in UTF-8."""
 
 
-async def typed_lines(descriptor: int, *, max_chars: int) -> AsyncGenerator[str]:
-    """Each line of `descriptor`, cut to `max_chars`, read when it is asked for; ends with it."""
+def standard_input() -> int | None:
+    """Its descriptor; None where the program was started without one."""
+    return None if sys.stdin is None else sys.stdin.fileno()
+
+
+async def typed_lines(descriptor: int | None, *, max_chars: int) -> AsyncGenerator[str]:
+    """Each line of `descriptor`, cut to `max_chars`, read when it is asked for; ends with it.
+
+    One that is not there, or cannot be read any more, has no more lines.
+    """
+    if descriptor is None:
+        return
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[str | None] = asyncio.Queue()
     wanted = threading.Semaphore(0)
 
     def read() -> None:
-        chunks = iter(lambda: os.read(descriptor, _CHUNK_BYTES), b"")
-        lines = capped_lines(chunks, max_chars * _BYTES_A_CHAR)
+        lines = capped_lines(_chunks(descriptor), max_chars * _BYTES_A_CHAR)
         try:
             while wanted.acquire():
                 line = next(lines, None)
@@ -42,6 +52,14 @@ async def typed_lines(descriptor: int, *, max_chars: int) -> AsyncGenerator[str]
         if (line := await arrived.get()) is None:
             return
         yield line[:max_chars]
+
+
+def _chunks(descriptor: int) -> Iterator[bytes]:
+    try:
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            yield chunk
+    except OSError:
+        return  # its terminal was closed (EIO), or it was (EBADF)
 
 
 def capped_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[str]:

@@ -18,6 +18,7 @@ from livekit.agents import AgentServer, JobContext, JobProcess, cli
 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.models.llm import LLM
+from caal_node.room.next_person import start_and_stay
 from caal_node.session import make_voice, session_llm, voice_session
 from caal_node.settings import Settings, load_settings
 
@@ -73,4 +74,4 @@ async def entrypoint(context: JobContext) -> None:
     agent = chosen_agent(settings, None)
     if isinstance(session.llm, LLM):
         context.add_shutdown_callback(session.llm.aclose)
-    await session.start(agent, room=context.room)
+    await start_and_stay(session, agent, context.room)

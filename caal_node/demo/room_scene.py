@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 from livekit import api, rtc
@@ -29,6 +30,16 @@ IDENTITY: Final = "demo-person"
 READY_S: Final = 300.0
 """Seconds for the agent to join and its model to read the prompt, 0.8 k tokens: some ten on two
 cores, and twenty times as many where others work on them too."""
+MESSAGE_S: Final = 10.0
+"""For one message of the room, from its first packet to its last; normally some milliseconds."""
+
+_log = logging.getLogger(__name__)
+
+
+class Reader(Protocol):
+    """A message that is arriving."""
+
+    async def read_all(self) -> str: ...
 
 
 class RoomScene:
@@ -52,7 +63,7 @@ class RoomScene:
         self._room = rtc.Room()
         self._open = AsyncExitStack()
         self._readers: set[asyncio.Task[None]] = set()
-        self._messages: asyncio.Queue[rtc.TextStreamReader] = asyncio.Queue()
+        self._messages: asyncio.Queue[Reader] = asyncio.Queue()
 
     async def __aenter__(self) -> Self:
         self.timeline = Timeline(asyncio.get_running_loop().time)
@@ -75,9 +86,9 @@ class RoomScene:
     async def _join(self) -> None:
         self._room.on("track_subscribed", self._on_track)
         self._room.register_text_stream_handler(TOPIC, self._on_text)
-        self._own(self._read())
+        self._open.push_async_callback(self._leave)  # also where it cannot be joined
+        self._own(read_events(self._messages, self.events))
         await self._room.connect(self._url, self._token)
-        self._open.push_async_callback(self._leave)
         source = rtc.AudioSource(RATE_HZ, 1, queue_size_ms=100)
         track = rtc.LocalAudioTrack.create_audio_track("microphone", source)
         options = rtc.TrackPublishOptions(source=rtc.TrackSource.SOURCE_MICROPHONE)
@@ -128,13 +139,21 @@ class RoomScene:
     def _on_text(self, reader: rtc.TextStreamReader, identity: str) -> None:
         self._messages.put_nowait(reader)
 
-    async def _read(self) -> None:
-        """One message after the other, since a short one may be complete before a longer."""
-        while True:
-            reader = await self._messages.get()
-            self.events.put_nowait(from_json(await reader.read_all()))
-
     def _own(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
         self._readers.add(task)
         task.add_done_callback(self._readers.discard)
+
+
+async def read_events(messages: asyncio.Queue[Reader], events: asyncio.Queue[Event]) -> None:
+    """One message after the other, since a short one may be complete before a longer.
+
+    One that breaks off, or is no event, is left out: the scene goes on.
+    """
+    while True:
+        reader = await messages.get()
+        try:
+            async with asyncio.timeout(MESSAGE_S):
+                events.put_nowait(from_json(await reader.read_all()))
+        except Exception as error:
+            _log.warning("a message of the room was left out: %s", type(error).__name__)

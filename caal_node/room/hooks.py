@@ -54,20 +54,19 @@ class HookTeller:
     def __call__(self, event: Event) -> None:
         match event:
             case UserSaid():
+                self._open.clear()  # a call of an earlier turn is no phase of this one
                 self._enter("thinking")
             case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments) if (
                 call_id.startswith(API_CALL)
             ):
                 self._hooks.on_tool_call(tool, arguments or {})  # no phase of a turn
-            case ToolCallEnded(call_id=call_id) if call_id.startswith(API_CALL):
-                pass
             case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments):
                 self._open.add(call_id)
                 if text := self._interim.pop(call_id, ""):
                     self._hooks.on_interim_speech(text)
                 self._enter("calling")
                 self._hooks.on_tool_call(tool, arguments or {})
-            case ToolCallEnded(call_id=call_id):
+            case ToolCallEnded(call_id=call_id) if call_id in self._open:
                 self._open.discard(call_id)
                 if not self._open:
                     self._enter("answering")

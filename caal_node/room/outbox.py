@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 Send = Callable[[str], Awaitable[object]]
+Ready = Callable[[], Awaitable[object]]
 
 QUEUE_MESSAGES: Final = 256
 """Some turns' worth. A room that takes none for so long is gone."""
@@ -21,11 +22,15 @@ class Outbox:
     """Sends texts one after the other. A failed or late one is logged and left behind.
 
     With the queue full a new message is dropped, so that what is sent stays a whole beginning.
-    Make it on the running event loop.
+    Make it on the running event loop. `ready` is awaited before the first message is sent, however
+    long it takes: what an agent says as it comes must not be lost, though no room is there yet.
     """
 
-    def __init__(self, send: Send, *, name: str, size: int = QUEUE_MESSAGES) -> None:
+    def __init__(
+        self, send: Send, *, name: str, size: int = QUEUE_MESSAGES, ready: Ready | None = None
+    ) -> None:
         self._send = send
+        self._ready = ready
         self._name = name
         self._queue: asyncio.Queue[str] = asyncio.Queue(size)
         self._dropped = 0
@@ -57,6 +62,8 @@ class Outbox:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
+        if self._ready is not None:
+            await self._ready()  # ended by `aclose`
         while True:
             text = await self._queue.get()
             try:

@@ -8,7 +8,8 @@ from typing import Final
 from livekit import rtc
 
 from caal_node.events import Event, ToolCallStarted, to_json
-from caal_node.room.outbox import Outbox, Send
+from caal_node.room.connected import connected
+from caal_node.room.outbox import Outbox, Ready, Send
 
 TOPIC: Final = "caal.tools"
 
@@ -19,8 +20,10 @@ class Transcript:
     `show_arguments` opens them. Results are in no event at all.
     """
 
-    def __init__(self, send: Send, *, show_arguments: bool = False) -> None:
-        self._outbox = Outbox(send, name="transcript")
+    def __init__(
+        self, send: Send, *, show_arguments: bool = False, ready: Ready | None = None
+    ) -> None:
+        self._outbox = Outbox(send, name="transcript", ready=ready)
         self._show_arguments = show_arguments
 
     @classmethod
@@ -29,7 +32,7 @@ class Transcript:
             # Uncompressed: clients from before compression read it too, and it is short.
             await room.local_participant.send_text(text, topic=TOPIC, compress=False)
 
-        return cls(send, show_arguments=show_arguments)
+        return cls(send, show_arguments=show_arguments, ready=lambda: connected(room))
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, ToolCallStarted) and not self._show_arguments:

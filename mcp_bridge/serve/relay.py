@@ -178,9 +178,7 @@ class Relay:
         with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
             await self._process.exited.wait()
         self._process.kill()  # nobody can talk to it any more
-        with anyio.move_on_after(_FLUSH_S):
-            await self._process.exited.wait()
-            await self._process.heard.wait()
+        await self._process.said_all()
         return Ending(CloseCode.INTERNAL_ERROR, f"the server {self._process.ending()}")
 
     async def _stop_soon(self) -> Ending:

@@ -27,12 +27,18 @@ from tests.mcp_events import PATIENCE_S
 SCHEMA = {"type": "object"}
 
 
-def new() -> ASGIApp:
-    """2026-07-28, by the SDK: changes go out on the stream of `subscriptions/listen`."""
+def new(*, grows_unheard: bool = False) -> ASGIApp:
+    """2026-07-28, by the SDK: changes go out on the stream of `subscriptions/listen`.
+
+    `grows_unheard`: it changes right after it was listed first, and tells nobody.
+    """
     names, bus = ["grow"], InMemorySubscriptionBus()
 
     async def list_tools(context: Any, params: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[Tool(name=name, input_schema=SCHEMA) for name in names])
+        listed = list(names)
+        if grows_unheard and "more" not in names:
+            names.append("more")
+        return ListToolsResult(tools=[Tool(name=name, input_schema=SCHEMA) for name in listed])
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:
         if params.name == "grow":
@@ -123,4 +129,14 @@ async def test_tools_that_change_over_http_are_listed_and_told_of(
             async with asyncio.timeout(PATIENCE_S):
                 event = await events.get()
             assert event == ToolsChanged("web", ("web__more",), (), (), {})
+            assert (await manager.call_tool("web__more")).value == "called more"
+
+
+async def test_a_change_between_the_first_list_and_the_stream_is_not_lost() -> None:
+    events: asyncio.Queue[BridgeEvent] = asyncio.Queue()
+    async with served(new(grows_unheard=True)) as url:
+        config = ServerConfig(name="web", transport="http", url=url, connect_timeout_s=60.0)
+        async with ServerManager([config], on_event=events.put_nowait) as manager:
+            async with asyncio.timeout(PATIENCE_S):
+                assert await events.get() == ToolsChanged("web", ("web__more",), (), (), {})
             assert (await manager.call_tool("web__more")).value == "called more"

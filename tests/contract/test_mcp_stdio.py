@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import os
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,6 +33,13 @@ from tests.mcp_events import Events, events, lives, raw_server, sdk_server
 async def seen() -> AsyncIterator[Events]:
     async with events() as found:
         yield found
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a process's parent")
+
+
+def supervisor_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 async def names(manager: ServerManager) -> list[str]:
@@ -202,6 +211,19 @@ async def test_no_process_of_the_group_outlives_the_manager(seen: Events) -> Non
     assert not any(lives(pid) for pid in pids)
 
 
+@linux
+async def test_a_supervisor_that_is_stuck_leaves_nothing_either(
+    seen: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_bridge.process.EXIT_GRACE_S", 0.1)
+    monkeypatch.setattr("mcp_bridge.process._INSIST_S", 0.1)
+    monkeypatch.setattr("mcp_bridge.process._KILL_S", 0.1)
+    async with ServerManager([raw_server("family", "stubborn", found=seen)]):
+        pids = [await seen.pid(), await seen.pid()]
+        os.kill(supervisor_of(pids[1]), signal.SIGSTOP)
+    assert not any(lives(pid) for pid in pids)
+
+
 async def test_leaving_by_an_error_or_a_cancel_leaves_no_process(seen: Events) -> None:
     async def use() -> None:
         async with ServerManager([raw_server("family", found=seen)]) as manager:
@@ -248,6 +270,20 @@ async def test_a_server_that_closes_its_output_is_given_up(seen: Events) -> None
         with pytest.raises(ServerUnavailable, match=r"was ended by signal 9|closed its output"):
             await manager.call_tool("raw__hang_up")
         assert not lives(pid)
+
+
+@linux
+async def test_a_supervisor_that_stands_still_for_a_while_still_tells_how_the_server_ended(
+    seen: Events,
+) -> None:
+    async with ServerManager([raw_server(found=seen)]) as manager:
+        pid = await seen.pid()
+        supervisor = supervisor_of(pid)
+        os.kill(supervisor, signal.SIGSTOP)
+        asyncio.get_running_loop().call_later(2, os.kill, supervisor, signal.SIGCONT)
+        os.kill(pid, signal.SIGTERM)
+        with pytest.raises(ServerUnavailable, match="was ended by signal 15"):
+            await manager.call_tool("raw__wait")
 
 
 async def test_a_list_that_never_ends_is_cut_and_noted(seen: Events) -> None:

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.cli.typed_lines import capped_lines, typed_lines
+from caal_node.cli.typed_lines import capped_lines, standard_input, typed_lines
 
 CAP = 8
+PATIENCE_S = 20.0
+"""For a thread's answer; a test that runs into it has failed."""
 
 
 @given(st.lists(st.binary(max_size=12).filter(lambda b: b"\n" not in b)), st.data())
@@ -34,6 +36,22 @@ async def test_lines_come_one_at_a_time_and_end_with_the_input() -> None:
     got = [line async for line in typed_lines(reading, max_chars=6)]
     os.close(reading)
     assert got == ["grüß d", "", "who is"]
+
+
+async def test_an_input_that_cannot_be_read_any_more_has_ended() -> None:
+    reading, writing = os.pipe()
+    try:
+        # Reading from a pipe's writing end fails, as from a terminal that was closed.
+        async with asyncio.timeout(PATIENCE_S):
+            assert [line async for line in typed_lines(writing, max_chars=6)] == []
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+async def test_a_program_without_an_input_has_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert [line async for line in typed_lines(standard_input(), max_chars=6)] == []
 
 
 async def test_waiting_for_a_line_can_be_cancelled() -> None:

@@ -67,6 +67,14 @@ def test_a_turn_that_is_broken_off_leaves_no_call_open() -> None:
     assert told.after(ended("b"))[-1] == "answering"
 
 
+def test_a_call_that_ends_after_its_turn_is_no_phase_of_any() -> None:
+    told = Told()
+    before = list(told.after(UserSaid("one"), started("a"), OVER))
+    assert told.after(ended("a")) == before
+    assert told.after(UserSaid("two"), started("b"), UserSaid("three"))[-1] == "thinking"
+    assert told.after(ended("b"))[-1] == "thinking"
+
+
 def test_what_replies_said_that_were_thrown_away_is_not_kept_for_ever() -> None:
     told = Told()
     for n in range(MAX_INTERIM + 1):

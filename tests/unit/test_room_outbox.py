@@ -8,8 +8,8 @@ import json
 import pytest
 
 from caal_node.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
-from caal_node.room.attributes import Attributes
-from caal_node.room.outbox import Outbox
+from caal_node.room.attributes import AGAIN_S, LAST_S, SET_DEADLINE_S, Attributes
+from caal_node.room.outbox import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Outbox
 from caal_node.room.transcript import Transcript
 from tests import virtual_loop
 
@@ -84,6 +84,32 @@ async def test_closing_does_not_wait_for_a_room_that_takes_nothing() -> None:
     box.put("late")
     assert room.got == []
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-t"]
+
+
+def test_what_is_told_before_the_room_is_connected_is_sent_when_it_is() -> None:
+    async def story() -> None:
+        room, connected = Room(), asyncio.Event()
+        box = Outbox(room.send, name="t", ready=connected.wait)
+        box.put("hello")
+        await asyncio.sleep(3 * SEND_DEADLINE_S)
+        assert room.got == []
+        connected.set()
+        await box.aclose()
+        assert room.got == ["hello"]
+
+    virtual_loop.run(story())
+
+
+def test_closing_does_not_wait_for_a_room_that_is_never_connected() -> None:
+    async def story() -> None:
+        room = Room()
+        box = Outbox(room.send, name="t", ready=asyncio.Event().wait)
+        box.put("hello")
+        await box.aclose()
+        assert room.got == []
+        assert asyncio.get_running_loop().time() == DRAIN_DEADLINE_S
+
+    virtual_loop.run(story())
 
 
 async def test_closing_that_is_cancelled_still_ends_the_task() -> None:
@@ -182,8 +208,8 @@ async def test_a_state_that_was_overtaken_is_not_sent() -> None:
     attributes(ENDED)
     attributes(ToolCallStarted("c2", "look", "n8n", "n8n", None))
     await face.settled()
-    await attributes.aclose()
     assert face.shown == [{"caal.state": "tool", "caal.tool": "look"}]
+    await attributes.aclose()
 
 
 async def test_attributes_go_on_after_a_failure() -> None:
@@ -228,5 +254,81 @@ def test_a_new_state_does_not_wait_for_the_next_try_of_the_one_before() -> None:
         assert face.shown == [{"caal.state": "tool", "caal.tool": "pay"}]
         assert asyncio.get_running_loop().time() == failed_at > 1 + 2 + 4
         await attributes.aclose()
+
+    virtual_loop.run(story())
+
+
+async def test_an_agent_that_was_not_warmed_up_yet_is_shown_as_warming() -> None:
+    face = Face()
+    attributes = Attributes(face.set_attributes)
+    await face.settled()
+    assert face.shown == [{"caal.state": "warming", "caal.tool": ""}]
+    await attributes.aclose()
+
+
+async def test_nothing_is_set_before_the_room_is_connected_or_if_it_never_is() -> None:
+    face, connected = Face(), asyncio.Event()
+
+    async def ready() -> None:
+        await connected.wait()
+
+    never = Attributes(face.set_attributes, ready)
+    await asyncio.sleep(0)
+    await never.aclose()
+    assert face.shown == []
+    attributes = Attributes(face.set_attributes, ready)
+    await asyncio.sleep(0)
+    attributes.warmed()
+    connected.set()
+    await face.settled()
+    assert face.shown == [{"caal.state": "idle", "caal.tool": ""}]
+    await attributes.aclose()
+
+
+def test_a_state_that_was_set_though_its_answer_was_late_is_taken_back() -> None:
+    async def story() -> None:
+        shown: list[str] = []
+        late = False
+
+        async def set_attributes(values: dict[str, str]) -> None:
+            shown.append(values["caal.state"])
+            if late:
+                await asyncio.sleep(2 * SET_DEADLINE_S)
+
+        attributes = Attributes(set_attributes)
+        attributes.warmed()
+        await asyncio.sleep(0.1)
+        late = True
+        attributes(STARTED)
+        await asyncio.sleep(SET_DEADLINE_S + 0.1)
+        late = False
+        attributes(ENDED)
+        await asyncio.sleep(AGAIN_S)
+        assert shown == ["idle", "tool", "idle"]
+        await attributes.aclose()
+
+    virtual_loop.run(story())
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_an_agent_that_leaves_in_a_call_leaves_no_call_behind(answers: bool) -> None:
+    async def story() -> None:
+        shown: list[dict[str, str]] = []
+
+        async def set_attributes(values: dict[str, str]) -> None:
+            shown.append(values)
+            if not answers:
+                await asyncio.Event().wait()
+
+        attributes = Attributes(set_attributes)
+        attributes.warmed()
+        attributes(STARTED)
+        await asyncio.sleep(0.1)
+        await attributes.aclose()
+        assert shown == [
+            {"caal.state": "tool", "caal.tool": "pay"},
+            {"caal.state": "idle", "caal.tool": ""},
+        ]
+        assert asyncio.get_running_loop().time() <= 0.1 + LAST_S + 0.01
 
     virtual_loop.run(story())
