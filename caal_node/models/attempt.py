@@ -9,6 +9,7 @@ from caal_node.models.port import Backend, Done, NativeCall, ServerCall, ServerR
 from caal_node.models.question import Question
 from caal_node.models.signs import Sign, read_signs, without_thinking
 from caal_node.models.ways import Way
+from caal_node.models.ways.speech import only_speech
 from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, ToolCallStart, UnknownCall
 
 _UNCERTAIN = (UnknownCall, BrokenCall, ToolCallStart)
@@ -26,6 +27,8 @@ class Attempt:
         """Something of the reply has been passed on: it is the reply."""
         self.asked_back = False
         """A call was not made, as nobody said what it needs; the person may have been asked."""
+        self.dropped = False
+        """A call was written where none may be made: it is neither run nor told."""
         self.usage = Usage()
         self._backend = backend
         self._question = question
@@ -79,6 +82,11 @@ class Attempt:
         return [self._passed(event) for event in without_thinking(self._events)]
 
     def _read(self, events: list[Event]) -> list[Event]:
+        if not self._question.may_call:
+            # Models that were trained on tools go on to write calls where none are offered.
+            speech = only_speech(events)
+            self.dropped |= len(speech) < len(events)
+            events = speech
         self._events.extend(events)
         if not self._question.stream:
             return []

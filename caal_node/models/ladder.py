@@ -126,11 +126,11 @@ class Ladder:
                 if attempt.sign is None or attempt.spoke:
                     raise
             yield Done("stop", attempt.usage)
-            self._weigh(attempt)
+            self._weigh(attempt, may_call=question.may_call)
             if attempt.sign is None or attempt.spoke:
                 for event in attempt.held if attempt.spoke and attempt.sign else attempt.whole():
                     yield event
-                if attempt.sign is None:
+                if attempt.sign is None and question.may_call:
                     self._record.worked(step.way, began)
                 return
             following = await self._next(step, attempt)
@@ -150,18 +150,18 @@ class Ladder:
             question = self._gauge.fitted(question, way.request(question))
         return _Step(way, question)
 
-    def _weigh(self, attempt: Attempt) -> None:
+    def _weigh(self, attempt: Attempt, *, may_call: bool) -> None:
         """Note what the attempt has shown."""
         if attempt.leaked:
-            self._record.note("leaked_call", attempt.way)
+            self._record.note("leaked_call", attempt.way, may_call=may_call)
         if attempt.asked_back:
-            self._record.note("unsaid", attempt.way)
+            self._record.note("unsaid", attempt.way, may_call=may_call)
         context = self._told.context_tokens if self._told else None
         counted = attempt.usage.prompt
         if attempt.sign is None and self._gauge.is_cut(attempt.request, counted, context):
             attempt.sign = "context_cut"
         if attempt.sign is not None:
-            self._record.note(attempt.sign, attempt.way)
+            self._record.note(attempt.sign, attempt.way, may_call=may_call)
 
     async def _next(self, step: _Step, attempt: Attempt) -> _Step | None:
         """The step after one that gave a sign; None: it was the last.
@@ -190,13 +190,17 @@ class Ladder:
             if way.name != "plain":
                 return replace(step, way=Plain(as_text=not self.native), question=shorter)
             raise ModelContextFull(f"{self.model}: the server reads {self._gauge.room} tokens only")
-        if sign != "refused" and not step.again:
+        # The same words would bring the same call that may not be made.
+        if sign != "refused" and not step.again and not attempt.dropped:
             return replace(step, question=repaired(question, attempt.held), again=True)
-        lower = await self._below(way, sign)
+        lower = await self._below(way, sign, question)
         return None if lower is None else replace(step, way=lower)
 
-    async def _below(self, way: Way, sign: Sign | None) -> Way | None:
+    async def _below(self, way: Way, sign: Sign | None, question: Question) -> Way | None:
         if isinstance(way, Native):
+            if not question.may_call:
+                # Without calls to go by, and without the text protocol's head, which is long.
+                return Plain(as_text=True)
             await self.learn()
             return self._by_text()
         if isinstance(way, OneReply) and sign == "refused":

@@ -37,6 +37,7 @@ class TrackRecord:
         self.refuses_schema = False
         self.signs: Final[Counter[Sign]] = Counter()
         self.steps: Final[Counter[str]] = Counter()
+        self._against_native: Final[Counter[Sign]] = Counter()
         self._plain_ends = 0
         self._plain_left = 0
 
@@ -54,15 +55,18 @@ class TrackRecord:
         """A question with tools is asked."""
         self._plain_left = max(0, self._plain_left - 1)
 
-    def note(self, sign: Sign, way: Way) -> None:
+    def note(self, sign: Sign, way: Way, *, may_call: bool = True) -> None:
+        """`may_call` False: no tools were offered, so nothing is shown of how a model calls."""
         self.signs[sign] += 1
         level = logging.INFO if sign in DOUBTS else logging.WARNING
         logger.log(level, "%s: %s with the %s way", self._model, sign, way.name)
         if sign in DOUBTS or sign == "context_cut":
             return
         patience = 1 if sign == "refused" else _PATIENCE.get(sign, _USUAL_PATIENCE)
-        if way.name == "native" and self.signs[sign] >= patience:
-            self.leave_native(sign)
+        if way.name == "native":
+            self._against_native[sign] += may_call
+            if self._against_native[sign] >= patience:
+                self.leave_native(sign)
         elif sign == "refused" and way.name in ("one_reply", "protocol"):
             self.refuses_schema = True
 

@@ -175,6 +175,42 @@ async def test_the_last_round_offers_no_tools_and_says_why() -> None:
         assert len(talk.tier.calls) == 2
 
 
+LEAK = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("api", ["ollama", "openai"])
+async def test_a_call_in_the_last_round_is_not_made_and_an_answer_is_asked_for(api: str) -> None:
+    turns = [[WEATHER], [LEAK], ["Sunny."]] * 4
+    async with (
+        StandInModel(*turns) as server,
+        conversation(server, api=api, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+    ):
+        for _ in range(4):
+            assert await talk.say("weather?") == "Sunny."
+        assert len(talk.tier.calls) == 4
+        assert "tools" not in server.chats[-1].json
+        assert "leaked_call" not in talk.model.ladder.signs
+        assert talk.model.ladder.native, "where no tools were offered nothing is shown of calls"
+
+
+async def test_a_last_round_of_calls_alone_ends_in_a_sentence() -> None:
+    async with (
+        StandInModel([WEATHER], *[[LEAK]] * 3) as server,
+        conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+    ):
+        assert await talk.say("weather?") == sentence("empty_reply")
+        assert len(talk.tier.calls) == 1
+
+
+async def test_a_structured_call_in_the_last_round_leaves_nobody_in_silence() -> None:
+    async with (
+        StandInModel([WEATHER], [Call("get_weather", {"city": "Oslo"})], ["Sunny."]) as server,
+        conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+    ):
+        assert await talk.say("weather?") == "Sunny."
+        assert len(talk.tier.calls) == 1
+
+
 async def test_a_name_in_no_table_is_asked_for_again_by_text() -> None:
     wrong = [Call("fetch_the_weather_report_now", {"city": "Paris"})]
     right = ['{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}']
