@@ -23,7 +23,7 @@ from caal_node.models.signs import Sign, sign_of
 from caal_node.models.standing import Standing
 from caal_node.models.track_record import DOUBTS, TrackRecord
 from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Thresholds, Way
-from caal_node.replies import Event
+from caal_node.replies import Event, TextWasThinking
 
 Told: TypeAlias = Event | ServerCall | ServerResult | Done
 TextStyle: TypeAlias = Literal["auto"] | StyleName
@@ -64,6 +64,15 @@ class Ladder:
     def native(self) -> bool:
         """Whether the model is asked with its server's own tool calls."""
         return self._record.native
+
+    @property
+    def thinks_aloud(self) -> bool:
+        """Whether replies begin in thinking, so that streamed ones are held back to its end."""
+        return self._record.thinks_aloud
+
+    def thought_aloud(self) -> None:
+        """It was seen elsewhere: by a sample request, or in an earlier session."""
+        self._record.thought_aloud()
 
     @property
     def standing(self) -> Standing:
@@ -120,13 +129,15 @@ class Ladder:
                 async with aclosing(attempt.run()) as events:
                     async for event in events:
                         self._server_runs |= isinstance(event, ServerCall)
+                        if isinstance(event, TextWasThinking):
+                            self._record.thought_aloud()  # now: whoever hears it may cut it short
                         yield event
             except ModelError as error:
                 attempt.sign, failed = sign_of(error), error
                 if attempt.sign is None or attempt.spoke:
                     raise
             yield Done("stop", attempt.usage)
-            self._weigh(attempt, may_call=question.may_call)
+            self._weigh(attempt, step.question)
             if attempt.sign is None or attempt.spoke:
                 for event in attempt.held if attempt.spoke and attempt.sign else attempt.whole():
                     yield event
@@ -148,10 +159,17 @@ class Ladder:
             question = replace(question, stream=True)
         if self._gauge.room is not None:
             question = self._gauge.fitted(question, way.request(question))
+        if question.stream and self.thinks_aloud:
+            question = replace(question, in_thinking=True)
         return _Step(way, question)
 
-    def _weigh(self, attempt: Attempt, *, may_call: bool) -> None:
+    def _weigh(self, attempt: Attempt, question: Question) -> None:
         """Note what the attempt has shown."""
+        may_call = question.may_call
+        if question.in_thinking:
+            self._record.began_in_thinking(unclosed=attempt.unclosed)
+        if attempt.thought_aloud:
+            self._record.thought_aloud()
         if attempt.leaked:
             self._record.note("leaked_call", attempt.way, may_call=may_call)
         if attempt.asked_back:

@@ -129,6 +129,66 @@ async def test_thinking_is_never_spoken_wherever_it_comes() -> None:
         assert await talk.say("hello") == "Hello."
 
 
+class TestThinkingThatThePromptOpened:
+    """R1 and Qwen3-Thinking on a server without a reasoning parser: replies have the closer."""
+
+    aloud = ("Okay, the user asked ", "for the weather.\n", "</think>\n\n", "It is sunny.")
+
+    async def test_after_a_first_reply_that_shows_it_none_is_ever_heard(self) -> None:
+        asking = ["I should look.\n</think>\n\n", WEATHER]
+        async with (
+            StandInModel(asking, self.aloud) as server,
+            conversation(server) as talk,
+        ):
+            assert await talk.say("weather?") == "It is sunny."
+            assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
+
+    async def test_a_sample_request_shows_it_too(self) -> None:
+        sample = ["Hm.</think>", Call("get_weather", {"city": "Oslo"})]
+        async with (
+            StandInModel(sample, self.aloud) as server,
+            conversation(server, native_tools=None, env={"CAAL_DETECTION": "streamed"}) as talk,
+        ):
+            assert await talk.say("weather?") == "It is sunny."
+
+    async def test_where_nothing_showed_it_before_it_is_heard_once(self) -> None:
+        async with (
+            StandInModel([WEATHER], self.aloud, [WEATHER], self.aloud) as server,
+            conversation(server) as talk,
+        ):
+            assert (await talk.say("weather?")).startswith("Okay")
+            assert await talk.say("and now?") == "It is sunny."
+
+    async def test_a_reply_without_a_closer_is_spoken_and_its_call_is_made(self) -> None:
+        call = '{"name": "get_weather", "arguments": {"city": "Rome"}}'
+        async with (
+            StandInModel(["Hm.</think>", WEATHER], [call], ["Sunny in ", "both."]) as server,
+            conversation(server) as talk,
+        ):
+            assert await talk.say("weather in Paris and Rome?") == "Sunny in both."
+            assert [call["city"] for _, call in talk.tier.calls] == ["Paris", "Rome"]
+
+    async def test_a_structured_call_behind_it_is_made_and_nothing_of_it_spoken(self) -> None:
+        rome = Call("get_weather", {"city": "Rome"})
+        async with (
+            StandInModel(["Hm.</think>", WEATHER], ["Now Rome.", rome], ["Sunny."]) as server,
+            conversation(server) as talk,
+        ):
+            assert await talk.say("weather in Paris and Rome?") == "Sunny."
+            assert len(talk.tier.calls) == 2
+
+    async def test_one_stray_closer_does_not_hold_answers_back_for_ever(self) -> None:
+        async with (
+            StandInModel(["Well.</think>Hello."], *[[WEATHER], ["Sunny."]] * 3) as server,
+            conversation(server) as talk,
+        ):
+            assert await talk.say("hello") == "Hello."
+            assert talk.model.ladder.thinks_aloud
+            for _ in range(3):
+                assert await talk.say("weather?") == "Sunny."
+            assert not talk.model.ladder.thinks_aloud
+
+
 async def test_the_same_call_twice_in_one_reply_runs_once() -> None:
     async with (
         StandInModel(
