@@ -23,7 +23,8 @@ from caal_node.models.signs import Sign, sign_of
 from caal_node.models.standing import Standing
 from caal_node.models.track_record import DOUBTS, TrackRecord
 from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Thresholds, Way
-from caal_node.replies import Event, TextWasThinking
+from caal_node.prompting import sentence
+from caal_node.replies import Event, TextDelta, TextWasThinking
 
 Told: TypeAlias = Event | ServerCall | ServerResult | Done
 TextStyle: TypeAlias = Literal["auto"] | StyleName
@@ -141,6 +142,9 @@ class Ladder:
             if attempt.sign is None or attempt.spoke:
                 for event in attempt.held if attempt.spoke and attempt.sign else attempt.whole():
                     yield event
+                if attempt.dropped and attempt.spoke:
+                    # What was said may have announced the call.
+                    yield TextDelta(" " + sentence("not_all_done"))
                 if attempt.sign is None and question.may_call:
                     self._record.worked(step.way, began)
                 return

@@ -271,6 +271,50 @@ async def test_a_structured_call_in_the_last_round_leaves_nobody_in_silence() ->
         assert len(talk.tier.calls) == 1
 
 
+CUT_OFF = '<tool_call>{"name": "get_weather", "arguments": {"city": "Ro'
+
+
+@pytest.mark.parametrize("api", ["ollama", "openai"])
+async def test_a_broken_call_behind_speech_is_answered_and_may_be_mended(api: str) -> None:
+    rome = Call("get_weather", {"city": "Rome"})
+    async with (
+        StandInModel(
+            [WEATHER], ["I will also check Rome. ", CUT_OFF], [rome], ["Sunny in both."]
+        ) as server,
+        conversation(server, api=api) as talk,
+    ):
+        said = await talk.say("weather in Paris and Rome?")
+        assert said == "I will also check Rome. Sunny in both."
+        assert [call["city"] for _, call in talk.tier.calls] == ["Paris", "Rome"]
+        told = server.chats[2].json["messages"][-1]
+        assert told["role"] == "tool"
+        assert "was not made" in told["content"]
+
+
+async def test_a_broken_call_beside_a_good_one_is_answered_too() -> None:
+    good = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+    async with (
+        StandInModel([good + CUT_OFF], ["Sunny."]) as server,
+        conversation(server, env={"CAAL_DETECTION": "streamed"}) as talk,
+    ):
+        assert await talk.say("weather?") == "Sunny."
+        assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
+        results = [m["content"] for m in server.chats[1].json["messages"] if m["role"] == "tool"]
+        assert len(results) == 2
+        assert any("was not made" in result for result in results)
+
+
+@pytest.mark.parametrize("call", [LEAK, CUT_OFF], ids=["whole", "broken"])
+async def test_a_call_behind_speech_in_the_last_round_is_owned_up_to(call: str) -> None:
+    async with (
+        StandInModel([WEATHER], ["I will also check Rome. ", call]) as server,
+        conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+    ):
+        said = await talk.say("weather in Paris and Rome?")
+        assert said == "I will also check Rome. " + sentence("not_all_done")
+        assert len(talk.tier.calls) == 1
+
+
 async def test_a_name_in_no_table_is_asked_for_again_by_text() -> None:
     wrong = [Call("fetch_the_weather_report_now", {"city": "Paris"})]
     right = ['{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}']
