@@ -192,7 +192,8 @@ class CaalAgent(Agent):
                         yield FlushSentinel()  # "Let me check." is heard before the tool runs
                     yield chunk
                     if chunk.delta:
-                        called |= bool(chunk.delta.tool_calls)
+                        # LiveKit runs no call of a round that may only speak.
+                        called |= may_call and bool(chunk.delta.tool_calls)
                         spoke += chunk.delta.content or ""
         except Exception as error:
             if not (spoke or called) and self._shown.less(error, history, tools):

@@ -16,6 +16,7 @@ from livekit.agents import llm
 from caal_node.call_order import in_the_models_order
 from caal_node.context.compact import compact_schema
 from caal_node.context.items import Assistant, Call, Item, Result, System, User
+from caal_node.models.messages import arguments_text
 from caal_node.models.port import ToolSchema
 from caal_node.tools.examples import without_examples
 
@@ -52,7 +53,7 @@ def _chat_item(item: Item) -> llm.ChatItem:
     given: dict[str, Any] = {"id": item.id} if item.id else {}
     if isinstance(item, Call):
         return llm.FunctionCall(
-            call_id=item.call_id, name=item.name, arguments=item.arguments, **given
+            call_id=item.call_id, name=item.name, arguments=arguments_text(item), **given
         )
     if isinstance(item, Result):
         return llm.FunctionCallOutput(

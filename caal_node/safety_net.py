@@ -56,10 +56,13 @@ async def searching_if_hedged(
 ) -> AsyncGenerator[llm.ChatChunk]:
     """`chunks`, or `search` in place of a reply that begins with a hedge and makes no call.
 
+    A hedge is held back to the reply's end: the model's own call behind it ("Let me check.") is
+    better than a search.
+
     `whole`: the reply comes all at once, so all of it is looked at.
     """
     held: list[llm.ChatChunk] = []
-    text, open_ = "", True
+    text, open_, hedged = "", True, False
     async for chunk in chunks:
         if not open_:
             yield chunk
@@ -68,17 +71,19 @@ async def searching_if_hedged(
         delta = chunk.delta
         text += (delta and delta.content) or ""
         called = bool(delta and (delta.tool_calls or delta.extra))
-        if called or (not whole and _has_begun(text)):
-            if not called and hedging().is_hedge(text):
-                break
+        if not called and not hedged and not whole and _has_begun(text):
+            hedged = hedging().is_hedge(text)
+            open_ = hedged
+        if called or not open_:
             open_ = False
             for one in held:
                 yield one
-    else:
-        if not (open_ and text and hedging().is_hedge(text)):
-            for one in held if open_ else ():
-                yield one
-            return
+    if not open_:
+        return
+    if not (hedged or (text and hedging().is_hedge(text))):
+        for one in held:
+            yield one
+        return
     logger.info("the reply said that it cannot know; searching once")
     yield llm.ChatChunk(id=held[0].id, delta=search)
 

@@ -7,9 +7,18 @@ from contextlib import aclosing
 
 from caal_node.models.port import Backend, Done, NativeCall, ServerCall, ServerResult, Usage
 from caal_node.models.question import Question
-from caal_node.models.signs import Sign, read_signs, without_thinking
+from caal_node.models.signs import Sign, read_signs
 from caal_node.models.ways import Way
-from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, ToolCallStart, UnknownCall
+from caal_node.models.ways.speech import only_speech, without_thinking
+from caal_node.replies import (
+    BrokenCall,
+    Event,
+    TextDelta,
+    TextWasThinking,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownCall,
+)
 
 _UNCERTAIN = (UnknownCall, BrokenCall, ToolCallStart)
 """Kept back while the stream runs: another attempt may make a call of it."""
@@ -26,6 +35,10 @@ class Attempt:
         """Something of the reply has been passed on: it is the reply."""
         self.asked_back = False
         """A call was not made, as nobody said what it needs; the person may have been asked."""
+        self.dropped = False
+        """A call was written where none may be made: it is neither run nor told."""
+        self.unclosed = False
+        """It was to begin in thinking, and was none."""
         self.usage = Usage()
         self._backend = backend
         self._question = question
@@ -42,6 +55,11 @@ class Attempt:
         """Calls were made, and none of them came as the structured call it should have been."""
         calls = any(isinstance(event, ToolCallEnd) for event in self._events)
         return self.way.name == "native" and calls and not self._structured
+
+    @property
+    def thought_aloud(self) -> bool:
+        """Text was thinking, as the closer behind it showed."""
+        return any(isinstance(event, TextWasThinking) for event in self._events)
 
     async def run(self) -> AsyncGenerator[Event | ServerCall | ServerResult]:
         """Events of the reply: while it comes, or, for a complete one, once it is understood.
@@ -71,6 +89,7 @@ class Attempt:
             yield event
         self.sign = read_signs(self._events, done)
         self.asked_back = reader.doubt == "unsaid"
+        self.unclosed = reader.unclosed
 
     def whole(self) -> list[Event]:
         """The events of a reply that was not to be streamed."""
@@ -79,6 +98,11 @@ class Attempt:
         return [self._passed(event) for event in without_thinking(self._events)]
 
     def _read(self, events: list[Event]) -> list[Event]:
+        if not self._question.may_call:
+            # Models that were trained on tools go on to write calls where none are offered.
+            speech = only_speech(events)
+            self.dropped |= len(speech) < len(events)
+            events = speech
         self._events.extend(events)
         if not self._question.stream:
             return []

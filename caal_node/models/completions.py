@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -20,6 +20,7 @@ from caal_node.models.lines import sse_data, whole_body
 from caal_node.models.messages import arguments_object
 from caal_node.models.openai_server import Timings, TokenCounts, openai_wire, served_capabilities
 from caal_node.models.port import Capabilities, Chunk, Done, Request, Text, Usage
+from caal_node.models.shapes import NULL_IS_EMPTY_LIST, OR_NONE, JoinedText
 from caal_node.models.wire import Deadlines, Wire
 
 STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
@@ -27,15 +28,15 @@ STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
 
 
 class _Choice(BaseModel):
-    text: str = ""
+    text: JoinedText = None
     finish_reason: str | None = None
 
 
 class _Event(BaseModel):
     error: Any = None
-    choices: list[_Choice] = Field(default_factory=list[_Choice])
-    usage: TokenCounts | None = None
-    timings: Timings | None = None
+    choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST] = Field(default_factory=list[_Choice])
+    usage: Annotated[TokenCounts | None, OR_NONE] = None
+    timings: Annotated[Timings | None, OR_NONE] = None
 
 
 class CompletionsBackend:
@@ -97,7 +98,8 @@ class CompletionsBackend:
                 event = self._parsed(data)
                 for choice in event.choices[:1]:
                     # The prompt ends in "Assistant:", without the space that models put first.
-                    text = choice.text if begun else choice.text.lstrip()
+                    text = choice.text or ""
+                    text = text if begun else text.lstrip()
                     if text:
                         begun = True
                         yield Text(text)

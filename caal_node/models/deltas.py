@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
 from caal_node.errors import ModelReplyError
 from caal_node.models.port import NativeCall
+from caal_node.models.shapes import NULL_IS_EMPTY_OBJECT, Arguments
 
 CALLS_MAX: Final = 64
 """Calls in one reply. A model that writes more is going round in circles."""
@@ -25,7 +26,7 @@ ARGUMENTS_MAX: Final = 1_000_000
 
 class FunctionDelta(BaseModel):
     name: str | None = None
-    arguments: str | dict[str, Any] | None = None
+    arguments: Arguments = None
 
 
 class CallDelta(BaseModel):
@@ -33,7 +34,7 @@ class CallDelta(BaseModel):
 
     index: int | None = None
     id: str | None = None
-    function: FunctionDelta = Field(default_factory=FunctionDelta)
+    function: Annotated[FunctionDelta, NULL_IS_EMPTY_OBJECT] = Field(default_factory=FunctionDelta)
 
 
 @dataclass(slots=True)
@@ -144,5 +145,5 @@ def _continued(calls: list[_Open], delta: CallDelta, name: str) -> _Open | None:
     another = delta.index is None or bool(delta.id and last.id)
     if another or (last.begun and (name != last.name or last.whole())):
         return None
-    # Arguments as an object are never a piece.
-    return None if last.begun and isinstance(delta.function.arguments, dict) else last
+    # Arguments as a value are never a piece.
+    return None if last.begun and isinstance(delta.function.arguments, (dict, list)) else last

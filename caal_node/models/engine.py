@@ -13,7 +13,7 @@ from caal_node.models.calibrate import calibrate
 from caal_node.models.ladder import Ladder, TextStyle
 from caal_node.models.memory import Memory
 from caal_node.models.port import Backend
-from caal_node.models.probe import calls_natively
+from caal_node.models.probe import probe
 from caal_node.models.question import Question
 from caal_node.models.warm import warm
 from caal_node.models.ways import OneReply, Thresholds
@@ -45,6 +45,7 @@ class Engine:
         self._native_tools = native_tools
         self._memory = memory
         self._kept = native_tools
+        self._thinking_kept = False
         if native_tools is False:
             self.ladder.leave_native(why)
         self._finding_out: asyncio.Task[None] | None = None
@@ -107,14 +108,21 @@ class Engine:
             await aio.cancel_and_wait(self._finding_out)
         if self._kept is not None and self._kept != self.ladder.native:
             await self._remember()  # it has left its own tool calls since
+        await self._remember_thinking()
         await self.backend.aclose()
 
     async def _find_way(self) -> None:
         await self.ladder.learn()
+        if self._memory is not None and await self._memory.thinks_aloud():
+            self._thinking_kept = True
+            self.ladder.thought_aloud()
         if self._native_tools is not None:
             return
-        if not await calls_natively(self.backend):
+        found = await probe(self.backend)
+        if not found.native:
             self.ladder.leave_native(FOUND_TEXT)
+        if found.thinks_aloud:
+            self.ladder.thought_aloud()
         await self._remember()
 
     async def _remember(self) -> None:
@@ -122,6 +130,11 @@ class Engine:
         if self._memory is not None:
             why = self.ladder.standing.reason or FOUND_NATIVE
             await self._memory.keep("native" if self._kept else "text", why)
+
+    async def _remember_thinking(self) -> None:
+        if self._memory is not None and self._thinking_kept != self.ladder.thinks_aloud:
+            self._thinking_kept = self.ladder.thinks_aloud
+            await self._memory.keep_thinking(aloud=self._thinking_kept)
 
 
 def _failed(task: asyncio.Task[None]) -> bool:

@@ -23,7 +23,8 @@ from caal_node.models.signs import Sign, sign_of
 from caal_node.models.standing import Standing
 from caal_node.models.track_record import DOUBTS, TrackRecord
 from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Thresholds, Way
-from caal_node.replies import Event
+from caal_node.prompting import sentence
+from caal_node.replies import Event, TextDelta, TextWasThinking
 
 Told: TypeAlias = Event | ServerCall | ServerResult | Done
 TextStyle: TypeAlias = Literal["auto"] | StyleName
@@ -64,6 +65,15 @@ class Ladder:
     def native(self) -> bool:
         """Whether the model is asked with its server's own tool calls."""
         return self._record.native
+
+    @property
+    def thinks_aloud(self) -> bool:
+        """Whether replies begin in thinking, so that streamed ones are held back to its end."""
+        return self._record.thinks_aloud
+
+    def thought_aloud(self) -> None:
+        """It was seen elsewhere: by a sample request, or in an earlier session."""
+        self._record.thought_aloud()
 
     @property
     def standing(self) -> Standing:
@@ -120,17 +130,22 @@ class Ladder:
                 async with aclosing(attempt.run()) as events:
                     async for event in events:
                         self._server_runs |= isinstance(event, ServerCall)
+                        if isinstance(event, TextWasThinking):
+                            self._record.thought_aloud()  # now: whoever hears it may cut it short
                         yield event
             except ModelError as error:
                 attempt.sign, failed = sign_of(error), error
                 if attempt.sign is None or attempt.spoke:
                     raise
             yield Done("stop", attempt.usage)
-            self._weigh(attempt)
+            self._weigh(attempt, step.question)
             if attempt.sign is None or attempt.spoke:
                 for event in attempt.held if attempt.spoke and attempt.sign else attempt.whole():
                     yield event
-                if attempt.sign is None:
+                if attempt.dropped and attempt.spoke:
+                    # What was said may have announced the call.
+                    yield TextDelta(" " + sentence("not_all_done"))
+                if attempt.sign is None and question.may_call:
                     self._record.worked(step.way, began)
                 return
             following = await self._next(step, attempt)
@@ -148,20 +163,27 @@ class Ladder:
             question = replace(question, stream=True)
         if self._gauge.room is not None:
             question = self._gauge.fitted(question, way.request(question))
+        if question.stream and self.thinks_aloud:
+            question = replace(question, in_thinking=True)
         return _Step(way, question)
 
-    def _weigh(self, attempt: Attempt) -> None:
+    def _weigh(self, attempt: Attempt, question: Question) -> None:
         """Note what the attempt has shown."""
+        may_call = question.may_call
+        if question.in_thinking:
+            self._record.began_in_thinking(unclosed=attempt.unclosed)
+        if attempt.thought_aloud:
+            self._record.thought_aloud()
         if attempt.leaked:
-            self._record.note("leaked_call", attempt.way)
+            self._record.note("leaked_call", attempt.way, may_call=may_call)
         if attempt.asked_back:
-            self._record.note("unsaid", attempt.way)
+            self._record.note("unsaid", attempt.way, may_call=may_call)
         context = self._told.context_tokens if self._told else None
         counted = attempt.usage.prompt
         if attempt.sign is None and self._gauge.is_cut(attempt.request, counted, context):
             attempt.sign = "context_cut"
         if attempt.sign is not None:
-            self._record.note(attempt.sign, attempt.way)
+            self._record.note(attempt.sign, attempt.way, may_call=may_call)
 
     async def _next(self, step: _Step, attempt: Attempt) -> _Step | None:
         """The step after one that gave a sign; None: it was the last.
@@ -190,13 +212,17 @@ class Ladder:
             if way.name != "plain":
                 return replace(step, way=Plain(as_text=not self.native), question=shorter)
             raise ModelContextFull(f"{self.model}: the server reads {self._gauge.room} tokens only")
-        if sign != "refused" and not step.again:
+        # The same words would bring the same call that may not be made.
+        if sign != "refused" and not step.again and not attempt.dropped:
             return replace(step, question=repaired(question, attempt.held), again=True)
-        lower = await self._below(way, sign)
+        lower = await self._below(way, sign, question)
         return None if lower is None else replace(step, way=lower)
 
-    async def _below(self, way: Way, sign: Sign | None) -> Way | None:
+    async def _below(self, way: Way, sign: Sign | None, question: Question) -> Way | None:
         if isinstance(way, Native):
+            if not question.may_call:
+                # Without calls to go by, and without the text protocol's head, which is long.
+                return Plain(as_text=True)
             await self.learn()
             return self._by_text()
         if isinstance(way, OneReply) and sign == "refused":

@@ -31,7 +31,7 @@ from caal_node.models.livekit_errors import as_api_error
 from caal_node.models.memory import Memory
 from caal_node.models.port import Backend, Done, ServerCall, ServerResult, Usage
 from caal_node.models.question import Question
-from caal_node.replies import Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
 from caal_node.tools.examples import from_text
 from caal_node.tools.spec import Example
 
@@ -39,6 +39,7 @@ logger = logging.getLogger("caal_node.models")
 
 SERVER_RUN: Final = "caal_server_run"
 """Key in a delta's `extra` of a ServerCall or ServerResult."""
+_BROKEN: Final = "The call was not made."
 REPLY_TOKENS: Final = 1024
 """Tokens of one reply: four minutes of speech. It ends a model that repeats itself for ever."""
 
@@ -280,6 +281,10 @@ def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
     if isinstance(event, UnknownCall):
         # LiveKit answers it with the valid names; the model may then choose again.
         return _call(event.name, "{}")
+    if isinstance(event, BrokenCall):
+        # No object, so that LiveKit runs nothing, and answers it with these words.
+        arguments = json.dumps(f"{_BROKEN} {event.problem}", ensure_ascii=False)
+        return _call(event.name or "unnamed", arguments)
     return None
 
 

@@ -1,4 +1,5 @@
-"""What outlives a session: how its model is asked, and how sure of a call it has to be."""
+"""What outlives a session: how its model is asked, what its replies begin with, and how sure of a
+call it has to be."""
 
 from __future__ import annotations
 
@@ -11,6 +12,12 @@ class Memory(Protocol):
     async def keep(self, asking: Literal["native", "text"], why: str) -> None:
         """The next session begins with this."""
         ...
+
+    async def thinks_aloud(self) -> bool:
+        """Whether its replies were seen to begin in thinking that the prompt had opened."""
+        ...
+
+    async def keep_thinking(self, *, aloud: bool) -> None: ...
 
     async def bound(self, head: str) -> float | None:
         """What was kept for the prompt's head of this digest."""

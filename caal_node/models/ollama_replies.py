@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
 from caal_node.models.port import Chunk, Done, NativeCall, Reasoning, Text, Token, Usage
 from caal_node.models.server_runs import WORKING, ServerRuns, ToolResult
+from caal_node.models.shapes import NULL_IS_EMPTY_OBJECT, OR_NONE, Arguments, Count
 
 Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
 
@@ -19,7 +20,7 @@ _UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
 
 class Function(BaseModel):
     name: str
-    arguments: dict[str, Any] | None = None
+    arguments: Arguments = None
 
 
 class ToolCall(BaseModel):
@@ -47,15 +48,15 @@ class Reply(BaseModel):
     """One line of a streamed reply, or an unstreamed one whole."""
 
     error: Any = None
-    message: Message = Field(default_factory=Message)
+    message: Annotated[Message, NULL_IS_EMPTY_OBJECT] = Field(default_factory=Message)
     tool_results: list[ToolResult] | None = None
     task_status: str | None = None
     """Of servers that run tools themselves, server_runs.py."""
-    logprobs: list[TokenOdds] | None = None
+    logprobs: Annotated[list[TokenOdds] | None, OR_NONE] = None
     done: bool = False
     done_reason: str | None = None
-    prompt_eval_count: int = 0
-    eval_count: int = 0
+    prompt_eval_count: Count = None
+    eval_count: Count = None
 
     @property
     def is_last(self) -> bool:
@@ -103,9 +104,11 @@ def chunks_of(reply: Reply, runs: ServerRuns) -> Iterator[Chunk]:
         if reply.task_status is not None:
             yield from runs.started(call.id or "", call.function.name, call.function.arguments)
             continue
-        arguments = json.dumps(call.function.arguments or {}, ensure_ascii=False)
+        arguments = call.function.arguments or {}
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
         yield NativeCall(call.id or "", call.function.name, arguments)
     yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
     if reply.is_last:
-        usage = Usage(prompt=reply.prompt_eval_count, completion=reply.eval_count)
+        usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
         yield Done("length" if reply.done_reason == "length" else "stop", usage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -22,13 +22,14 @@ from caal_node.models.openai_server import (
 )
 from caal_node.models.port import Capabilities, Chunk, Done, Reasoning, Request, Text, Token, Usage
 from caal_node.models.server_runs import ServerRuns, ToolResult
+from caal_node.models.shapes import NULL_IS_EMPTY_LIST, OR_NONE, JoinedText
 from caal_node.models.wire import Deadlines, Wire
 
 
 class _Part(BaseModel):
     """`delta` of a stream, `message` of a whole reply."""
 
-    content: str | None = None
+    content: JoinedText = None
     reasoning_content: str | None = None  # llama.cpp, vLLM, DeepSeek
     reasoning: str | None = None  # Ollama, later vLLM, OpenRouter
     tool_calls: list[CallDelta] | None = None
@@ -49,7 +50,7 @@ class _Logprobs(BaseModel):
 
 
 class _Choice(BaseModel):
-    logprobs: _Logprobs | None = None
+    logprobs: Annotated[_Logprobs | None, OR_NONE] = None
     delta: _Part | None = None
     message: _Part | None = None
     finish_reason: str | None = None
@@ -57,12 +58,12 @@ class _Choice(BaseModel):
 
 class _Event(BaseModel):
     error: Any = None
-    choices: list[_Choice] = Field(default_factory=list[_Choice])
+    choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST] = Field(default_factory=list[_Choice])
     tool_results: list[ToolResult] | None = None
     task_status: str | None = None
     """Of servers that run tools themselves, server_runs.py; such a call comes in one piece."""
-    usage: TokenCounts | None = None
-    timings: Timings | None = None
+    usage: Annotated[TokenCounts | None, OR_NONE] = None
+    timings: Annotated[Timings | None, OR_NONE] = None
 
 
 class OpenAIBackend:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
 from caal_node.addresses import server_url
 from caal_node.errors import ConfigError, ModelMissing, ModelReplyError
 from caal_node.models.port import Capabilities, Usage
+from caal_node.models.shapes import OR_NONE, Count
 from caal_node.models.wire import Deadlines, Wire
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080/v1"
@@ -17,26 +18,26 @@ _NAMES_SHOWN: Final = 5
 
 
 class _Details(BaseModel):
-    cached_tokens: int | None = None
+    cached_tokens: Count = None
 
 
 class TokenCounts(BaseModel):
     """`usage`. llama.cpp and vLLM count what came from the cache, Ollama does not."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    prompt_tokens_details: _Details | None = None
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    prompt_tokens_details: Annotated[_Details | None, OR_NONE] = None
 
     def read(self, timings: Timings | None) -> Usage:
         details = self.prompt_tokens_details
-        cached = (details and details.cached_tokens) or (timings.cache_n if timings else 0)
-        return Usage(self.prompt_tokens, self.completion_tokens, cached)
+        cached = (details and details.cached_tokens) or (timings and timings.cache_n)
+        return Usage(self.prompt_tokens or 0, self.completion_tokens or 0, cached or 0)
 
 
 class Timings(BaseModel):
     """llama.cpp's own figures; older builds count cached tokens only here."""
 
-    cache_n: int = 0
+    cache_n: Count = None
 
 
 class _Served(BaseModel):

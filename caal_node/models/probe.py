@@ -7,12 +7,14 @@ call as JSON in a code fence. One short question with one tool shows which kind 
 from __future__ import annotations
 
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from caal_node.context.items import System, User
 from caal_node.errors import ModelLacksTools, ModelReplyError
-from caal_node.models.port import Backend, NativeCall, Request
+from caal_node.models.port import Backend, NativeCall, Request, Text
 from caal_node.models.signs import is_about_the_way
+from caal_node.replies import Event, ReplyParser, TextWasThinking
 
 PROBE_TOKENS: Final = 64
 """Tokens: a call of one short argument takes 20 to 30 in every dialect."""
@@ -39,20 +41,37 @@ _REQUEST: Final = Request(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Probed:
+    native: bool
+    """It was answered with a structured call."""
+    thinks_aloud: bool = False
+    """The answer began in thinking, of which it had the closer alone."""
+
+
 async def calls_natively(backend: Backend) -> bool:
-    """Whether `backend` answers the probe with a structured call.
+    """As `probe`, for those who ask nothing else."""
+    return (await probe(backend)).native
+
+
+async def probe(backend: Backend) -> Probed:
+    """Ask `backend` the short question.
 
     Raises:
         ModelError: the server could not be asked; nothing is known then.
     """
     if (await backend.capabilities()).tools is False:
-        return False
+        return Probed(native=False)
+    native, text = False, ReplyParser((_TOOL,))
+    events: list[Event] = []
     try:
         async with aclosing(backend.ask(_REQUEST)) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, NativeCall):
-                    return True
+                native |= isinstance(chunk, NativeCall)
+                if isinstance(chunk, Text):
+                    events += text.feed(chunk.text)
     except (ModelLacksTools, ModelReplyError) as error:
         if not is_about_the_way(error):
             raise
-    return False
+    events += text.finish()
+    return Probed(native, any(isinstance(event, TextWasThinking) for event in events))

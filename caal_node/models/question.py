@@ -24,3 +24,5 @@ class Question:
     may_call: bool = True
     """False in a turn's last round: the reply has to be speech."""
     max_tokens: int | None = None
+    in_thinking: bool = False
+    """The model's prompt leaves a think block open: nothing is speech before its closer."""

@@ -8,14 +8,8 @@ from typing import Final, Literal, TypeAlias
 from caal_node.errors import ModelContextFull, ModelError, ModelLacksTools, ModelReplyError
 from caal_node.models.port import Done
 from caal_node.models.ways.port import Doubt
-from caal_node.replies import (
-    BrokenCall,
-    Event,
-    TextDelta,
-    TextWasThinking,
-    ToolCallEnd,
-    UnknownCall,
-)
+from caal_node.models.ways.speech import without_thinking
+from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
 
 Sign: TypeAlias = (
     Literal[
@@ -68,17 +62,3 @@ def read_signs(events: Sequence[Event], done: Done | None) -> Sign | None:
         return None
     spoken = "".join(e.text for e in without_thinking(events) if isinstance(e, TextDelta))
     return None if spoken.strip() or done is None else "empty"
-
-
-def without_thinking(events: Sequence[Event]) -> list[Event]:
-    """`events` less the text that turned out to be thinking once its closer came."""
-    kept: list[Event] = []
-    since = 0
-    for event in events:
-        if isinstance(event, TextWasThinking):
-            kept[since:] = [e for e in kept[since:] if not isinstance(e, TextDelta)]
-            continue
-        kept.append(event)
-        if isinstance(event, ToolCallEnd | UnknownCall | BrokenCall):
-            since = len(kept)
-    return kept

@@ -21,6 +21,9 @@ _PLAIN_AFTER: Final = 2
 """Turns in a row that only a plain reply could end, after which plain replies come first."""
 _PLAIN_TURNS: Final = 5
 """Turns that do. Then tools are tried again, since whoever asks for one should get it some day."""
+_UNCLOSED_MAX: Final = 3
+"""Replies in a row without any thinking, after which it is no longer waited for: one stray closer
+would otherwise cost every answer its streaming."""
 DOUBTS: Final = frozenset({"unsure", "too_shy", "unsaid"})
 """Signs that belong to a way that works."""
 
@@ -35,10 +38,26 @@ class TrackRecord:
         self.reason = ""
         """Why it is not."""
         self.refuses_schema = False
+        self.thinks_aloud = False
+        """Whether its replies begin inside a think block that the prompt has opened."""
         self.signs: Final[Counter[Sign]] = Counter()
         self.steps: Final[Counter[str]] = Counter()
+        self._against_native: Final[Counter[Sign]] = Counter()
         self._plain_ends = 0
         self._plain_left = 0
+        self._unclosed = 0
+
+    def thought_aloud(self) -> None:
+        """A reply had the closer of a think block that it had not opened."""
+        if not self.thinks_aloud:
+            logger.info("%s: its replies begin in thinking", self._model)
+        self.thinks_aloud, self._unclosed = True, 0
+
+    def began_in_thinking(self, *, unclosed: bool) -> None:
+        """A reply was read so. `unclosed`: it was speech all the same, and had to be held back."""
+        self._unclosed = self._unclosed + 1 if unclosed else 0
+        if self._unclosed >= _UNCLOSED_MAX:
+            self.thinks_aloud = False
 
     def leave_native(self, reason: str) -> None:
         if self.native:
@@ -54,15 +73,18 @@ class TrackRecord:
         """A question with tools is asked."""
         self._plain_left = max(0, self._plain_left - 1)
 
-    def note(self, sign: Sign, way: Way) -> None:
+    def note(self, sign: Sign, way: Way, *, may_call: bool = True) -> None:
+        """`may_call` False: no tools were offered, so nothing is shown of how a model calls."""
         self.signs[sign] += 1
         level = logging.INFO if sign in DOUBTS else logging.WARNING
         logger.log(level, "%s: %s with the %s way", self._model, sign, way.name)
         if sign in DOUBTS or sign == "context_cut":
             return
         patience = 1 if sign == "refused" else _PATIENCE.get(sign, _USUAL_PATIENCE)
-        if way.name == "native" and self.signs[sign] >= patience:
-            self.leave_native(sign)
+        if way.name == "native":
+            self._against_native[sign] += may_call
+            if self._against_native[sign] >= patience:
+                self.leave_native(sign)
         elif sign == "refused" and way.name in ("one_reply", "protocol"):
             self.refuses_schema = True
 

@@ -38,11 +38,13 @@ IDENTIFY_S: Final = 3.0
 
 
 class Standing(BaseModel):
-    """How a model was asked, why so, and how sure of a call it has to be."""
+    """How a model was asked, why so, and what else was seen of it."""
 
     asking: Asking | None = None
     why: str = Field(default="", max_length=WHY_CHARS)
     at: datetime
+    thinks_aloud: bool = False
+    """Its replies begin in thinking that the prompt has opened."""
     bounds: dict[str, float] = Field(default_factory=dict[str, float], max_length=HEADS)
     """A prompt head's digest -> its bound; the newest last."""
 
@@ -68,8 +70,18 @@ class Standings:
             return  # somebody wants it so; that says nothing of the model
         path, found = await self._found(make=True)
         if path is not None:
-            kept = found.bounds if found else {}
-            await _keep(path, Standing(asking=asking, why=why[:WHY_CHARS], at=_now(), bounds=kept))
+            changed = {"asking": asking, "why": why[:WHY_CHARS], "at": _now()}
+            await _keep(path, (found or Standing(at=_now())).model_copy(update=changed))
+
+    async def thinks_aloud(self) -> bool:
+        _, found = await self._found()
+        return found is not None and found.thinks_aloud
+
+    async def keep_thinking(self, *, aloud: bool) -> None:
+        path, found = await self._found(make=True)
+        if path is not None:
+            found = found or Standing(at=_now())
+            await _keep(path, found.model_copy(update={"thinks_aloud": aloud}))
 
     async def bound(self, head: str) -> float | None:
         _, found = await self._found()

@@ -129,6 +129,66 @@ async def test_thinking_is_never_spoken_wherever_it_comes() -> None:
         assert await talk.say("hello") == "Hello."
 
 
+class TestThinkingThatThePromptOpened:
+    """R1 and Qwen3-Thinking on a server without a reasoning parser: replies have the closer."""
+
+    aloud = ("Okay, the user asked ", "for the weather.\n", "</think>\n\n", "It is sunny.")
+
+    async def test_after_a_first_reply_that_shows_it_none_is_ever_heard(self) -> None:
+        asking = ["I should look.\n</think>\n\n", WEATHER]
+        async with (
+            StandInModel(asking, self.aloud) as server,
+            conversation(server) as talk,
+        ):
+            assert await talk.say("weather?") == "It is sunny."
+            assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
+
+    async def test_a_sample_request_shows_it_too(self) -> None:
+        sample = ["Hm.</think>", Call("get_weather", {"city": "Oslo"})]
+        async with (
+            StandInModel(sample, self.aloud) as server,
+            conversation(server, native_tools=None, env={"CAAL_DETECTION": "streamed"}) as talk,
+        ):
+            assert await talk.say("weather?") == "It is sunny."
+
+    async def test_where_nothing_showed_it_before_it_is_heard_once(self) -> None:
+        async with (
+            StandInModel([WEATHER], self.aloud, [WEATHER], self.aloud) as server,
+            conversation(server) as talk,
+        ):
+            assert (await talk.say("weather?")).startswith("Okay")
+            assert await talk.say("and now?") == "It is sunny."
+
+    async def test_a_reply_without_a_closer_is_spoken_and_its_call_is_made(self) -> None:
+        call = '{"name": "get_weather", "arguments": {"city": "Rome"}}'
+        async with (
+            StandInModel(["Hm.</think>", WEATHER], [call], ["Sunny in ", "both."]) as server,
+            conversation(server) as talk,
+        ):
+            assert await talk.say("weather in Paris and Rome?") == "Sunny in both."
+            assert [call["city"] for _, call in talk.tier.calls] == ["Paris", "Rome"]
+
+    async def test_a_structured_call_behind_it_is_made_and_nothing_of_it_spoken(self) -> None:
+        rome = Call("get_weather", {"city": "Rome"})
+        async with (
+            StandInModel(["Hm.</think>", WEATHER], ["Now Rome.", rome], ["Sunny."]) as server,
+            conversation(server) as talk,
+        ):
+            assert await talk.say("weather in Paris and Rome?") == "Sunny."
+            assert len(talk.tier.calls) == 2
+
+    async def test_one_stray_closer_does_not_hold_answers_back_for_ever(self) -> None:
+        async with (
+            StandInModel(["Well.</think>Hello."], *[[WEATHER], ["Sunny."]] * 3) as server,
+            conversation(server) as talk,
+        ):
+            assert await talk.say("hello") == "Hello."
+            assert talk.model.ladder.thinks_aloud
+            for _ in range(3):
+                assert await talk.say("weather?") == "Sunny."
+            assert not talk.model.ladder.thinks_aloud
+
+
 async def test_the_same_call_twice_in_one_reply_runs_once() -> None:
     async with (
         StandInModel(
@@ -173,6 +233,86 @@ async def test_the_last_round_offers_no_tools_and_says_why() -> None:
         assert "tools" not in last
         assert "No more tools" in last["messages"][-1]["content"]
         assert len(talk.tier.calls) == 2
+
+
+LEAK = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("api", ["ollama", "openai"])
+async def test_a_call_in_the_last_round_is_not_made_and_an_answer_is_asked_for(api: str) -> None:
+    turns = [[WEATHER], [LEAK], ["Sunny."]] * 4
+    async with (
+        StandInModel(*turns) as server,
+        conversation(server, api=api, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+    ):
+        for _ in range(4):
+            assert await talk.say("weather?") == "Sunny."
+        assert len(talk.tier.calls) == 4
+        assert "tools" not in server.chats[-1].json
+        assert "leaked_call" not in talk.model.ladder.signs
+        assert talk.model.ladder.native, "where no tools were offered nothing is shown of calls"
+
+
+async def test_a_last_round_of_calls_alone_ends_in_a_sentence() -> None:
+    async with (
+        StandInModel([WEATHER], *[[LEAK]] * 3) as server,
+        conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+    ):
+        assert await talk.say("weather?") == sentence("empty_reply")
+        assert len(talk.tier.calls) == 1
+
+
+async def test_a_structured_call_in_the_last_round_leaves_nobody_in_silence() -> None:
+    async with (
+        StandInModel([WEATHER], [Call("get_weather", {"city": "Oslo"})], ["Sunny."]) as server,
+        conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+    ):
+        assert await talk.say("weather?") == "Sunny."
+        assert len(talk.tier.calls) == 1
+
+
+CUT_OFF = '<tool_call>{"name": "get_weather", "arguments": {"city": "Ro'
+
+
+@pytest.mark.parametrize("api", ["ollama", "openai"])
+async def test_a_broken_call_behind_speech_is_answered_and_may_be_mended(api: str) -> None:
+    rome = Call("get_weather", {"city": "Rome"})
+    async with (
+        StandInModel(
+            [WEATHER], ["I will also check Rome. ", CUT_OFF], [rome], ["Sunny in both."]
+        ) as server,
+        conversation(server, api=api) as talk,
+    ):
+        said = await talk.say("weather in Paris and Rome?")
+        assert said == "I will also check Rome. Sunny in both."
+        assert [call["city"] for _, call in talk.tier.calls] == ["Paris", "Rome"]
+        told = server.chats[2].json["messages"][-1]
+        assert told["role"] == "tool"
+        assert "was not made" in told["content"]
+
+
+async def test_a_broken_call_beside_a_good_one_is_answered_too() -> None:
+    good = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+    async with (
+        StandInModel([good + CUT_OFF], ["Sunny."]) as server,
+        conversation(server, env={"CAAL_DETECTION": "streamed"}) as talk,
+    ):
+        assert await talk.say("weather?") == "Sunny."
+        assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
+        results = [m["content"] for m in server.chats[1].json["messages"] if m["role"] == "tool"]
+        assert len(results) == 2
+        assert any("was not made" in result for result in results)
+
+
+@pytest.mark.parametrize("call", [LEAK, CUT_OFF], ids=["whole", "broken"])
+async def test_a_call_behind_speech_in_the_last_round_is_owned_up_to(call: str) -> None:
+    async with (
+        StandInModel([WEATHER], ["I will also check Rome. ", call]) as server,
+        conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
+    ):
+        said = await talk.say("weather in Paris and Rome?")
+        assert said == "I will also check Rome. " + sentence("not_all_done")
+        assert len(talk.tier.calls) == 1
 
 
 async def test_a_name_in_no_table_is_asked_for_again_by_text() -> None:

@@ -305,6 +305,62 @@ async def test_a_finished_reply_needs_no_done_mark() -> None:
         await backend.aclose()
 
 
+def _line(**more: Any) -> dict[str, Any]:
+    """Ollama's last line."""
+    return {"message": {"role": "assistant", "content": "Hi"}, "done": True, **more}
+
+
+def _event(delta: Any = None, **more: Any) -> dict[str, Any]:
+    """OpenAI's whole reply in one event."""
+    choice = {"delta": delta or {"content": "Hi"}, "finish_reason": "stop"}
+    return {"choices": [choice], **more}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        _line(prompt_eval_count=None, eval_count=None),
+        _line(logprobs=[{"token": "Hi", "logprob": None}]),
+    ],
+    ids=str,
+)
+async def test_a_figure_that_is_null_costs_no_reply_of_ollamas(line: dict[str, Any]) -> None:
+    async with StandInModel([stand_in.Raw(json.dumps(line).encode() + b"\n")]) as server:
+        backend = OllamaBackend("stand-in", host=server.url)
+        assert await collect(backend) == [Text("Hi"), Done("stop", Usage())]
+        await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        _event(usage={"prompt_tokens": None, "completion_tokens": None}),
+        _event(usage={"prompt_tokens_details": "none"}, timings={"cache_n": None}),
+        _event(usage="free of charge", timings=[]),
+        _event({"content": "Hi", "tool_calls": [{"index": 0, "function": None}]}),
+        _event({"content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi"}]}),
+    ],
+    ids=str,
+)
+async def test_harmless_shapes_cost_no_reply_of_openais_api(event: dict[str, Any]) -> None:
+    figures = {"choices": None, "usage": {"prompt_tokens": None}}
+    pieces = [b"data: " + json.dumps(each).encode() + b"\n\n" for each in (event, figures)]
+    async with StandInModel([stand_in.Raw(b"".join(pieces)), stand_in.Vanish()]) as server:
+        backend = OpenAIBackend("stand-in", base_url=server.url)
+        assert await collect(backend) == [Text("Hi"), Done("stop", Usage())]
+        await backend.aclose()
+
+
+async def test_arguments_as_text_are_a_call_on_ollamas_wire_too() -> None:
+    called = [{"function": {"name": "add_event", "arguments": '{"room": "blue"}'}}]
+    line = _line(message={"role": "assistant", "content": "", "tool_calls": called})
+    async with StandInModel([stand_in.Raw(json.dumps(line).encode() + b"\n")]) as server:
+        backend = OllamaBackend("stand-in", host=server.url)
+        call, _ = await collect(backend)
+        assert call == NativeCall("", "add_event", '{"room": "blue"}')
+        await backend.aclose()
+
+
 @pytest.mark.parametrize(
     "garbage",
     [b"<html>\n", b"[1]\n", b'{"message": 5, "choices": 7}\n', b"data: {oh\n\n", b"\xff\xfe\n"],

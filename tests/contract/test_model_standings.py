@@ -114,6 +114,17 @@ async def test_a_folder_that_cannot_be_written_stops_no_session(
     assert "cannot be written" in caplog.text
 
 
+@pytest.mark.parametrize("asking", ["auto", "native"])
+async def test_a_model_that_thinks_aloud_is_known_in_the_next_session(asking: str) -> None:
+    async with StandInModel(["Hm.</think>", *CALLS], ["Hm.</think>Hello."]) as server:
+        await begun(of(server))
+        model = await session_llm(of(server, tool_calls=asking))
+        await model.find_way()
+        assert model.ladder.thinks_aloud
+        await model.aclose()
+        assert (await choose(of(server))).asking == "native", "the rest is kept beside it"
+
+
 async def test_what_is_configured_is_neither_recalled_nor_kept() -> None:
     async with StandInModel(["It is cold."]) as server:
         await begun(of(server))

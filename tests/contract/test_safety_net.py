@@ -53,6 +53,19 @@ async def test_a_hedge_after_another_tool_is_searched_for_too() -> None:
         assert tier.calls[1:] == ASKED
 
 
+async def test_a_call_of_the_model_s_own_behind_a_hedge_is_made_in_place_of_a_search() -> None:
+    tier = FakeTier(weather_spec(), SEARCH)
+    hedged = "I don't have access to real-time information for Rome yet. Let me check it. "
+    paris, rome = (Call("get_weather", {"city": city}) for city in ("Paris", "Rome"))
+    async with (
+        StandInModel([paris], [hedged, rome], ["Sunny in both."]) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        said = await talk.say("weather in Paris and Rome?")
+        assert said == hedged + "Sunny in both."
+        assert [name for name, _ in tier.calls] == ["get_weather", "get_weather"]
+
+
 async def test_a_turn_searches_once_and_then_says_what_the_model_says() -> None:
     tier = FakeTier(SEARCH)
     async with (

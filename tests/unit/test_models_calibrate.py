@@ -121,6 +121,11 @@ class Kept:
 
     async def keep(self, asking: str, why: str) -> None: ...
 
+    async def thinks_aloud(self) -> bool:
+        return False
+
+    async def keep_thinking(self, *, aloud: bool) -> None: ...
+
     async def bound(self, head: str) -> float | None:
         return self.bounds.get(head)
 

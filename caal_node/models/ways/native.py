@@ -6,8 +6,9 @@ from caal_node.context.items import Item, User
 from caal_node.models.port import Chunk, NativeCall, Reasoning, Request, Text
 from caal_node.models.question import Question
 from caal_node.models.ways.port import Doubt, Reader, Way, WayName
+from caal_node.models.ways.reply_text import ReplyText
 from caal_node.prompting import read
-from caal_node.replies import Event, ReasoningDelta, ReplyParser
+from caal_node.replies import Event, ReasoningDelta
 from caal_node.replies.calls import CallDesk, OpenCall
 from caal_node.replies.names import toolbox
 
@@ -37,16 +38,22 @@ class Native:
 class _Reader:
     def __init__(self, question: Question) -> None:
         self.doubt: Doubt | None = None
-        self._text = ReplyParser(question.tools)
+        self._text = ReplyText(question.tools, in_thinking=question.in_thinking)
         self._events: list[Event] = []
         self._desk = CallDesk(toolbox(question.tools), self._events.append, "native_")
+
+    @property
+    def unclosed(self) -> bool:
+        return self._text.unclosed
 
     def feed(self, chunk: Chunk) -> list[Event]:
         if isinstance(chunk, Text):
             return self._text.feed(chunk.text)
         if isinstance(chunk, Reasoning):
+            self._text.begins_outside()
             return [ReasoningDelta(chunk.text)]
         if isinstance(chunk, NativeCall):
+            self._text.led_to_call()
             OpenCall(self._desk, chunk.name).end_json(chunk.arguments or "{}")
         events = list(self._events)
         self._events.clear()

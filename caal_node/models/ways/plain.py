@@ -8,8 +8,9 @@ from caal_node.context.items import Call, Item, Result, User
 from caal_node.models.port import Chunk, Reasoning, Request, Text
 from caal_node.models.question import Question
 from caal_node.models.ways.port import Doubt, Reader, Way, WayName
+from caal_node.models.ways.reply_text import ReplyText
 from caal_node.models.ways.speech import only_speech
-from caal_node.replies import Event, ReasoningDelta, ReplyParser
+from caal_node.replies import Event, ReasoningDelta
 
 
 class Plain:
@@ -42,12 +43,17 @@ def _told(items: Iterable[Item]) -> Iterator[Item]:
 class _Reader:
     def __init__(self, question: Question) -> None:
         self.doubt: Doubt | None = None
-        self._parser = ReplyParser(question.tools)
+        self._text = ReplyText(question.tools, in_thinking=question.in_thinking)
+
+    @property
+    def unclosed(self) -> bool:
+        return self._text.unclosed
 
     def feed(self, chunk: Chunk) -> list[Event]:
         if isinstance(chunk, Reasoning):
+            self._text.begins_outside()
             return [ReasoningDelta(chunk.text)]
-        return only_speech(self._parser.feed(chunk.text)) if isinstance(chunk, Text) else []
+        return only_speech(self._text.feed(chunk.text)) if isinstance(chunk, Text) else []
 
     def finish(self) -> list[Event]:
-        return only_speech(self._parser.finish())
+        return only_speech(self._text.finish())

@@ -23,6 +23,11 @@ class Reader(typing.Protocol):
     doubt: Doubt | None
     """Why the reply is not to be used; the request may be ended as soon as it is set."""
 
+    @property
+    def unclosed(self) -> bool:
+        """The reply was to begin in thinking, and has ended as speech without any closer."""
+        ...
+
     def feed(self, chunk: Chunk) -> list[Event]: ...
 
     def finish(self) -> list[Event]: ...

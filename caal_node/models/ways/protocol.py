@@ -51,7 +51,9 @@ class Protocol:
 
     def reader(self, question: Question) -> Reader:
         allowed = may_call(question, self.limits)
-        return TextReader(question, may_call=allowed, limits=self.limits)
+        # What is held to a schema has no place for thinking.
+        inside = question.in_thinking and not self.constrain
+        return TextReader(question, may_call=allowed, limits=self.limits, in_thinking=inside)
 
     def doubted(self, doubt: Doubt) -> Way:
         return self

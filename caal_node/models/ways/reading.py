@@ -8,12 +8,12 @@ from caal_node.models.port import Chunk, Reasoning, Text
 from caal_node.models.question import Question
 from caal_node.models.ways.limits import DEFAULT, Limits, calls_left
 from caal_node.models.ways.port import Doubt
+from caal_node.models.ways.reply_text import ReplyText
 from caal_node.models.ways.speech import only_speech
 from caal_node.replies import (
     BrokenCall,
     Event,
     ReasoningDelta,
-    ReplyParser,
     ToolCallEnd,
     ToolCallStart,
 )
@@ -21,22 +21,32 @@ from caal_node.replies import (
 
 class TextReader:
     def __init__(
-        self, question: Question, *, may_call: bool = True, limits: Limits = DEFAULT
+        self,
+        question: Question,
+        *,
+        may_call: bool = True,
+        limits: Limits = DEFAULT,
+        in_thinking: bool = False,
     ) -> None:
         self.doubt: Doubt | None = None
-        self._parser = ReplyParser(question.tools)
+        self._text = ReplyText(question.tools, in_thinking=in_thinking)
         self._may_call = may_call
         self._limits = limits
         self._left = calls_left(question.items, limits)
         self._beyond = False
 
+    @property
+    def unclosed(self) -> bool:
+        return self._text.unclosed
+
     def feed(self, chunk: Chunk) -> list[Event]:
         if isinstance(chunk, Reasoning):
+            self._text.begins_outside()
             return [ReasoningDelta(chunk.text)]
-        return self._allowed(self._parser.feed(chunk.text)) if isinstance(chunk, Text) else []
+        return self._allowed(self._text.feed(chunk.text)) if isinstance(chunk, Text) else []
 
     def finish(self) -> list[Event]:
-        return self._allowed(self._parser.finish())
+        return self._allowed(self._text.finish())
 
     def _allowed(self, events: list[Event]) -> list[Event]:
         if not self._may_call:
