@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from caal_node.replies.kinds import kinds
+from caal_node.replies.numbers import worked_out
 from caal_node.replies.syntax.loose import Bare, Loose, Unreadable
 
 _INTEGER = re.compile(r"[+-]?\d{1,400}")
@@ -58,6 +59,10 @@ def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> A
             return float(bare)
     if "integer" in allowed and re.fullmatch(r"[+-]?\d{1,15}\.0+", bare):
         return int(float(bare))
+    if ("integer" in allowed or "number" in allowed) and "string" not in allowed:
+        total = worked_out(bare)
+        if total is not None:
+            return total
     if "boolean" in allowed and low in ("true", "false"):
         return low == "true"
     if "object" in allowed and bare.startswith("{"):
