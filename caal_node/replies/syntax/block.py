@@ -179,7 +179,7 @@ def _at_square(block: Block, char: str) -> Steps[bool]:
     if noise in ("[TOOL_CALLS]", "[/TOOL_CALLS]"):
         block.end_bare()
         block.over = noise == "[/TOOL_CALLS]"
-        return not block.over
+        return block.pass_marker() and not block.over
     if noise is None:
         marker = yield from next_marker(source)
         if marker and (block.made or marker not in markers().strays):
