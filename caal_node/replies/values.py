@@ -103,13 +103,13 @@ def literal(text: str) -> Any:
         value: Any = reader.value()
     except Unreadable:
         return text
-    return text if reader.space() or _has_bare_words(value) else value
+    return text if reader.space() or has_bare_words(value) else value
 
 
-def _has_bare_words(value: Any) -> bool:
+def has_bare_words(value: Any) -> bool:
     """Whether something in it stood without quotes, so that it was no literal."""
     if isinstance(value, dict):
-        return any(map(_has_bare_words, cast("dict[str, Any]", value).values()))
+        return any(map(has_bare_words, cast("dict[str, Any]", value).values()))
     if isinstance(value, list):
-        return any(map(_has_bare_words, cast("list[Any]", value)))
+        return any(map(has_bare_words, cast("list[Any]", value)))
     return isinstance(value, Bare)
