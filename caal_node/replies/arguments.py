@@ -10,6 +10,7 @@ import json_repair
 
 from caal_node.replies.kinds import kinds
 from caal_node.replies.names import Tool, mapping
+from caal_node.replies.numbers import kept_whole
 from caal_node.replies.spelling import normalised
 from caal_node.replies.values import deep, load_json, typed
 
@@ -51,8 +52,11 @@ def repair_object(text: str, tool: Tool | None) -> dict[str, Any]:
     problem = "The arguments are not valid JSON."
     if _too_dear(text) or not re.search(r"[:=]", text) or deep(text):
         raise BadArguments(problem)
+    whole = kept_whole(text)
+    if whole is None:
+        raise BadArguments("A number in the arguments goes on as text; write one number.")
     try:
-        mended: Any = json_repair.loads(text)
+        mended: Any = json_repair.loads(whole)
     except Exception:  # It makes no promise of what it raises, and the text is a model's.
         raise BadArguments(problem) from None
     if not isinstance(mended, dict) or not mended:

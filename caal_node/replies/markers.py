@@ -17,9 +17,6 @@ STRAYS = (
     "[INST]",
     "[/INST]",
     "<end_of_turn>",
-    "<start_of_turn>",
-    "<tool_response>",
-    "</tool_response>",
     "<tool_sep>",
     "</tool_sep>",
     "<response>",
@@ -46,7 +43,7 @@ MAX_MARKER_CHARS = 128
 MIN_CUT_CHARS = 3
 """The beginning of a marker that is this long at a reply's end was meant as one."""
 
-TRIGGERS = re.compile(r"[<\[\]{}`◁\n]")
+TRIGGERS = re.compile(r"[<>\[\]{}`◁\n]")
 """Characters that may begin a marker, a bare call, a code fence or a new line, or end an object."""
 
 

@@ -94,6 +94,8 @@ class Dialect:
     """Its openers are ordinary words: they count at the beginning of a line only."""
     untyped_json: bool = False
     """A value whose parameter is not declared is JSON if it can be read as such, else text."""
+    turn: bool = False
+    """Its openers begin another turn: no block of calls goes on behind one."""
     unquote: bool = False
     """A declared string may stand in quotes that are not part of it."""
     in_thinking: bool = field(default=True)

@@ -151,6 +151,8 @@ class RunningText:
         """Read the reply; yields whenever it needs more."""
         source, scan, place, mode = self.source, _MARKERS.scan, self._bare.place, self.mode
         yield
+        if mode.thinking is None:
+            yield from self._bare.headless.at_start()
         yield from self._lines.at_start()
         while True:
             plain = mode.thinking is None and not mode.literal

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from caal_node.replies.kinds import kinds
+from caal_node.replies.numbers import worked_out
 from caal_node.replies.syntax.loose import Bare, Loose, Unreadable
 
 _INTEGER = re.compile(r"[+-]?\d{1,400}")
@@ -58,6 +59,10 @@ def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> A
             return float(bare)
     if "integer" in allowed and re.fullmatch(r"[+-]?\d{1,15}\.0+", bare):
         return int(float(bare))
+    if ("integer" in allowed or "number" in allowed) and "string" not in allowed:
+        total = worked_out(bare)
+        if total is not None:
+            return total
     if "boolean" in allowed and low in ("true", "false"):
         return low == "true"
     if "object" in allowed and bare.startswith("{"):
@@ -98,13 +103,13 @@ def literal(text: str) -> Any:
         value: Any = reader.value()
     except Unreadable:
         return text
-    return text if reader.space() or _has_bare_words(value) else value
+    return text if reader.space() or has_bare_words(value) else value
 
 
-def _has_bare_words(value: Any) -> bool:
+def has_bare_words(value: Any) -> bool:
     """Whether something in it stood without quotes, so that it was no literal."""
     if isinstance(value, dict):
-        return any(map(_has_bare_words, cast("dict[str, Any]", value).values()))
+        return any(map(has_bare_words, cast("dict[str, Any]", value).values()))
     if isinstance(value, list):
-        return any(map(_has_bare_words, cast("list[Any]", value)))
+        return any(map(has_bare_words, cast("list[Any]", value)))
     return isinstance(value, Bare)

@@ -85,6 +85,8 @@ def texts(size: int) -> dict[str, str]:
         '[{" in turns': filled('[{"a":'),
         "half markers": filled("<tool_cal"),
         "openers": filled("<tool_call>"),
+        "openers in brackets": filled("[TOOL_CALLS]"),
+        "openers in brackets, more": filled("[TOOL_CALLS][,\n[ARGS]"),
         "closers": filled("a</think>"),
         "strays": filled("a<|end|>"),
         "headers": filled("<|start|>assistant to="),

@@ -135,3 +135,67 @@ def test_a_call_begun_twice_is_made_once() -> None:
     once = '<tool_call>set_light\n{"room":"Kitchen"}'
     reply = parse_reply(f"{once}\n{once}</tool_call>", TOOLS)
     assert len(reply.calls) == 1
+
+
+_LEVEL = '{"name": "set_light", "arguments": {"room": "Kitchen", "level": %s}}'
+NUMBERS = [
+    "1*.5",
+    "1:30",
+    "5 to 10",
+    "5 or 6",
+    "5 minutes",
+    "5%",
+    "2**3",
+    "2*60*x",
+    "5 - 3",
+    "2 *\n60",
+]
+
+
+@pytest.mark.parametrize("written", NUMBERS)
+def test_a_number_that_goes_on_as_text_is_not_cut_short(written: str) -> None:
+    for text in (
+        f"<tool_call>{_LEVEL % written}</tool_call>",
+        _LEVEL % written,
+        f'[TOOL_CALLS]set_light[ARGS]{{"room": "Kitchen", "level": {written}}}',
+        f'set_light {{"level": {written}}}',
+    ):
+        reply = parse_reply(text, TOOLS)
+        assert reply.calls == []
+        assert [type(problem) for problem in reply.problems] == [BrokenCall]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *(("2*60", 120), ("60 * 60 * 24", 86400), ("1*60 + 30", 90), ("2*1.5", 3)),
+        *(("5 // half", 5), ("5 # half", 5), ("05", 5), ("5;", 5), ("5)", 5), ("1e1", 10.0)),
+        *(("10-5", "10-5"), ("2026-11-22", "2026-11-22"), ("1,000", "1,000"), ("5min", "5min")),
+    ],
+)
+def test_what_is_no_plain_number_is_worked_out_or_left_as_it_was_written(
+    written: str, value: Any
+) -> None:
+    assert arguments(f"<tool_call>{_LEVEL % written}</tool_call>")["level"] == value
+
+
+def test_a_sum_is_worked_out_where_a_number_is_wanted_and_nowhere_else() -> None:
+    assert arguments("[set_light(room='2*60', level=2*60)]") == {"room": "2*60", "level": 120}
+    level = _LEVEL % '2*60, "color": {}'
+    assert arguments(f"<tool_call>{level}</tool_call>")["level"] == 120
+    assert typed("2*60", {"type": ["integer", "string"]}) == "2*60"
+    assert typed("9" * 400 + "*9", {"type": "integer"}) == "9" * 400 + "*9"
+
+
+def test_numbers_in_a_text_are_no_business_of_a_number() -> None:
+    text = '{"name": "set_light", "arguments": {"room": "at: 5 to 10, [1:30", "level": 5,}}'
+    assert arguments(f"<tool_call>{text}</tool_call>") == {
+        "room": "at: 5 to 10, [1:30",
+        "level": 5,
+    }
+
+
+def test_a_value_without_a_name_overwrites_none_that_was_named() -> None:
+    reply = parse_reply("<tool_call>set_light(room='Kitchen', level=1,000)</tool_call>", TOOLS)
+    assert reply.calls == []
+    assert [type(problem) for problem in reply.problems] == [BrokenCall]

@@ -87,7 +87,7 @@ def test_only_what_may_become_a_marker_is_held_back() -> None:
     parser = ReplyParser(TOOLS)
     assert parser.feed("So a ") == [TextDelta("So a ")]
     assert parser.feed("<tool_") == []
-    assert parser.feed("box>") == [TextDelta("<tool_box>")]
+    assert parser.feed("box> ") == [TextDelta("<tool_box> ")]
 
 
 def test_a_final_answer_streams_while_it_arrives() -> None:

@@ -22,15 +22,19 @@ class Counter:
     def __init__(self, text: str, chunk: int) -> None:
         self.wakes = 0
         self.looked_at = 0
-        arrive = Tape.arrive
+        arrive, unread = Tape.arrive, Tape.unread
 
         def counted(source: Tape, walked: str, new: str, reached: object) -> None:
             arrive(source, walked, new, reached)  # type: ignore[arg-type]
             self.wakes += 1
             self.looked_at += len(source.text)
 
+        def read_again(source: Tape, text: str) -> None:
+            unread(source, text)
+            self.looked_at += len(text)
+
         parser = ReplyParser(TOOLS)
-        with patch.object(Tape, "arrive", counted):
+        with patch.object(Tape, "arrive", counted), patch.object(Tape, "unread", read_again):
             for at in range(0, len(text), chunk):
                 parser.feed(text[at : at + chunk])
             parser.finish()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from caal_node.replies.bare.brackets import Brackets
 from caal_node.replies.bare.fences import Fences
+from caal_node.replies.bare.headless import Headless
 from caal_node.replies.bare.lines import Lines
 from caal_node.replies.bare.place import Place, Running
 from caal_node.replies.bare.wreck import Wreck
@@ -19,6 +20,7 @@ class BareCalls:
     def __init__(self, reading: Running) -> None:
         self.place = Place(reading)
         self.lines = Lines(reading, self.place)
+        self.headless = Headless(reading, self.place)
         self.brackets = Brackets(reading, self.place)
         self.wreck = Wreck(reading, self.place)
         self.fences = Fences(reading, self.place, self.lines, self.brackets)

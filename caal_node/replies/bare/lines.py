@@ -12,11 +12,13 @@ from caal_node.replies.dialects import dialects
 from caal_node.replies.dialects.action import INPUTS
 from caal_node.replies.marker_next import next_marker
 from caal_node.replies.markers import markers, without_markers
+from caal_node.replies.names import Tool
 from caal_node.replies.reading import Read
 from caal_node.replies.source import Steps
-from caal_node.replies.syntax.calls_python import bracketed
+from caal_node.replies.syntax.calls_python import bracketed, one_object
 from caal_node.replies.syntax.json_arguments import read_arguments
 from caal_node.replies.syntax.loose import Unreadable, keywords
+from caal_node.replies.values import has_bare_words
 
 _BLANK = re.compile(r"[ \t\r]*")
 _TO = ("to=", " to=")
@@ -153,9 +155,10 @@ class Lines:
             following = yield from source.peek()
             if whole and not (yield from self._ended(following)):
                 return Read.SPEECH
-            given = _literals(inner) if whole else None
+            tool = reading.desk.box.named(name)
+            given = _literals(inner, tool) if whole else None
             if given is None and whole:
-                given = _literals(without_markers(inner))
+                given = _literals(without_markers(inner), tool)
             if given is None:
                 return Read.TORN  # Or an expression: program code, no call.
             reading.desk.open(name).end(given)
@@ -189,8 +192,11 @@ class Lines:
         return following in ("", *"\r\n;`<") or bool((yield from next_marker(source)))
 
 
-def _literals(inner: str) -> dict[str, Any] | None:
+def _literals(inner: str, tool: Tool | None) -> dict[str, Any] | None:
     """The arguments between the brackets; None: not all of them are literals."""
+    given = one_object(inner, tool)
+    if given is not None:
+        return None if has_bare_words(given) else given
     try:
         return keywords(inner, (), literal=True)
     except Unreadable:

@@ -4,7 +4,7 @@ from caal_node.replies.reading import Dialect
 from caal_node.replies.syntax.block import read_block
 
 
-def _written(*words: str) -> tuple[str, ...]:
+def written(*words: str) -> tuple[str, ...]:
     """A marker's spellings: full-width or plain bars; blocks, underscores or spaces."""
     spaces = ("▁", "_", " ", "\\_")
     return tuple(f"<{bar}{space.join(words)}{bar}>" for bar in ("｜", "|") for space in spaces)
@@ -14,11 +14,11 @@ DIALECTS = (
     Dialect(
         name="deepseek",
         openers=(
-            *_written("tool", "calls", "begin"),
-            *_written("tool", "call", "begin"),
+            *written("tool", "calls", "begin"),
+            *written("tool", "call", "begin"),
             "<｜tool▁calls｜>",
         ),
-        closers=_written("tool", "calls", "end"),
+        closers=written("tool", "calls", "end"),
         read=read_block,
     ),
     Dialect(

@@ -1,4 +1,7 @@
-"""Functionary 3.2: `>>>set_timer` and its arguments on the next line; `>>>all` is speech."""
+"""Functionary 3.2: `>>>set_timer` and its arguments on the next line; `>>>all` is speech.
+
+Its template ends the prompt with the first `>>>`, and no line ends in front of the others.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from caal_node.replies.source import Steps
 from caal_node.replies.syntax.json_arguments import read_arguments
 
 _MAX_NAME_CHARS = 128
+_SPEECH = "all"
+"""The recipient that is everybody."""
 
 
 def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
@@ -18,7 +23,7 @@ def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
     if not stop:
         return False
     name = without_markers(name).partition("<")[0].strip()  # Without what leaked around it.
-    if name == "all":
+    if name == _SPEECH:
         yield from source.take(stop)
         return True
     if reading.desk.box.named(name) is None or (yield from source.skip_space()) != "{":
@@ -27,4 +32,25 @@ def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
     return True
 
 
-DIALECTS = (Dialect(name="functionary", openers=(">>>",), read=_read, at_line=True),)
+def _read_in_line(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
+    """The same behind speech, where nothing but a whole header is one."""
+    source, box = reading.source, reading.desk.box
+    name = yield from source.look((_SPEECH, *box.by_name))
+    if name is None:
+        return False
+    source.advance(source.at + len(name))
+    char = yield from source.skip_space()
+    if not source.skipped.startswith(("\n", "\r\n")):
+        return False
+    if name == _SPEECH:
+        return True
+    if char != "{":
+        return False
+    yield from read_arguments(source, reading.desk.open(name))
+    return True
+
+
+DIALECTS = (
+    Dialect(name="functionary", openers=(">>>",), read=_read, at_line=True),
+    Dialect(name="functionary", openers=(">>>",), read=_read_in_line, tentative=True),
+)

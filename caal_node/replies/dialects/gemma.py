@@ -25,20 +25,14 @@ DIALECTS = (
         name="gemma",
         openers=("<|tool_call>",),
         closers=("<tool_call|>",),
-        strays=("<|tool_response>", "<tool_response|>", '<|"|>', "<|turn>", "<turn|>"),
+        strays=('<|"|>', "<turn|>"),
         read=read_block,
     ),
     Dialect(
         name="functiongemma",
         openers=("<start_function_call>",),
         closers=("<end_function_call>",),
-        strays=(
-            "<escape>",
-            "<start_function_response>",
-            "<end_function_response>",
-            "<start_of_turn>",
-            "<end_of_turn>",
-        ),
+        strays=("<escape>", "<end_of_turn>"),
         read=read_block,
     ),
 )

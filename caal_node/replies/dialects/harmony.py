@@ -36,6 +36,8 @@ def _read(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
     recipient = to[1] if to else ""
     if recipient == "user":
         yield from _for_user(reading, dialect)
+    elif recipient == "assistant":  # A tool's result, which the model made up.
+        yield from source.until((*_ENDS, "<|start|>"))
     elif recipient == "self" or (
         not recipient and channel is not None and channel[1].lower() in _HIDDEN_CHANNELS
     ):

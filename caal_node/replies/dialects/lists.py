@@ -9,7 +9,7 @@ DIALECTS = (
         name="mistral",
         openers=("[TOOL_CALLS]",),
         closers=("[/TOOL_CALLS]",),
-        strays=("[ARGS]", "[CALL_ID]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+        strays=("[ARGS]", "[CALL_ID]"),
         read=read_block,
         in_thinking=False,
     ),

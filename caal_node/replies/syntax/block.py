@@ -85,6 +85,10 @@ def _at_tag(block: Block) -> Steps[bool]:
         block.end_bare()
         source.unread(tag.text)
         return False
+    if _begins_turn(tag.text):
+        block.end_bare()
+        source.unread(tag.text)
+        return False
     if tag.text in dialect.openers:
         if block.made and block.pending is None:
             block.reading.desk.restarted()
@@ -99,6 +103,14 @@ def _at_tag(block: Block) -> Steps[bool]:
         yield from read_pairs(block.reading, dialect, block.take_call(), tag)
         return True
     return _pass_tag(block, tag)
+
+
+def _begins_turn(text: str) -> bool:
+    # The scanner knows all dialects, and dialects use this.
+    from caal_node.replies.markers import markers
+
+    opens = markers().openers.get(text)
+    return opens is not None and opens.turn
 
 
 def _pass_tag(block: Block, tag: Tag) -> bool:
@@ -179,7 +191,7 @@ def _at_square(block: Block, char: str) -> Steps[bool]:
     if noise in ("[TOOL_CALLS]", "[/TOOL_CALLS]"):
         block.end_bare()
         block.over = noise == "[/TOOL_CALLS]"
-        return not block.over
+        return block.pass_marker() and not block.over
     if noise is None:
         marker = yield from next_marker(source)
         if marker and (block.made or marker not in markers().strays):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from caal_node.replies.calls import OpenCall
-from caal_node.replies.names import properties_of
+from caal_node.replies.kinds import kinds
+from caal_node.replies.names import Tool, properties_of
 from caal_node.replies.source import Source, Steps
-from caal_node.replies.syntax.loose import Unreadable, keywords
+from caal_node.replies.syntax.loose import Bare, Loose, Unreadable, keywords
 from caal_node.replies.syntax.nesting import PYTHON, nested
 
 
@@ -15,6 +18,27 @@ def bracketed(source: Source) -> Steps[tuple[str, bool]]:
     return (text[1:-1] if whole else text[1:]), whole
 
 
+def one_object(text: str, tool: Tool | None) -> dict[str, Any] | None:
+    """The arguments of `set_timer({"minutes": 5})`, from what stands between the brackets.
+
+    None: it is no single object, or that may be the tool's first argument itself.
+    """
+    reader = Loose(text)
+    if reader.space() != "{":
+        return None
+    try:
+        found = reader.mapping()
+    except Unreadable:
+        return None
+    if reader.space():
+        return None
+    if tool is not None:
+        first = next(iter(tool.properties.values()), None)
+        if not found.keys() <= tool.properties.keys() or "object" in kinds(first, tool.schema):
+            return None
+    return found
+
+
 def end_keywords(call: OpenCall, text: str) -> None:
     """End `call` with the arguments between the brackets."""
     # Dialects use this, and the scanner knows all dialects.
@@ -22,6 +46,10 @@ def end_keywords(call: OpenCall, text: str) -> None:
 
     names = tuple(properties_of(call.tool))
     for attempt in (text, without_markers(text)):
+        given = one_object(attempt, call.tool)
+        if given is not None:
+            call.end({k: str(v) if isinstance(v, Bare) else v for k, v in given.items()})
+            return
         try:
             call.end(keywords(attempt, names))
             return

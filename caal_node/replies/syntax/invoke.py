@@ -8,7 +8,7 @@ from typing import Any
 
 from caal_node.replies.calls import OpenCall
 from caal_node.replies.reading import Dialect, Reading
-from caal_node.replies.source import Steps
+from caal_node.replies.source import Source, Steps
 from caal_node.replies.syntax.bare_values import type_value
 from caal_node.replies.syntax.json_arguments import read_arguments
 from caal_node.replies.syntax.tags import Tag, read_tag
@@ -17,6 +17,8 @@ from caal_node.replies.values import literal
 _CALL_KINDS = ("invoke", "function", "tool_call", "function_call", "function_calls", "tool_calls")
 _VALUE_KINDS = ("parameter", "param", "argument", "arg")
 _CDATA = "<![CDATA["
+_MAX_VALUE_CHARS = 2_000
+"""So far behind a call's closer is the parameter's own still looked for."""
 
 
 def read_invoke(reading: Reading, dialect: Dialect, opened: Tag) -> Steps[None]:
@@ -99,6 +101,8 @@ def _value(
     if tag.kind in _VALUE_KINDS:
         stops.add(tag.head)
     text, stop = yield from source.until(tuple(stops))
+    if stop not in ("", tag.closer, tag.head) and not (yield from _over(source, dialect, stop)):
+        text += yield from _rest_of_value(source, opened, tag)
     yield from source.take(tag.closer)
     if tag.equals:
         text = _without_frame(text)
@@ -110,6 +114,26 @@ def _value(
     if says == "false":
         return literal(text.strip()), bool(stop)
     return type_value(text, call, key, dialect), bool(stop)
+
+
+def _over(source: Source, dialect: Dialect, stop: str) -> Steps[bool]:
+    """Whether nothing but the call's end stands at `stop`, so that its value is over, too."""
+    yield from source.take(stop)
+    char = yield from source.skip_space()
+    over = not char or (yield from source.look(dialect.closers)) is not None
+    over = over or (stop in dialect.closers and "\n" in source.skipped)
+    source.unread(stop + source.skipped)
+    return over
+
+
+def _rest_of_value(source: Source, opened: Tag, tag: Tag) -> Steps[str]:
+    """What still belongs to a value that holds the call's own closer: all up to the parameter's
+    closer, if that comes before another parameter or call begins. Code shows such tags."""
+    text, stop = yield from source.until((tag.closer, tag.head, opened.head), _MAX_VALUE_CHARS)
+    if stop == tag.closer:
+        return text
+    source.unread(text)
+    return ""
 
 
 def _without_frame(text: str) -> str:

@@ -214,6 +214,9 @@ def keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dic
         if named is not None:
             reader.at = named.end()
             key = named.group(1)
+        elif found and not count:
+            # Not Python. `minutes=1,000` would be no minutes.
+            raise Unreadable("a value without a name behind one with a name")
         elif count < len(names):
             key = names[count]
             count += 1
