@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from caal_node.tools.spec import ToolSpec
+from caal_node.tools.tiers.port import Listing
 from tests.conversation import FakeTier, conversation, weather_spec
 from tests.stand_in_model import Call, StandInModel
 
@@ -75,9 +76,9 @@ class Searching(FakeTier):
             return {"callable_now": ["get_weather"]}
         return {"forecast": "sunny"}
 
-    def grown(self) -> tuple[ToolSpec, ...] | None:
+    def grown(self) -> Listing | None:
         grown, self._grown = self._grown, False
-        return tuple(self.specs) if grown else None
+        return Listing(tuple(self.specs)) if grown else None
 
 
 async def test_what_a_search_finds_is_called_in_the_same_turn_and_stays() -> None:
