@@ -21,6 +21,7 @@ STRAYS = (
     "</tool_sep>",
     "<response>",
     "</response>",
+    "[END FINAL RESPONSE]",
     "<answer>",
     "</answer>",
 )

@@ -33,6 +33,8 @@ _MARKERS = markers()
 """Made at import: compiling the scanner takes longer than a running session may stand still."""
 
 
+_HEADER = ">>>"
+"""Functionary's: the one marker without a bracket, so that JSON may seem to hold it."""
 _LINES = re.compile(r"\n(?:[ \t\r]*\n)*")
 """The end of a line, and empty lines."""
 _QUOTED = Flowing(TextDelta, re.compile(TRIGGERS.pattern + r'|["\\]'))
@@ -79,7 +81,11 @@ class RunningText:
 
     def say_back(self, text: str) -> str:
         found = _MARKERS.strip.search(text)
-        if found is not None and self.source.retry(text[found.start() :]):
+        again = text.find(_HEADER, 1)
+        if again > 0 and (found is None or again < found.start()):
+            if self.source.retry(text[again:]):  # It may be a call's, as behind any speech.
+                text = text[:again]
+        elif found is not None and self.source.retry(text[found.start() :]):
             text = text[: found.start()]
         elif found is None:
             cut = cut_marker(text)
@@ -142,6 +148,8 @@ class RunningText:
         if dialect.tentative:
             self.voice.gap = self._gap
             self._plain(opener)
+            if opener == _HEADER:
+                self.beware()
         source.unread(text)
         return False
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 BLOCKS: tuple[tuple[str, str], ...] = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
+    ("<Think>", "</Think>"),
+    ("<THINK>", "</THINK>"),
+    ("<Thinking>", "</Thinking>"),
+    ("<THINKING>", "</THINKING>"),
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
     ("<seed:think>", "</seed:think>"),
@@ -24,5 +28,7 @@ CLOSERS: dict[str, str] = dict(BLOCKS)
 ANY_CLOSER: tuple[str, ...] = (
     *(closer for _, closer in BLOCKS if closer != "<|end_message|>"),  # Ends speech, too.
     "<channel|>",
+    "<unused95>",
+    "[BEGIN FINAL RESPONSE]",  # Apriel's, behind thinking that nothing opens.
 )
 """What may end thinking that began in the prompt, or whose beginning was never written."""

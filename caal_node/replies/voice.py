@@ -146,7 +146,9 @@ class Voice:
 
     def apart(self, text: str) -> str:
         """`text`, which comes next, with what keeps it apart from what was spoken."""
-        held = self.skip_space or (not self.text_open and text.isspace())
+        if self.skip_space:
+            return text.lstrip()  # The white space belongs to a marker, so it indents nothing.
+        held = not self.text_open and text.isspace()
         return text if held or not (self.gap and text) else self._joint(text) + text
 
     def _joint(self, text: str) -> str:

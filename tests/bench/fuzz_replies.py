@@ -15,7 +15,9 @@ of every dialect and odd characters put in, nested in each other. Of each is ask
   at its very end may go: only what came behind it in the first place said that it was none. And
   replies that declare speech as such are left out: by `to=user`, as the protocol's answer, or,
   where no tools are, as any message with `<atem:` calls, whose recipient is free text. There the
-  header makes speech even of what looks like a call, and it is not spoken.)
+  header makes speech even of what looks like a call, and it is not spoken. Nor does it count what
+  begins with a header in bare words once the marker in front of it is gone: that is one only at a
+  reply's beginning.)
 """
 
 from __future__ import annotations
@@ -131,7 +133,9 @@ def findings(
         yield Finding("chunks", text, f"\n  pieces {pieces}\n  whole  {whole}")
     kept = reply.text[: cut_marker(reply.text)]
     declared = ("to=user", '"say"', '"final', *(() if tools else ("<atem:",)))
-    if any(mark in text for mark in declared):
+    if any(mark in text for mark in declared) or text.startswith("commentary"):
+        return
+    if reply.text.startswith(("all\n", "analysis", "commentary", "final")):
         return
     if again.calls or again.text.strip() not in (reply.text.strip(), kept.strip()):
         yield Finding("again", text, f"\n  {reply.text!r}\n  {again}")

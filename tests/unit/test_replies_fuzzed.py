@@ -52,6 +52,14 @@ FOUND = (
     "  <think>Hm.</think>  set_timer(minutes=5)\n",
     # A line that begins with what keeps it apart from what stood there.
     "functools[:\n</invoke> set_timer()",
+    # Functionary's header in what seemed to be JSON, and one that a marker tears.
+    '{"s: <|im_assistant|>{"minutes>>>all\nSure.>>>set_timer\n{"minutes":5}',
+    '{"minutx>>>all\nSure.>>>set_timer\na<start_function_call>_b [x ',
+    'What\'s up?>>>set_timer<tool_sep>\n{"minutes":5}\n',
+    # Code that is given a name, with a marker in it.
+    "```tool_code\nx</tool_result> = set_timer(minutes=5)\n```\nDone.",
+    # White space that belongs to thinking's end indents nothing.
+    "Run it like so:\n\n</reasoning>    set_timer(minutes=5)\n",
     # A key of the protocol with a marker in it.
     '{"type":"tool_calls","calls<thinking>":[{"name":"set_timer","arguments":{"minutes":5}}]}',
 )

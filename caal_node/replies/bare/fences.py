@@ -17,6 +17,11 @@ _CALL_LANGUAGES = frozenset(
     ("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code")
 ) | {"function_call", "xml", "text", "plaintext"}
 """Languages of fences in which models put calls. Program code is not among them."""
+_PYTHON = "tool_code"
+"""Gemma's: a call a line, printed or given a name, as in Python."""
+_PRINT = "print("
+_MAX_TARGET_CHARS = 64
+_MAX_CODE_CHARS = 2_000
 _LANGUAGE = re.compile(r"[\w+.-]*")
 _MAX_LANGUAGE_CHARS = 24
 _FENCE_CHARS = 3
@@ -77,7 +82,9 @@ class Fences:
             place.line_start = True
             return
         source.record()
-        read = yield from (self._framed(opener) if opener is not None else self._call(char))
+        read = yield from (
+            self._framed(opener) if opener is not None else self._call(char, language)
+        )
         shown = source.recorded()
         if read is Read.TORN and (yield from self._reading.wreck(opening + shown)):
             read = Read.CALL
@@ -105,7 +112,7 @@ class Fences:
                 return source.advance(end)
             yield
 
-    def _call(self, char: str) -> Steps[Read]:
+    def _call(self, char: str, language: str) -> Steps[Read]:
         """What the fence holds."""
         source = self._reading.source
         if not char:
@@ -113,9 +120,41 @@ class Fences:
         if char in "{[":
             self._place.line_start = True
             return (yield from self._brackets.in_fence(char))
+        if language == _PYTHON:
+            return (yield from self._code())
         head = yield from self._lines.tool_head(char)
         if head is None:
             return Read.SPEECH
         source.advance(source.at + len(head))
         self._reading.beware()
         return (yield from self._lines.named(head))
+
+    def _code(self) -> Steps[Read]:
+        """`print(set_timer(minutes=5))`, `x = set_timer(minutes=5)`; other code behind it goes."""
+        source = self._reading.source
+        made = Read.SPEECH
+        while (char := (yield from source.skip_space())) and char != "`":
+            wrapped = yield from source.take(_PRINT)
+            if not wrapped:
+                target, stop = yield from source.until(("=", "(", "\n", "`"), _MAX_TARGET_CHARS)
+                if stop == "=" and target.strip().isidentifier():
+                    source.advance(source.at + 1)
+                    yield from source.skip_space()
+                else:
+                    source.unread(target)
+            head = yield from self._lines.tool_head((yield from source.peek()))
+            if head is None:
+                if made is not Read.CALL:
+                    self._reading.beware()
+                break
+            source.advance(source.at + len(head))
+            read = yield from self._lines.named(head, wrapped=wrapped)
+            if read is not Read.CALL:
+                self._reading.beware()
+                made = made if made is Read.CALL else read
+                break
+            made = read
+            yield from source.take(")" if wrapped else ";")
+        if made is Read.CALL:
+            yield from source.until(("```",), _MAX_CODE_CHARS)
+        return made

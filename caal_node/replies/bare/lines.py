@@ -140,8 +140,11 @@ class Lines:
         heads = tuple(head for head in self._heads.get(char, ()) if head in names)
         return (yield from self._reading.source.look(heads))
 
-    def named(self, name: str) -> Steps[Read]:
-        """`set_timer {"minutes": 5}`, `set_timer(minutes=5)` on a line of its own."""
+    def named(self, name: str, *, wrapped: bool = False) -> Steps[Read]:
+        """`set_timer {"minutes": 5}`, `set_timer(minutes=5)` on a line of its own.
+
+        wrapped: the call stands in the brackets of another.
+        """
         reading = self._reading
         source = reading.source
         char = yield from source.peek()
@@ -153,7 +156,8 @@ class Lines:
         if char == "(" and not self._place.example:
             inner, whole = yield from bracketed(source)
             following = yield from source.peek()
-            if whole and not (yield from self._ended(following)):
+            inside = wrapped and following == ")"
+            if whole and not inside and not (yield from self._ended(following)):
                 return Read.SPEECH
             tool = reading.desk.box.named(name)
             given = _literals(inner, tool) if whole else None

@@ -1,24 +1,25 @@
-"""Gemma 4 and FunctionGemma: `call:name{key:value}`."""
+"""Gemma 4, FunctionGemma and MedGemma: `call:name{key:value}`."""
 
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
 from caal_node.replies.syntax.block import read_block
 
 _CHANNEL_END = "<channel|>"
+_THOUGHT, _THOUGHT_END = "<unused94>", "<unused95>"
 
 
 def _read_channel(reading: Reading, dialect: Dialect, opener: str) -> Steps[bool]:
-    """`<|channel>thought`: no channel is for people."""
+    """`<|channel>thought`: no channel is for people. MedGemma's has tokens without a name."""
     yield from reading.source.take("thought")
-    reading.begin_thinking((_CHANNEL_END,))
+    reading.begin_thinking((_THOUGHT_END if opener == _THOUGHT else _CHANNEL_END,))
     return True
 
 
 DIALECTS = (
     Dialect(
         name="gemma-channel",
-        openers=("<|channel>",),
-        closers=(_CHANNEL_END,),
+        openers=("<|channel>", _THOUGHT),
+        closers=(_CHANNEL_END, _THOUGHT_END),
         read=_read_channel,
     ),
     Dialect(
