@@ -229,9 +229,10 @@ def test_a_secret_across_the_cut_is_taken_out_whole(
 ) -> None:
     forms = {"plain": KEY, "base64": b64encode(KEY.encode()).decode(), "url": quote(KEY)}
     secret, cap = forms[form], 8_000
-    # Those that stand before it are taken out, too, and what lay far behind the cut moves up.
-    head = f"{secret} " * more
     for place in (cap, cap + MARGIN):
+        # Those that stand before it are taken out, too, and what lay far behind the cut moves up.
+        # All of them are whole: half of a secret is none, wherever it comes from.
+        head = f"{secret} " * min(more, (place + before) // (len(secret) + 1))
         text = f"{head}{'x ' * place}"[: place + before] + secret + " and more" * 20_000
         content = [{"type": "text", "text": text}]
         if kind == "blocks":
