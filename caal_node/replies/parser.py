@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -98,8 +97,7 @@ class ReplyParser:
         self._kept.clear()
         text.source.arrive(unseen, piece, before)
         text.still.begin()
-        with contextlib.suppress(StopIteration):
-            next(self._steps)
+        next(self._steps, None)
         events = text.voice.take()
         after = self._state = text.still.state()
         if isinstance(before, Resting) and isinstance(after, Resting) and text.still.certain():

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from typing import TypeAlias, TypeVar
 
 from caal_node.replies.tape import Tape
-from caal_node.replies.waiting import SPACE, Limited, until
+from caal_node.replies.waiting import SPACE, Limited, beginning, until
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
@@ -76,6 +76,7 @@ class Source(Tape):
             found, certain = self.next_of(literals)
             if certain:
                 return found
+            self.waiting = beginning(literals, self.text[self.at :])
             yield
 
     def next_of(self, literals: tuple[str, ...]) -> tuple[str | None, bool]:

@@ -11,6 +11,8 @@ from caal_node.replies.kinds import kinds
 from caal_node.replies.numbers import worked_out
 from caal_node.replies.syntax.loose import Bare, Loose, Unreadable
 
+_JSON = json.JSONDecoder(strict=False)
+"""Made once; `json.loads` makes one every time that it gets an option."""
 _INTEGER = re.compile(r"[+-]?\d{1,400}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 MAX_LOOSE_CHARS = 20_000
@@ -26,7 +28,7 @@ def load_json(text: str) -> Any:
         ValueError: it is not.
     """
     try:
-        return json.loads(text, strict=False)
+        return _JSON.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -93,7 +95,7 @@ def literal(text: str) -> Any:
         pass
     if '\\"' in text:
         try:
-            return load_json(json.loads(f'"{text}"', strict=False))
+            return load_json(_JSON.decode(f'"{text}"'))
         except (ValueError, TypeError):
             pass
     if deep(text) or len(text) > MAX_LOOSE_CHARS:

@@ -57,45 +57,62 @@ def until(stops: tuple[str, ...]) -> tuple[re.Pattern[str], int, Until]:
     return finder, max(map(len, stops)), states[""]
 
 
+class Beginning(Waiting):
+    """Waits while the text is the beginning of one of `literals`, and not yet the whole of it."""
+
+    __slots__ = ("_literals", "_text")
+
+    def __init__(self, literals: tuple[str, ...], text: str) -> None:
+        super().__init__()
+        self._literals = literals
+        self._text = text
+
+    def step(self, piece: str) -> Step | None:
+        text = self._text + piece
+        longer = tuple(whole for whole in self._literals if len(whole) > len(text))
+        if not any(whole.startswith(text) for whole in longer):
+            return None
+        return self.keep(piece, (None, Beginning(longer, text), piece))
+
+
+@lru_cache(maxsize=512)
+def beginning(literals: tuple[str, ...], text: str) -> Beginning:
+    """The state that waits to know which of `literals` it is that begins with `text`."""
+    return Beginning(literals, text)
+
+
+class Only(Waiting):
+    """Waits while nothing comes but what `pattern` matches, which is as many of some characters as
+    there are."""
+
+    __slots__ = ("_pattern",)
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__()
+        self._pattern = re.compile(pattern)
+
+    def step(self, piece: str) -> Step | None:
+        whole = self._pattern.fullmatch(piece) is not None
+        return self.keep(piece, (None, self, piece)) if whole else None
+
+
+SPACE = Only(r"\s+")
+
+
 class Limited(Waiting):
     """The same, but for so many characters only. It counts, so every wait needs one of its own."""
 
-    __slots__ = ("_left", "_until")
+    __slots__ = ("_left", "_state")
 
-    def __init__(self, state: Until, left: int) -> None:
+    def __init__(self, state: Waiting, left: int) -> None:
         super().__init__()
-        self._until = state
+        self._state = state
         self._left = left
 
     def step(self, piece: str) -> Step | None:
         self._left -= len(piece)
-        step = self._until.steps.get(piece) or self._until.step(piece)
+        step = self._state.steps.get(piece) or self._state.step(piece)
         if step is None or self._left <= 0:
             return None
-        self._until = cast("Until", step[1])
+        self._state = cast("Waiting", step[1])
         return None, self, piece
-
-
-class Run(Waiting):
-    """Waits for anything but the character that it is made for."""
-
-    __slots__ = ("_char",)
-
-    def __init__(self, char: str) -> None:
-        super().__init__()
-        self._char = char
-
-    def step(self, piece: str) -> Step | None:
-        return self.keep(piece, (None, self, piece)) if not piece.strip(self._char) else None
-
-
-class Space(Waiting):
-    """Waits for anything but white space."""
-
-    __slots__ = ()
-
-    def step(self, piece: str) -> Step | None:
-        return self.keep(piece, (None, self, piece)) if piece.isspace() else None
-
-
-SPACE = Space()

@@ -11,8 +11,10 @@ from caal_node.replies.source import Steps
 from caal_node.replies.spelling import plausible
 from caal_node.replies.syntax.call_object import read_bare_object, read_call_object
 from caal_node.replies.syntax.calls_python import bracketed, end_keywords
+from caal_node.replies.waiting import Limited, Only
 
 _IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
+_MORE_IDENTIFIER = Only(r"[\w.\-]+")
 _KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
 _AGAIN = re.compile(r"(?<=\n)[^\S\n]*[{\[][^\n]*\Z|\{\s*\"\Z")
 """The beginning of another object at the end of what was read: on a line of its own, or where a
@@ -159,6 +161,8 @@ class Brackets:
                 or len(found.group()) > _MAX_NAME_CHARS
             ):
                 return source.advance(found.end())
+            left = _MAX_NAME_CHARS + 1 - len(found.group())
+            source.waiting = Limited(_MORE_IDENTIFIER, left)
             yield
 
     def _keyword(self) -> Steps[Read]:

@@ -11,7 +11,7 @@ from caal_node.replies.marker_next import pass_strays
 from caal_node.replies.markers import markers
 from caal_node.replies.reading import Read
 from caal_node.replies.source import Steps
-from caal_node.replies.waiting import Run
+from caal_node.replies.waiting import Limited, Only
 
 _CALL_LANGUAGES = frozenset(
     ("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code")
@@ -23,10 +23,11 @@ _PRINT = "print("
 _MAX_TARGET_CHARS = 64
 _MAX_CODE_CHARS = 2_000
 _LANGUAGE = re.compile(r"[\w+.-]*")
+_MORE_LANGUAGE = Only(r"[\w+.-]+")
 _MAX_LANGUAGE_CHARS = 24
 _FENCE_CHARS = 3
 _BACKTICKS = re.compile("`*")
-_MORE_BACKTICKS = Run("`")
+_MORE_BACKTICKS = Only("`+")
 
 
 _OPENERS = tuple(markers().openers)
@@ -110,6 +111,7 @@ class Fences:
             end = found.end() if found else source.at
             if end < len(source.text) or source.closed or end - source.at > _MAX_LANGUAGE_CHARS:
                 return source.advance(end)
+            source.waiting = Limited(_MORE_LANGUAGE, _MAX_LANGUAGE_CHARS + 1 - (end - source.at))
             yield
 
     def _call(self, char: str, language: str) -> Steps[Read]:

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 
 from caal_node.replies.source import Source, Steps
+from caal_node.replies.waiting import Limited, Only
 
 MAX_TAG_CHARS = 240
+_IN_TAG = Only("[^>]+")
 _PARTS = re.compile(
     r"<(?P<close>/?)(?P<space>(?:[^\s<>=:/\"']*[:｜|]|longcat_)?)"
     r"(?P<kind>[A-Za-z_]+)(?P<rest>[^>]*)>?",
@@ -57,6 +59,8 @@ def read_tag(source: Source) -> Steps[Tag | None]:
             length = len(source.text) - source.at
             if length > MAX_TAG_CHARS:
                 return None
+            if not source.closed:
+                source.waiting = Limited(_IN_TAG, MAX_TAG_CHARS + 1 - length)
             continue
         length = found + 1 - source.at
         if length > MAX_TAG_CHARS:
