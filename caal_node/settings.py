@@ -30,6 +30,7 @@ from pydantic import (
 )
 
 from caal_node.addresses import ollama_url, server_url
+from caal_node.home import from_home
 from caal_node.models.reference import Api, ModelReference, parse_reference
 from caal_node.settings_errors import explained
 from caal_node.settings_file import Given, from_environment, from_file
@@ -91,7 +92,7 @@ def _keep_alive(value: Any) -> int | str:
     text = str(value).strip()
     if not _DURATION.fullmatch(text):
         raise ValueError("write a duration such as 30m, seconds, or -1 for always")
-    return int(text) if text.lstrip("-").isdigit() else text
+    return int(text) if text.lstrip("-").isdecimal() else text
 
 
 def _secret(value: SecretStr) -> SecretStr:
@@ -295,5 +296,5 @@ def load_settings(env: Mapping[str, str] = os.environ, path: Path = Path("caal.t
 
 def _value(name: str, given: Given) -> Any:
     if name in _PATHS and isinstance(given.value, str):
-        return given.base / Path(given.value).expanduser()
+        return given.base / from_home(given.value, given.where)
     return given.value

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from mcp_bridge.home import from_home
 from mcp_bridge.places import Place
 
 When: TypeAlias = Literal["always", "never", "with_path", "if_match"]
@@ -109,8 +110,8 @@ def _texts(place: Place) -> tuple[str, ...]:
 
 
 def _is_there(file: str, folder: str | None) -> bool:
-    pattern = os.path.expanduser(file)  # noqa: PTH111 - a pattern, not yet a path
-    base = os.path.expanduser(folder) if folder else os.curdir  # noqa: PTH111 - as above
+    pattern = from_home(file)
+    base = from_home(folder) if folder else os.curdir
     if not os.path.isabs(pattern):  # noqa: PTH117 - as above
         pattern = os.path.join(glob.escape(base), pattern)  # noqa: PTH118 - as above
     # `lexists`: a link that leads nowhere is there, too, for a pattern as for a name.

@@ -25,6 +25,8 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
+from mcp_bridge.home import from_home
+
 Parts: TypeAlias = tuple[str, ...]
 
 MAX_PATHS: Final = 64
@@ -182,7 +184,7 @@ def resolved(path: str) -> Parts:
 
 
 def _real(path: str) -> str:
-    whole = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - texts in, texts out
+    whole = os.path.abspath(from_home(path))  # noqa: PTH100 - texts in, texts out
     try:
         return os.path.realpath(whole)
     except (OSError, ValueError):

@@ -27,6 +27,7 @@ import anyio.to_thread
 from mcp.client.stdio import get_default_environment
 
 from mcp_bridge.errors import ServerUnavailable
+from mcp_bridge.home import from_home
 from mcp_bridge.leftovers import kill_all_below
 from mcp_bridge.security.hidden_text import one_line, shown
 from mcp_bridge.security.policy import objections
@@ -212,7 +213,7 @@ def _located(config: ServerConfig) -> _Start:
     for finding in objections(config):  # again: a link may lead elsewhere than when it was read
         raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
     environ = get_default_environment() | dict(config.env)
-    cwd = Path(config.cwd).expanduser() if config.cwd else None
+    cwd = Path(from_home(config.cwd)) if config.cwd else None
     if cwd is not None and not cwd.is_dir():
         raise ServerUnavailable(
             config.name, f"its cwd {str(cwd)!r} is no folder; make it or mend it"

@@ -88,6 +88,7 @@ SAID: Final[dict[str, list[tuple[str, str]]]] = {
         ("3-5 days, 10–12 km, 2019–2021", "3 to 5 days, 10 to 12 kilometers, 2019 to 2021"),
         ("$5, $3.50, €0.99 and £1", "5 dollars, 3 dollars and 50 cents, 99 cents and 1 pound"),
         ("$5 million, $1.2B", "5 million dollars, 1.2 billion dollars"),
+        ("it says $² here", "it says $ squared here"),
         ("$5/month or ~$20", "5 dollars per month or about 20 dollars"),
         ("from $5-10, or 20 €", "from 5 to 10 dollars, or 20 euros"),
         ("#5 on the list", "number 5 on the list"),

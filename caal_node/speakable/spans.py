@@ -171,7 +171,7 @@ def _formula(held: str, wording: Wording, *, final: bool) -> Span | Wait | None:
     for pattern, opener in _FORMULAS:
         if not held.startswith(opener):
             continue
-        if opener == "$" and held[1].isdigit() and (verdict := _price(held, final=final)) != "no":
+        if opener == "$" and held[1].isdecimal() and (verdict := _price(held, final=final)) != "no":
             return WAIT if verdict == "wait" else None
         if match := pattern.match(held, 0, FORMULA_CHARS):
             if match.end() == len(held) and not final:

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from caal_node.home import from_home
+
 VARIABLE: Final = "CAAL_STATE"
 
 
 def root() -> Path:
     """`$CAAL_STATE`, else the platform's folder for state. It need not exist yet."""
     if own := os.environ.get(VARIABLE):
-        return Path(own).expanduser()
+        return from_home(own, VARIABLE)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "caal-node"
     if sys.platform == "win32":

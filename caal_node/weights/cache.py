@@ -13,6 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from caal_node.errors import ConfigError
+from caal_node.home import from_home
 
 # Another run may be fetching the same gigabyte over a slow line; past this it is taken for stuck.
 LOCK_DEADLINE_S = 30 * 60
@@ -21,7 +22,7 @@ LOCK_DEADLINE_S = 30 * 60
 def root() -> Path:
     """`$CAAL_CACHE`, else the platform's cache folder. It need not exist yet."""
     if own := os.environ.get("CAAL_CACHE"):
-        return Path(own).expanduser()
+        return from_home(own, "CAAL_CACHE")
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "caal-node"
     if sys.platform == "win32":

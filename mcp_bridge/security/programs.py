@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
+from mcp_bridge.home import from_home
+
 _MAX_LINKS: Final = 16
 """Symbolic links followed by name; real chains have two or three."""
 _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1")
@@ -21,7 +23,7 @@ def located(command: str, cwd: Path | None, search_path: str | None) -> str | No
 
     A command with a slash in it is meant from the folder that it is started in.
     """
-    command = str(Path(command).expanduser()) if command.startswith("~") else command
+    command = from_home(command)
     if cwd is not None and os.path.dirname(command):  # noqa: PTH120 - `./x` and `x` differ here
         command = str(cwd / command)
     found = shutil.which(command, path=search_path)

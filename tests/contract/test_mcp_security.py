@@ -179,6 +179,15 @@ async def test_a_program_that_cannot_be_started_says_why(tmp_path: Path) -> None
         assert "cannot be started (Exec format error)" in manager.failed["text"]
 
 
+async def test_a_home_folder_that_nobody_has_is_told_as_any_other_that_is_missing() -> None:
+    home = "~nobody-of-that-name"
+    program = ServerConfig(name="program", command=f"{home}/server")
+    folder = ServerConfig(name="folder", command=sys.executable, args=("-m", "x"), cwd=home)
+    async with ServerManager([program, folder]) as manager:
+        assert f"{home}/server" in manager.failed["program"]
+        assert f"its cwd '{home}' is no folder" in manager.failed["folder"]
+
+
 async def test_a_command_with_a_slash_is_meant_from_its_cwd(tmp_path: Path) -> None:
     folder = tmp_path / "sub"
     folder.mkdir()

@@ -185,6 +185,8 @@ def test_a_path_that_is_relative_starts_where_this_process_is(
     assert resolved("a/b") == resolved(str(tmp_path / "a" / "b"))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert resolved("~/a") == resolved(str(tmp_path / "a"))
+    for of_nobody in ("~nobody-of-that-name/a", "~\0/a"):
+        assert resolved(of_nobody)[-2:] == tuple(of_nobody.split("/"))
 
 
 def test_capitals_and_doubled_slashes_make_no_other_file() -> None:

@@ -211,6 +211,12 @@ def test_the_models_address_is_the_base_url_or_ollamas(tmp_path: Path) -> None:
     assert other.model_address == "http://host:8080/v1"
 
 
+@pytest.mark.parametrize("path", ["~nobody-of-that-name/x.md", "~0", "~\0/x"])
+def test_a_home_folder_that_nobody_has_is_named(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"^CAAL_INSTRUCTIONS: '~.*' is nobody's home folder"):
+        load_settings({"CAAL_INSTRUCTIONS": path}, Path("no-such-file.toml"))
+
+
 def test_misspelt_variables_are_found_with_the_nearest_name() -> None:
     env = {"CAAL_MODLE": "x", "CAAL_MODEL": "y", "PATH": "/"}
     assert list(unknown_variables(env, FIELDS)) == [("CAAL_MODLE", "CAAL_MODEL")]
