@@ -13,11 +13,11 @@ of every dialect and odd characters put in, nested in each other. Of each is ask
 - chunks: do random chunks give other events than the whole, neighbouring deltas joined?
 - again: is the spoken text, read as a reply, other text, or even a call? (A marker's beginning
   at its very end may go: only what came behind it in the first place said that it was none. And
-  replies that declare speech as such are left out: by `to=user`, as the protocol's answer, or,
-  where no tools are, as any message with `<atem:` calls, whose recipient is free text. There the
-  header makes speech even of what looks like a call, and it is not spoken. Nor does it count what
-  begins with a header in bare words once the marker in front of it is gone: that is one only at a
-  reply's beginning.)
+  replies that declare speech as such are left out: by `to=user`, as the protocol's answer, by a
+  gpt-oss header in bare words, or, where no tools are, as any message with `<atem:` calls, whose
+  recipient is free text. There the header makes speech even of what looks like a call, and it is
+  not spoken. Nor does it count what begins with a header in bare words once the marker in front of
+  it is gone: that is one only at a reply's beginning.)
 """
 
 from __future__ import annotations
@@ -68,6 +68,10 @@ _MARKERS: Final = tuple(
         }
     )
 )
+
+
+_BARE: Final = ("assistantcommentary", "assistantfinal")
+"""gpt-oss's headers of a further message, without their special tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def findings(
     if pieces != whole:
         yield Finding("chunks", text, f"\n  pieces {pieces}\n  whole  {whole}")
     kept = reply.text[: cut_marker(reply.text)]
-    declared = ("to=user", '"say"', '"final', *(() if tools else ("<atem:",)))
+    declared = ("to=user", '"say"', '"final', *_BARE, *(() if tools else ("<atem:",)))
     if any(mark in text for mark in declared) or text.startswith("commentary"):
         return
     if reply.text.startswith(("all\n", "analysis", "commentary", "final")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Protocol
 
+from caal_node.replies.markers import APART
 from caal_node.replies.reading import Dialect, Reading
 from caal_node.replies.source import Steps
 
@@ -62,16 +63,21 @@ def last_of(text: str, before: str) -> str:
     """The kind of a text's last character that is no white space: "." where a sentence may be
     over, "s" for the letter with which `functools` ends, '"', "x" for others, `before` for none.
     """
-    bare = text.rstrip()
+    bare = _bare(text)
     char = bare[-1:]
     if not char:
         return before
     if char == ":":
         # Behind a quote it stands behind a key of JSON.
-        return "x" if (bare[:-1].rstrip()[-1:] or before) == '"' else "."
+        return "x" if (_bare(bare[:-1])[-1:] or before) == '"' else "."
     if char in _SENTENCE_ENDS:
         return "."
     return char if char in (_PHI[-1], '"') else "x"
+
+
+def _bare(text: str) -> str:
+    """Without the white space at its end, and without what stands for a marker there."""
+    return text.replace(APART, " ").rstrip()
 
 
 def _recent(text: str) -> str:

@@ -116,9 +116,10 @@ def _begins_turn(text: str) -> bool:
 def _pass_tag(block: Block, tag: Tag) -> bool:
     """A tag that carries no arguments: one of the dialect's own, or where the block ends."""
     # The scanner knows all dialects, and dialects use this.
-    from caal_node.replies.markers import markers
+    from caal_node.replies.markers import APART, markers
 
     passes = tag.kind == "" or tag.text in block.dialect.strays or tag.kind in _OWN_KINDS
+    passes = passes and APART not in tag.text  # What holds that was no marker.
     if passes or (not block.made and tag.text in markers().strays):
         if tag.closing or any(word in tag.text for word in _END_WORDS):
             block.end_bare()
