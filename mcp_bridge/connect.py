@@ -18,6 +18,7 @@ from mcp_types import CONNECTION_CLOSED, Implementation
 
 from mcp_bridge.errors import ServerUnavailable
 from mcp_bridge.http import MAX_MESSAGE_BYTES, HttpWatch, http_client
+from mcp_bridge.lenient import lenient
 from mcp_bridge.secrets import Secrets
 from mcp_bridge.security.hidden_text import one_line
 from mcp_bridge.servers import ServerConfig
@@ -74,7 +75,7 @@ class Wire:
         server's notifications, `elicit` its questions.
         """
         async with Client(
-            self._transport(),
+            lenient(self._transport()),
             client_info=_OURSELVES,
             cache=None,
             message_handler=heard,

@@ -11,6 +11,7 @@ from mcp import Client
 from mcp_types import Tool
 
 from mcp_bridge.limits import Limits
+from mcp_bridge.mending import left_out
 from mcp_bridge.names import exposed_names
 from mcp_bridge.security.hidden_text import one_line, shown
 from mcp_bridge.security.references import Unfit, fit
@@ -83,6 +84,8 @@ async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGener
     seen: set[str] = set()
     for _ in range(limits.max_pages):
         page = await client.list_tools(cursor=cursor)
+        for name in left_out(page.meta):
+            notes.append(f"{one_line(name, 80)} is no tool as the protocol has them; left out")
         for tool in page.tools:
             yield tool
         cursor = page.next_cursor

@@ -1,4 +1,4 @@
-"""An MCP server that repeats its key wherever it can, and writes JSON that is hard to read.
+"""An MCP server that repeats its key wherever it can, and does not keep to JSON and the protocol.
 
 `API_KEY=... python loose_mcp_server.py` speaks 2025-06-18 over stdio, in nothing but the standard
 library. Its tools say what they do.
@@ -16,6 +16,9 @@ TITLE = "\x1b]0;owned\x07\x1b[31mred\u202e"
 ANSWERS = {
     "half_an_emoji": rb'{"content": [{"type": "text", "text": "cut \ud83d"}]}',
     "no_utf8": b'{"content": [{"type": "text", "text": "caf\xe9"}]}',
+    "nulls": b'{"content": [{"type": "text", "text": "done"}], "isError": null}',
+    "bare_text": b'{"content": "done"}',
+    "list": b'{"structuredContent": ["a", "b"]}',
     "endless_number": b'{"content": [], "structuredContent": {"n": ' + b"9" * 5_000 + b"}}",
 }
 
@@ -48,7 +51,12 @@ def tools() -> list[dict[str, Any]]:
     plain: dict[str, Any] = {"type": "object"}
     listed = [{"name": n, "description": f"Asks with {KEY}.", "inputSchema": plain} for n in names]
     secret = {"type": "object", "properties": {"key": {"default": KEY}}}
-    return [*listed, {"name": "secret\nschema", "inputSchema": secret}]
+    odd = [
+        {"name": "no_schema", "description": "Says."},
+        {"name": "odd_icon", "description": "Says.", "inputSchema": {}, "icons": ["a.png"]},
+        {"description": "Has no name.", "inputSchema": plain},
+    ]
+    return [*odd, *listed, {"name": "secret\nschema", "inputSchema": secret}]
 
 
 def serve(request: dict[str, Any]) -> None:

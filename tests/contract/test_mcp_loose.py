@@ -1,4 +1,5 @@
-"""A server that repeats its key and writes odd JSON: its answers come, and its key does not."""
+"""A server that repeats its key and takes JSON and the protocol loosely: its answers come, and its
+key does not."""
 
 from __future__ import annotations
 
@@ -72,12 +73,36 @@ async def test_the_key_is_in_no_description_and_a_schema_that_holds_it_is_left_o
     loose: ServerManager,
 ) -> None:
     found = await loose.list_tools()
-    assert {tool.description for tool in found} == {"Asks with ***."}
+    assert {tool.description for tool in found} == {"Asks with ***.", "Says."}
     assert KEY not in repr(found)
     (status,) = loose.servers
-    assert status.notes == (
-        "the schema of secret schema holds a secret that the server was given; left out",
+    assert status.notes[-1] == (
+        "the schema of secret schema holds a secret that the server was given; left out"
     )
+
+
+async def test_tools_of_an_odd_form_cost_no_others(loose: ServerManager) -> None:
+    found = {tool.name: tool.input_schema for tool in await loose.list_tools()}
+    assert found["loose__no_schema"]["type"] == found["loose__odd_icon"]["type"] == "object"
+    assert "loose__ask" in found
+    (status,) = loose.servers
+    assert status.notes[0] == "a tool without a name is no tool as the protocol has them; left out"
+
+
+@pytest.mark.parametrize(
+    ("tool", "value"),
+    [
+        ("nulls", "done"),
+        ("bare_text", "done"),
+        ("list", ["a", "b"]),
+        ("no_schema", "done with ***"),
+        ("odd_icon", "done with ***"),
+    ],
+)
+async def test_an_answer_that_takes_the_protocol_loosely_is_read_all_the_same(
+    loose: ServerManager, tool: str, value: object
+) -> None:
+    assert (await loose.call_tool(f"loose__{tool}")).value == value
 
 
 async def test_the_key_is_in_no_progress_and_no_question(loose: ServerManager, host: Host) -> None:

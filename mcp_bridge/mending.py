@@ -1,0 +1,146 @@
+"""Answers that break the protocol in what does not matter here, mended before the SDK reads them.
+
+The SDK judges a page of tools as a whole: one with `"inputSchema": {}` or an icon of an older form
+costs a server all of them, and a `null` too many costs an answer. So what it would refuse is looked
+at tool by tool and block by block. What it takes passes as it is.
+
+Shapes: https://modelcontextprotocol.io/specification/2025-11-25/schema
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from mcp_types.methods import validate_server_result
+
+_VERSIONS: Final = ("2026-07-28", "2025-11-25")
+"""Between them they allow all that the older ones do; what fits one of them is not touched."""
+_LEFT_OUT_KEY: Final = "mcp_bridge/left_out"
+_SHOWN_NAME_CHARS: Final = 200
+_ESSENTIAL: Final = ("name", "description", "inputSchema")
+_NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object"}
+_NOTHING: Final[Mapping[str, Any]] = {}
+MAX_MENDED: Final = 1_000
+"""Tools of a page, or blocks of an answer; each is up to 0.1 ms of work. Others are not mended."""
+_BESIDE: Final = ("resultType", "ttlMs", "cacheScope")
+"""What a page must have beside its tools, by version."""
+_TEXT_KEYS: Final = frozenset({"type", "text"})
+
+
+def plain(result: Mapping[str, Any]) -> bool:
+    """Whether a look shows that there is nothing to mend: texts and an object, as nearly always."""
+    if "tools" in result:
+        return False
+    if result.keys().isdisjoint(("content", "structuredContent")):
+        return True
+    content = result.get("content")
+    return (
+        isinstance(content, list)
+        and all(_is_text(block) for block in cast("list[Any]", content))
+        and isinstance(result.get("structuredContent", _NOTHING), dict)
+        and isinstance(result.get("isError", False), bool)
+    )
+
+
+def mend(result: dict[str, Any]) -> None:
+    """Makes of a result what the SDK takes, where that can be done without a guess."""
+    if isinstance(result.get("tools"), list):
+        if len(result["tools"]) <= MAX_MENDED:
+            _mend_page(result)
+    elif not result.keys().isdisjoint(("content", "structuredContent")):
+        _mend_answer(result)
+
+
+def left_out(meta: Mapping[str, Any] | None) -> list[str]:
+    """The names of a page's tools that could not be mended; `meta` is the page's."""
+    names = (meta or {}).get(_LEFT_OUT_KEY)
+    return [str(name) for name in cast("list[Any]", names)] if isinstance(names, list) else []
+
+
+def _fits(method: str, result: Mapping[str, Any]) -> bool:
+    for version in _VERSIONS:
+        try:
+            validate_server_result(method, version, result)
+        except (ValueError, RecursionError):  # pydantic's errors are ValueErrors
+            continue
+        return True
+    return False
+
+
+def _mend_page(result: dict[str, Any]) -> None:
+    if _fits("tools/list", result):
+        return
+    beside = {key: result[key] for key in _BESIDE if key in result}
+    found: list[Any] = []
+    unfit: list[str] = []
+    for tool in result["tools"]:
+        readings = (r for r in _readings(tool) if _fits("tools/list", {**beside, "tools": [r]}))
+        reading = next(readings, None)
+        if reading is not None:
+            found.append(reading)
+        else:
+            unfit.append(_name(tool))
+    meta = result.get("_meta")
+    told = {**(meta if isinstance(meta, dict) else {}), _LEFT_OUT_KEY: unfit}
+    if _fits("tools/list", {**result, "tools": found, "_meta": told}):
+        result |= {"tools": found, "_meta": told}
+
+
+def _readings(tool: Any) -> Iterator[Any]:
+    """The tool as it is, then with ever less of what can be done without."""
+    yield tool
+    if not isinstance(tool, dict):
+        return
+    given = cast("dict[str, Any]", tool)
+    bare = {key: given[key] for key in _ESSENTIAL if given.get(key) is not None}
+    schema = bare.setdefault("inputSchema", _NO_ARGUMENTS)
+    if isinstance(schema, dict):
+        bare["inputSchema"] = {**_NO_ARGUMENTS, **cast("dict[str, Any]", schema)}
+    # Whether it only reads decides what may run beside it, so the annotations go last.
+    yield {**bare, "annotations": given.get("annotations")}
+    yield bare
+
+
+def _name(tool: Any) -> str:
+    name = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
+    return name[:_SHOWN_NAME_CHARS] if isinstance(name, str) else "a tool without a name"
+
+
+def _mend_answer(result: dict[str, Any]) -> None:
+    content, structured = result.get("content"), result.get("structuredContent")
+    if content is None:
+        content = []
+    elif not isinstance(content, list):
+        content = [content]
+    blocks = cast("list[Any]", content)
+    if len(blocks) > MAX_MENDED:
+        return
+    if result.get("isError", False) is None:
+        del result["isError"]
+    bare = structured is not None and not isinstance(structured, dict)
+    # Since 2026-07-28 a list or a text may stand there; before, nothing but an object.
+    if bare and not _fits("tools/call", {**result, "content": []}):
+        del result["structuredContent"]
+        blocks = blocks or [_said(structured)]
+    result["content"] = [
+        block if _is_text(block) or _fits("tools/call", {"content": [block]}) else _said(block)
+        for block in blocks
+    ]
+
+
+def _is_text(block: Any) -> bool:
+    if not isinstance(block, dict):
+        return False
+    given = cast("dict[str, Any]", block)
+    return given.keys() == _TEXT_KEYS and given["type"] == "text" and isinstance(given["text"], str)
+
+
+def _said(value: Any) -> dict[str, Any]:
+    """What is no block, as a block."""
+    if isinstance(value, dict):
+        text = cast("dict[str, Any]", value).get("text")
+        value = text if isinstance(text, str) else cast("dict[str, Any]", value)
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return {"type": "text", "text": written}
