@@ -82,8 +82,8 @@ def _mend_page(result: dict[str, Any]) -> None:
             found.append(reading)
         else:
             unfit.append(_name(tool))
-    meta = result.get("_meta")
-    told = {**(meta if isinstance(meta, dict) else {}), _LEFT_OUT_KEY: unfit}
+    meta = cast("dict[str, Any]", result["_meta"]) if isinstance(result.get("_meta"), dict) else {}
+    told = {**meta, _LEFT_OUT_KEY: unfit}
     if _fits("tools/list", {**result, "tools": found, "_meta": told}):
         result |= {"tools": found, "_meta": told}
 

@@ -11,13 +11,13 @@ of every dialect and odd characters put in, nested in each other. Of each is ask
   of every dialect, every think marker, any `<|...|>` and any tag of a namespace that only calls
   use. Openers that are ordinary words without a call behind them, as `<user>`, are none.)
 - chunks: do random chunks give other events than the whole, neighbouring deltas joined?
-- again: is the spoken text, read as a reply, other text, or even a call? (A marker's beginning
-  at its very end may go: only what came behind it in the first place said that it was none. And
-  replies that declare speech as such are left out: by `to=user`, as the protocol's answer, by a
-  gpt-oss header in bare words, or, where no tools are, as any message with `<atem:` calls, whose
-  recipient is free text. There the header makes speech even of what looks like a call, and it is
-  not spoken. Nor does it count what begins with a header in bare words once the marker in front of
-  it is gone: that is one only at a reply's beginning.)
+- again: is the spoken text, read as a reply, other text, or even a call? (A marker's or a call's
+  beginning at its very end may go: only what came behind it in the first place said that it was
+  none. And replies that declare speech as such are left out: by `to=user`, as the protocol's
+  answer, by a gpt-oss header in bare words, or, where no tools are, as any message with `<atem:`
+  calls, whose recipient is free text. There the header makes speech even of what looks like a
+  call, and it is not spoken. Nor does it count what begins with a header in bare words once the
+  marker in front of it is gone: that is one only at a reply's beginning.)
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from caal_node.replies import (
     parse_reply,
     summarise,
 )
+from caal_node.replies.bare.brackets import ENDS_INSIDE
 from caal_node.replies.markers import cut_marker, markers
 from caal_node.replies.summary import joined
 from tests.bench.table import print_table
@@ -140,6 +141,9 @@ def findings(
     if any(mark in text for mark in declared) or text.startswith("commentary"):
         return
     if reply.text.startswith(("all\n", "analysis", "commentary", "final")):
+        return
+    broken_off = any(getattr(problem, "problem", "") == ENDS_INSIDE for problem in again.problems)
+    if broken_off and not again.calls and reply.text.startswith(again.text.rstrip()):
         return
     if again.calls or again.text.strip() not in (reply.text.strip(), kept.strip()):
         yield Finding("again", text, f"\n  {reply.text!r}\n  {again}")

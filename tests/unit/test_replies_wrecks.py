@@ -206,3 +206,44 @@ def test_speech_behind_a_broken_call_is_held_back_for_a_line_at_most() -> None:
     assert [type(event) for event in held] == [BrokenCall]
     assert summarise(parser.feed("It is noon and " * 4)).text.startswith("It is noon")
     assert parser.feed("all is well") == [TextDelta("all is well")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "spoken"),
+    [
+        ('{"name":"set_timer","arg', ""),
+        ('{"name":"set_ti', ""),
+        ('One moment.\n{"name": "set_timer"', "One moment."),
+        ('{"type":"function","function":{"na', ""),
+        ('[{"name":"get_time"', ""),
+        ('{"calls":[{"<|END_THIN', ""),
+        ('```json\n{"name":"set_timer","arg', ""),
+    ],
+)
+def test_a_call_that_the_reply_ends_in_is_told_and_not_spoken(reply: str, spoken: str) -> None:
+    for size in range(1, len(reply) + 1):
+        parser = ReplyParser(TOOLS)
+        events = [
+            event
+            for at in range(0, len(reply), size)
+            for event in parser.feed(reply[at : at + size])
+        ]
+        found = summarise([*events, *parser.finish()])
+        assert found.text.strip() == spoken
+        assert [type(problem) for problem in found.problems] == [BrokenCall]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"name": "Bob", "age": 5',
+        '{"title": "Bob',
+        'For example, {"name": "set_timer", "arg',
+        '```python\nx = {"name": "set_timer", "arg',
+        "You could write [set_timer(minu",
+    ],
+)
+def test_what_else_a_reply_may_end_in_is_spoken(reply: str) -> None:
+    found = parse_reply(reply, TOOLS)
+    assert found.text == reply
+    assert not found.problems

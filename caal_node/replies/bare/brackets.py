@@ -19,6 +19,7 @@ _KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
 _AGAIN = re.compile(r"(?<=\n)[^\S\n]*[{\[][^\n]*\Z|\{\s*\"\Z")
 """The beginning of another object at the end of what was read: on a line of its own, or where a
 string of the one before seemed to end."""
+ENDS_INSIDE = "The reply ends in the middle of the call."
 _MAX_KEYWORD_CHARS = 80
 _MAX_SPACE_CHARS = 32
 """More white space than any writer of JSON puts behind its first bracket."""
@@ -98,9 +99,18 @@ class Brackets:
         if again is not None:  # It broke off, and began again.
             source.unread(text[again.start() :])
             text = text[: again.start()]
-        if read is Read.TORN and (yield from self._reading.wreck(text, anew=anew)):
+        torn = read is Read.TORN
+        if torn and ((yield from self._reading.wreck(text, anew=anew)) or self.ends_inside()):
             return
         self._place.say_back(text)
+
+    def ends_inside(self) -> bool:
+        """Whether the reply is over, so that what was torn is a call that it ends in."""
+        source = self._reading.source
+        over = source.closed and source.at >= len(source.text)
+        if over:
+            self._reading.desk.broken("", ENDS_INSIDE)
+        return over
 
     def _objects(self, *, strict: bool = False) -> Steps[Read]:
         """A list of objects, from its first on."""

@@ -87,8 +87,10 @@ class Fences:
             self._framed(opener) if opener is not None else self._call(char, language)
         )
         shown = source.recorded()
-        if read is Read.TORN and (yield from self._reading.wreck(opening + shown)):
-            read = Read.CALL
+        if read is Read.TORN:
+            torn = yield from self._reading.wreck(opening + shown)
+            if torn or (char in ("{", "[") and self._brackets.ends_inside()):
+                read = Read.CALL
         if read is Read.CALL:
             place.closing = True
             place.after_call()
