@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final
 
 import anyio.to_thread
@@ -49,7 +49,8 @@ async def _mended(item: Any) -> Any:
         result = item.message.result
         if not plain(result):
             # A page of many tools takes long.
-            await anyio.to_thread.run_sync(mend, result, abandon_on_cancel=True)
+            with suppress(RecursionError):
+                await anyio.to_thread.run_sync(mend, result, abandon_on_cancel=True)
     return item
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mcp import Client
 from mcp_types import Tool
@@ -17,6 +17,9 @@ from mcp_bridge.security.hidden_text import one_line, shown
 from mcp_bridge.security.references import Unfit, fit
 from mcp_bridge.servers import ServerConfig
 from mcp_bridge.tools import Definition, ToolInfo
+
+_NAMED: Final = 10
+"""Of a page's entries that are no tools; a person does not read more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,11 @@ async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGener
     seen: set[str] = set()
     for _ in range(limits.max_pages):
         page = await client.list_tools(cursor=cursor)
-        for name in left_out(page.meta):
+        unfit = left_out(page.meta)
+        for name in unfit[:_NAMED]:
             notes.append(f"{one_line(name, 80)} is no tool as the protocol has them; left out")
+        if len(unfit) > _NAMED:
+            notes.append(f"{len(unfit) - _NAMED} further ones are none either")
         for tool in page.tools:
             yield tool
         cursor = page.next_cursor

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from mcp_types.methods import validate_server_result
+from mcp_types.methods import parse_server_result
 
 _VERSIONS: Final = ("2026-07-28", "2025-11-25")
 """Between them they allow all that the older ones do; what fits one of them is not touched."""
@@ -22,8 +22,12 @@ _SHOWN_NAME_CHARS: Final = 200
 _ESSENTIAL: Final = ("name", "description", "inputSchema")
 _NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object"}
 _NOTHING: Final[Mapping[str, Any]] = {}
-MAX_MENDED: Final = 1_000
-"""Tools of a page, or blocks of an answer; each is up to 0.1 ms of work. Others are not mended."""
+MAX_PAGE_VALUES: Final = 50_000
+"""JSON values in a page: 1,000 tools with 50 each. pydantic takes up to 10 µs for a wrong one, and
+keeps the interpreter meanwhile; what is larger is left to the SDK."""
+MAX_ANSWER_VALUES: Final = 5_000
+"""The same of an answer's content, which may be of five kinds; what it is as an object is not
+judged."""
 _BESIDE: Final = ("resultType", "ttlMs", "cacheScope")
 """What a page must have beside its tools, by version."""
 _TEXT_KEYS: Final = frozenset({"type", "text"})
@@ -33,7 +37,7 @@ def plain(result: Mapping[str, Any]) -> bool:
     """Whether a look shows that there is nothing to mend: texts and an object, as nearly always."""
     if "tools" in result:
         return False
-    if result.keys().isdisjoint(("content", "structuredContent")):
+    if not _is_answer(result):
         return True
     content = result.get("content")
     return (
@@ -47,22 +51,40 @@ def plain(result: Mapping[str, Any]) -> bool:
 def mend(result: dict[str, Any]) -> None:
     """Makes of a result what the SDK takes, where that can be done without a guess."""
     if isinstance(result.get("tools"), list):
-        if len(result["tools"]) <= MAX_MENDED:
+        if isinstance(meta := result.get("_meta"), dict):
+            cast("dict[str, Any]", meta).pop(_LEFT_OUT_KEY, None)  # It is ours to say.
+        if _has_at_most(MAX_PAGE_VALUES, result["tools"]):
             _mend_page(result)
-    elif not result.keys().isdisjoint(("content", "structuredContent")):
+    elif _is_answer(result) and _has_at_most(MAX_ANSWER_VALUES, result.get("content")):
         _mend_answer(result)
 
 
 def left_out(meta: Mapping[str, Any] | None) -> list[str]:
     """The names of a page's tools that could not be mended; `meta` is the page's."""
     names = (meta or {}).get(_LEFT_OUT_KEY)
-    return [str(name) for name in cast("list[Any]", names)] if isinstance(names, list) else []
+    return cast("list[str]", names) if isinstance(names, list) else []
+
+
+def _is_answer(result: Mapping[str, Any]) -> bool:
+    return not result.keys().isdisjoint(("content", "structuredContent"))
+
+
+def _has_at_most(count: int, value: Any) -> bool:
+    """Whether there are no more values in `value` than that, itself one of them."""
+    waiting: list[Any] = [value]
+    while waiting and count >= 0:
+        count -= 1
+        found = waiting.pop()
+        inner = list(cast("dict[str, Any]", found).values()) if isinstance(found, dict) else found
+        if isinstance(inner, list):
+            waiting += cast("list[Any]", inner)[: count + 1]
+    return count >= 0
 
 
 def _fits(method: str, result: Mapping[str, Any]) -> bool:
     for version in _VERSIONS:
         try:
-            validate_server_result(method, version, result)
+            parse_server_result(method, version, result)
         except (ValueError, RecursionError):  # pydantic's errors are ValueErrors
             continue
         return True
@@ -82,6 +104,8 @@ def _mend_page(result: dict[str, Any]) -> None:
             found.append(reading)
         else:
             unfit.append(_name(tool))
+    if not isinstance(cursor := result.get("nextCursor"), str | None):
+        result["nextCursor"] = str(cursor) if isinstance(cursor, int) else None
     meta = cast("dict[str, Any]", result["_meta"]) if isinstance(result.get("_meta"), dict) else {}
     told = {**meta, _LEFT_OUT_KEY: unfit}
     if _fits("tools/list", {**result, "tools": found, "_meta": told}):
@@ -115,10 +139,8 @@ def _mend_answer(result: dict[str, Any]) -> None:
     elif not isinstance(content, list):
         content = [content]
     blocks = cast("list[Any]", content)
-    if len(blocks) > MAX_MENDED:
-        return
-    if result.get("isError", False) is None:
-        del result["isError"]
+    if not isinstance(failed := result.get("isError", False), bool):
+        result["isError"] = bool(failed) and str(failed).lower() != "false"
     bare = structured is not None and not isinstance(structured, dict)
     # Since 2026-07-28 a list or a text may stand there; before, nothing but an object.
     if bare and not _fits("tools/call", {**result, "content": []}):

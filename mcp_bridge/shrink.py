@@ -70,7 +70,7 @@ def shrink(message: bytes, max_chars: int, margin: int = MARGIN) -> bytes:
     """`message` with the answer cut to `max_chars` and the margin; unchanged if it is no answer."""
     try:
         return _shrunk(message, max_chars + margin, margin) or message
-    except (ValueError, IndexError, TypeError, KeyError, RecursionError):
+    except (ValueError, IndexError, TypeError, KeyError, AttributeError, RecursionError):
         return message  # no JSON-RPC: whoever parses it next says so
 
 
@@ -142,7 +142,11 @@ def _content(message: bytes, at: int, to: int, room: int) -> tuple[list[dict[str
 def _block_text(message: bytes, start: int, end: int, room: int) -> tuple[str, int]:
     """The text of one content block, cut to `room`, and how long it was."""
     if end - start <= _BLOCK_BYTES:
-        block = json.loads(message[start:end])
+        given: Any = json.loads(message[start:end])
+        if not isinstance(given, dict):  # a bare text, or what else is no block
+            text = sendable(given if isinstance(given, str) else json.dumps(given))
+            return text[:room], len(text)
+        block = cast("dict[str, Any]", given)
     else:
         block = dict(_large_block(message, start, room))
     inner = block.get("resource")

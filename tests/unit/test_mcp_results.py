@@ -214,6 +214,23 @@ def test_what_is_cut_of_a_structure_is_text_and_no_escapes(escaped: bool) -> Non
         assert 0.999 < int(note.split()[3]) / 300_008 < 1.001
 
 
+@pytest.mark.parametrize(
+    ("blocks", "head"),
+    [
+        (["x" * 70_000], "xxx"),
+        ([5] * 40_000, "5\n5\n5"),
+        ([None, {"type": "text", "text": "x" * 70_000}], "null\nxxx"),
+    ],
+)
+def test_large_answers_with_what_is_no_block_are_cut_as_others_are(
+    blocks: list[Any], head: str
+) -> None:
+    message = {"jsonrpc": "2.0", "id": "an id", "result": {"content": blocks}}
+    found = whole(shrink(json.dumps(message).encode(), 5_000), 5_000)
+    assert found.truncated
+    assert found.value.startswith(head)
+
+
 KEY = 'sk-"live"-0123456789abcdefgh-é'
 
 

@@ -238,6 +238,11 @@ def test_a_call_that_the_reply_ends_in_is_told_and_not_spoken(reply: str, spoken
     [
         '{"name": "Bob", "age": 5',
         '{"title": "Bob',
+        'Here you are:\n{"name": "Bob"',
+        '[{"name": "Bob"',
+        '```json\n{"tool": "hammer"',
+        '{"function": "f(x) = 2x"',
+        '{"name": "Bob} is what ' + "they wrote, and so on, " * 6,
         'For example, {"name": "set_timer", "arg',
         '```python\nx = {"name": "set_timer", "arg',
         "You could write [set_timer(minu",
@@ -247,3 +252,25 @@ def test_what_else_a_reply_may_end_in_is_spoken(reply: str) -> None:
     found = parse_reply(reply, TOOLS)
     assert found.text == reply
     assert not found.problems
+
+
+@pytest.mark.parametrize(
+    ("reply", "spoken"),
+    [
+        ('{"name": "get_time}\n\nIt is noon.', "It is noon."),
+        ('One moment. {"name": "get_time}\nIt is noon.', "One moment. \nIt is noon."),
+        ('```json\n{"name": "get_time}\n```\nIt is noon.', "It is noon."),
+        ('{"action": "turn left}\n\nAnd that is all.', "And that is all."),
+    ],
+)
+def test_a_quote_that_is_missing_swallows_no_speech_behind_it(reply: str, spoken: str) -> None:
+    found = parse_reply(reply, TOOLS)
+    assert found.text.strip() == spoken
+    assert [type(problem) for problem in found.problems] == [BrokenCall]
+
+
+def test_a_long_word_behind_a_call_is_read_alike_in_any_pieces() -> None:
+    reply = "[get_time()," + "x" * 160 + "]"
+    parser = ReplyParser(TOOLS)
+    events = [event for char in reply for event in parser.feed(char)]
+    assert summarise([*events, *parser.finish()]) == parse_reply(reply, TOOLS)

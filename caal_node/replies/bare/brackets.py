@@ -13,18 +13,22 @@ from caal_node.replies.syntax.call_object import read_bare_object, read_call_obj
 from caal_node.replies.syntax.calls_python import bracketed, end_keywords
 from caal_node.replies.waiting import Limited, Only
 
-_IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
+_MAX_NAME_CHARS = 128
+_IDENTIFIER = re.compile(rf"[^\W\d][\w.\-]{{0,{_MAX_NAME_CHARS}}}")
 _MORE_IDENTIFIER = Only(r"[\w.\-]+")
 _KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
 _AGAIN = re.compile(r"(?<=\n)[^\S\n]*[{\[][^\n]*\Z|\{\s*\"\Z")
 """The beginning of another object at the end of what was read: on a line of its own, or where a
 string of the one before seemed to end."""
 ENDS_INSIDE = "The reply ends in the middle of the call."
+_SPEECH_BEHIND = re.compile(r"\n(?=\s*\w)|```")
+"""What no name and no key goes on with."""
+_MAX_OPEN_CHARS = 128
+"""Of a name or a key that the reply ends in."""
 _MAX_KEYWORD_CHARS = 80
 _MAX_SPACE_CHARS = 32
 """More white space than any writer of JSON puts behind its first bracket."""
 _BEHIND = re.compile(rf"\s{{0,{_MAX_SPACE_CHARS}}}")
-_MAX_NAME_CHARS = 128
 
 
 class Brackets:
@@ -100,17 +104,24 @@ class Brackets:
             source.unread(text[again.start() :])
             text = text[: again.start()]
         torn = read is Read.TORN
-        if torn and ((yield from self._reading.wreck(text, anew=anew)) or self.ends_inside()):
+        if torn and ((yield from self._reading.wreck(text, anew=anew)) or self.ends_inside(text)):
             return
         self._place.say_back(text)
 
-    def ends_inside(self) -> bool:
-        """Whether the reply is over, so that what was torn is a call that it ends in."""
+    def ends_inside(self, text: str) -> bool:
+        """Whether the reply is over, so that `text`, which was torn, is a call that it ends in."""
         source = self._reading.source
-        over = source.closed and source.at >= len(source.text)
-        if over:
-            self._reading.desk.broken("", ENDS_INSIDE)
-        return over
+        if not source.closed or source.at < len(source.text):
+            return False
+        # A quote may be missing only, and then there is speech behind the call's last line.
+        open_end = text.rpartition('"')[2]
+        spoken = _SPEECH_BEHIND.search(open_end)
+        held = open_end[: spoken.start()] if spoken is not None else open_end
+        if len(held) > _MAX_OPEN_CHARS:
+            return False
+        self._reading.desk.broken("", ENDS_INSIDE)
+        source.unread(open_end[len(held) :])
+        return True
 
     def _objects(self, *, strict: bool = False) -> Steps[Read]:
         """A list of objects, from its first on."""

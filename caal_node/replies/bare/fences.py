@@ -89,7 +89,7 @@ class Fences:
         shown = source.recorded()
         if read is Read.TORN:
             torn = yield from self._reading.wreck(opening + shown)
-            if torn or (char in ("{", "[") and self._brackets.ends_inside()):
+            if torn or (char in ("{", "[") and self._brackets.ends_inside(shown)):
                 read = Read.CALL
         if read is Read.CALL:
             place.closing = True

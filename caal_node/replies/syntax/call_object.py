@@ -91,6 +91,8 @@ def _read(
         if char == ",":
             state.raw.append(source.advance(source.at + 1))
             continue
+        if not char and state.name is not None and not _may_be_named(reading, state):
+            return False  # Data, of which only the last bracket is missing.
         if char != '"':
             if state.arguments is not None and state.name is not None:
                 break  # Only its own bracket is missing.
@@ -167,7 +169,7 @@ def _field(
             return False
         if _named(reading, state, _decoded(text), strict):
             return True
-        state.torn = (yield from source.skip_space()) not in (",", "}")
+        state.torn = (yield from source.skip_space()) not in (",", "}", "")
         return False
     if key in ARGUMENT_KEYS and state.arguments is None and char in ("{", '"', "n", "["):
         return (yield from _arguments(reading, state, char, strict))
@@ -210,6 +212,12 @@ def _named(reading: Reading, state: ObjectState, name: str, strict: bool) -> boo
         state.committed = True
         _open(reading, state)
     return known or not strict
+
+
+def _may_be_named(reading: Reading, state: ObjectState) -> bool:
+    """Whether what has come as a name may be one, so that the object may be a call."""
+    box = reading.desk.box
+    return state.committed or box.open or box.named(state.name or "") is not None
 
 
 def _open(reading: Reading, state: ObjectState) -> None:
