@@ -18,7 +18,7 @@ _ROUNDS: Final = 20
 """What is born while the rest is killed is found in the next; only a server that does nothing but
 fork takes more than two."""
 _DEAD_S: Final = 2.0
-"""For the kernel to carry out SIGKILL: the dying need the processor once more, which may be busy."""
+"""For the kernel to carry out SIGKILL: the dying need the processor once more; it may be busy."""
 _LOOK_S: Final = 0.002
 
 
