@@ -112,7 +112,7 @@ def _texts(place: Place) -> tuple[str, ...]:
 def _is_there(file: str, folder: str | None) -> bool:
     pattern = from_home(file)
     base = from_home(folder) if folder else os.curdir
-    if not os.path.isabs(pattern):  # noqa: PTH117 - as above
+    if not os.path.isabs(pattern):  # noqa: PTH117 - a pattern, not yet a path
         pattern = os.path.join(glob.escape(base), pattern)  # noqa: PTH118 - as above
     # `lexists`: a link that leads nowhere is there, too, for a pattern as for a name.
     return next(glob.iglob(pattern, include_hidden=True), None) is not None  # noqa: PTH207 - as above
