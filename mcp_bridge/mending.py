@@ -30,6 +30,7 @@ MAX_ANSWER_VALUES: Final = 5_000
 judged."""
 _BESIDE: Final = ("resultType", "ttlMs", "cacheScope")
 """What a page must have beside its tools, by version."""
+_BASE64: Final = ("data", "blob")
 _TEXT_KEYS: Final = frozenset({"type", "text"})
 
 
@@ -162,7 +163,9 @@ def _is_text(block: Any) -> bool:
 def _said(value: Any) -> dict[str, Any]:
     """What is no block, as a block."""
     if isinstance(value, dict):
-        text = cast("dict[str, Any]", value).get("text")
-        value = text if isinstance(text, str) else cast("dict[str, Any]", value)
+        given = cast("dict[str, Any]", value)
+        text = given.get("text")
+        # Base64 is nothing to read; a picture without its type has no note of its own.
+        value = text if isinstance(text, str) else {k: given[k] for k in given if k not in _BASE64}
     written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return {"type": "text", "text": written}

@@ -107,6 +107,7 @@ def test_what_fits_a_version_is_not_touched(version: str) -> None:
         ({"content": ["a", {"text": "b"}, 5]}, ["a", "b", "5"]),
         ({"content": [{"type": "json", "json": {"é": 1}}]}, ['{"type": "json", "json": {"é": 1}}']),
         ({"content": [{"type": "text", "text": "a", "annotations": {"audience": 1}}]}, ["a"]),
+        ({"content": [{"type": "image", "data": "aGk="}]}, ['{"type": "image"}']),
         ({"content": [], "isError": None}, []),
         ({"content": [], "structuredContent": [1, 2]}, ["[1, 2]"]),
         ({"content": [{"type": "text", "text": "x"}], "structuredContent": [1]}, ["x"]),
