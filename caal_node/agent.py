@@ -24,43 +24,43 @@ from livekit.agents import Agent, FlushSentinel, ModelSettings, ToolError, llm
 from livekit.agents.llm import FunctionTool, RawFunctionTool
 from livekit.agents.types import NOT_GIVEN
 
-from caal_node.attendance import Attendance
-from caal_node.context.items import Item, System
+from caal_node.config.instructions import instructions_of, instructions_text
+from caal_node.config.settings import Settings, load_settings
+from caal_node.context.rounds import rounds_done
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
-from caal_node.control.report import (
+from caal_node.control.reports import (
     ModelReport,
     ModelRequest,
     ReloadReport,
     ReloadRequest,
     report,
 )
-from caal_node.convert import to_items, to_schemas
-from caal_node.embedding import make_embedder
-from caal_node.errors import ConfigError, ToolFailure
-from caal_node.events import Event, TierName
-from caal_node.instructions import instructions_of, instructions_text
-from caal_node.models.backends import api_of
+from caal_node.core.errors import ConfigError, ToolFailure
+from caal_node.core.events import Event, TierName
+from caal_node.core.items import Item, SystemItem
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.models.backends.factory import api_of
+from caal_node.models.chat_context import to_items, to_schemas
+from caal_node.models.embedding import make_embedder
+from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.livekit_errors import spoken_key
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
-from caal_node.prompting import sentence
+from caal_node.prompt_builder import PromptBuilder
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.hooks import Hooks
-from caal_node.safety_net import search_call, searching_if_hedged
-from caal_node.settings import Settings, load_settings
-from caal_node.shown import Shown
-from caal_node.tools.direct import DirectCalls
+from caal_node.session_services import SessionServices
+from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.gates import Gates
-from caal_node.tools.methods import guarded, spec_of
-from caal_node.tools.outcome import error_text
+from caal_node.tools.outcomes import error_text
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.remote import RemoteTools
-from caal_node.tools.spec import Example, ToolSpec
-from caal_node.tools.table import Entry, ToolTable
-from caal_node.tools.tiers.configured import configured_tiers
-from caal_node.tools.tiers.port import Tier
-from caal_node.turns import rounds_done
+from caal_node.tools.remote_toolset import RemoteToolset
+from caal_node.tools.source import ToolSource
+from caal_node.tools.sources.configured import configured_tiers
+from caal_node.tools.sources.methods import guarded, spec_of
+from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
@@ -98,7 +98,7 @@ class CaalAgent(Agent):
         instructions: str | None = None,
         settings: Settings | None = None,
         tools: Sequence[llm.Tool | llm.Toolset] = (),
-        tiers: Mapping[TierName, Tier] | None = None,
+        tiers: Mapping[TierName, ToolSource] | None = None,
         gates: Gates | None = None,
         on_event: Callable[[Event], None] | None = None,
         hooks: Hooks | None = None,
@@ -109,7 +109,7 @@ class CaalAgent(Agent):
         self.settings = settings or load_settings()
         self.tool_data = ToolDataCache()
         self._pipeline = Pipeline(self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout)
-        self._attendance = Attendance(
+        self._attendance = SessionServices(
             self,
             self._pipeline.outcomes,
             on_event=on_event,
@@ -118,7 +118,7 @@ class CaalAgent(Agent):
             warm=warm,
         )
         embedder = make_embedder(self.settings)
-        self._remote = RemoteTools(
+        self._remote = RemoteToolset(
             configured_tiers(self.settings, embedder) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
@@ -130,7 +130,7 @@ class CaalAgent(Agent):
         self._direct = DirectCalls(self, self._remote, self._pipeline, self._attendance.tell)
         self.on_tools = AgentTools(self._remote, self._direct)
         """Answers the Tools API: a request as text, and the answer's."""
-        self._shown = Shown(
+        self._shown = PromptBuilder(
             self.settings, self.tool_data, lambda: self._remote.table, lambda: self.model
         )
         own = [guarded(t, lambda _: self) if isinstance(t, _OWN) else t for t in tools]
@@ -257,9 +257,9 @@ class CaalAgent(Agent):
         assert isinstance(model, LLM)
         tools = self._shown.tools(llm.ToolContext(self.tools).flatten())
         items = to_items(self.chat_ctx)
-        if not any(isinstance(item, System) for item in items):
+        if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
-            items = (System(instructions_text(self.instructions)), *items)
+            items = (SystemItem(instructions_text(self.instructions)), *items)
         return model.question(self._shown.history(items, tools), tools, examples=self.examples())
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:
@@ -317,7 +317,7 @@ class CaalAgent(Agent):
         deadline: bool,
     ) -> Any:
         """Run one of the agent's own tools through the pipeline: what `guarded` calls."""
-        entry = self.table.get(name) or Entry(name, _unlisted(self, name), {})
+        entry = self.table.get(name) or ToolEntry(name, _unlisted(self, name), {})
         try:
             return await self._pipeline.run(
                 *(entry, call_id, arguments, method),

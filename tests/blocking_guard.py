@@ -14,10 +14,10 @@ import pytest
 from blockbuster import BlockBuster
 
 MODULES = ["caal_node", "mcp_bridge", "n8n"]
-WITHOUT_A_ROOM = ["caal_node.cli", "caal_node.demo", "n8n.replay"]
+WITHOUT_A_ROOM = ["caal_node.cli", "caal_node.cli.demo", "n8n.replay"]
 START_UP = {
-    "caal_node/settings_file.py": {"from_file"},
-    "caal_node/instructions.py": {"instructions_of"},
+    "caal_node/config/file.py": {"from_file"},
+    "caal_node/config/instructions.py": {"instructions_of"},
     "caal_node/room/cue_files.py": {"load_wav"},
     "caal_node/speech/piper_tts.py": {"_read_config"},
     "mcp_bridge/config.py": {"_read"},

@@ -29,8 +29,8 @@ def own_files() -> None:
 def patience() -> Iterator[None]:
     """A process of a busy machine may take long to start; that is no test's matter but its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("caal_node.tools.tiers.mcp.READY_S", 60.0)
-        patch.setattr("caal_node.tools.remote.DISCOVERY_S", 75.0)
+        patch.setattr("caal_node.tools.sources.mcp.READY_S", 60.0)
+        patch.setattr("caal_node.tools.remote_toolset.DISCOVERY_S", 75.0)
         yield
 
 

@@ -18,7 +18,8 @@ from tests.livekit_server import LiveKit
 
 CONTROL = (
     "import sys; from caal_node.control.serve import serve;"
-    "from caal_node.settings import load_settings; serve(load_settings(), port=int(sys.argv[1]))"
+    "from caal_node.config.settings import load_settings;"
+    "serve(load_settings(), port=int(sys.argv[1]))"
 )
 START_S = 60.0
 ATTEMPTS = 3

@@ -12,11 +12,11 @@ from typing import Any
 from livekit.agents import AgentSession, TurnHandlingOptions
 
 from caal_node.agent import CaalAgent
-from caal_node.events import Event, Spoken
+from caal_node.config.settings import load_settings
+from caal_node.core.events import Event, Spoken
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
-from caal_node.settings import load_settings
-from caal_node.tools.spec import ToolSpec
-from caal_node.tools.tiers.port import Listing
+from caal_node.tools.source import Listing
 from tests.stand_in_model import StandInModel
 
 NOWHERE = Path("no-such-caal.toml")

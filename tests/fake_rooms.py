@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from caal_node.control.messages import Answer, Done
-from caal_node.control.report import ControlRequest, ReloadReport
+from caal_node.control.messages import Answer, CallDone
+from caal_node.control.reports import ControlRequest, ReloadReport
 
 REPORT = ReloadReport(4, added=("get_weather",), changed=("timer",), failed=("files",))
 
@@ -17,7 +17,7 @@ class FakeRooms:
     def __init__(
         self,
         agents: dict[str, list[str]],
-        answers: Sequence[Answer | Exception | None] = (Done(REPORT),),
+        answers: Sequence[Answer | Exception | None] = (CallDone(REPORT),),
     ) -> None:
         self.rooms = agents
         self.answers = list(answers)

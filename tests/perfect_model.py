@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caal_node.validation.case import ABSENT, Calling, Calls, Case, Speech
-from caal_node.validation.suites import SUITES
+from caal_node.evaluation.case import ABSENT, Case, ExpectedCall, ExpectedCalls, ExpectedSpeech
+from caal_node.evaluation.suites import SUITES
 from tests.stand_in_model import Asked, Call, Reply
 
 SPEECH: Final = "Certainly, I am glad to say that."
@@ -31,14 +31,14 @@ class PerfectModel:
         if asked.json.get("options", {}).get("num_predict") == 1:
             return ["."]  # a warm-up
         case = case_of(body)
-        if case is None or isinstance(case.right, Calls):
+        if case is None or isinstance(case.right, ExpectedCalls):
             calls = _calls(case)
             if body.get("tools"):
                 return calls if self.native else [_fenced(calls)]
             if self.text:
                 return [json.dumps({"calls": [_call(call) for call in calls]})]
             return [json.dumps({"say": SPEECH})]
-        words = case.right.words if isinstance(case.right, Speech) else ()
+        words = case.right.words if isinstance(case.right, ExpectedSpeech) else ()
         said = f"{SPEECH} {words[0]}." if words else SPEECH
         return [said if body.get("tools") else json.dumps({"say": said})]
 
@@ -60,11 +60,11 @@ def case_of(body: dict[str, Any]) -> Case | None:
 def _calls(case: Case | None) -> list[Call]:
     if case is None:  # the sample request before a session
         return [Call("get_weather", {"city": "Oslo"})]
-    assert isinstance(case.right, Calls)
+    assert isinstance(case.right, ExpectedCalls)
     return [Call(calling.tool, _arguments(calling)) for calling in case.right.wanted]
 
 
-def _arguments(calling: Calling) -> dict[str, Any]:
+def _arguments(calling: ExpectedCall) -> dict[str, Any]:
     first = {name: values[0] for name, values in calling.arguments.items()}
     return {name: value for name, value in first.items() if value is not ABSENT}
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from caal_node import weights
-from caal_node.demo.livekit_binary import obtain_server
-from caal_node.errors import ConfigError
+from caal_node.cli.demo.livekit_binary import obtain_server
+from caal_node.core.errors import ConfigError
 from tests.e2e import mcp_servers
 from tests.node import NotInstalled
 from tests.ollama_server import find_ollama

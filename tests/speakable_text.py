@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 
-from caal_node.prompting import read
+from caal_node.core.prompt_files import read
 from caal_node.speakable import Speakable, Wording
 
 WORDING = Wording.of(tomllib.loads(read("speakable.toml")))

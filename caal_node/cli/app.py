@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from caal_node.cli.n8n import app as n8n_app
-from caal_node.errors import CaalError
+from caal_node.core.errors import CaalError
 
 app = typer.Typer(
     help="Local LLMs that use tools by voice, in a LiveKit room.",
@@ -49,7 +49,7 @@ def chat(as_json: Json = False, agent: AgentOption = None, verbose: bool = False
     """Talk to the agent by typing; a turn a line from stdin where that is no terminal."""
     _log_to_stderr(logging.INFO if verbose else logging.WARNING)
     from caal_node.cli.chat import run_chat
-    from caal_node.settings import load_settings
+    from caal_node.config.settings import load_settings
 
     _run(lambda: run_chat(load_settings(), agent, as_json=as_json))
 
@@ -76,8 +76,8 @@ def console(context: typer.Context) -> None:
 def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     """Serve POST /reload-tools and GET /health."""
     _log_to_stderr(logging.INFO)
+    from caal_node.config.settings import load_settings
     from caal_node.control.serve import serve
-    from caal_node.settings import load_settings
 
     serve(load_settings(), host, port)
 
@@ -108,19 +108,19 @@ def tools(
     """List every tool of all three tiers, and the sources that could not be listed."""
     _log_to_stderr(logging.ERROR)
     if accept:
-        from caal_node.cli.accept import accept as accept_tools
+        from caal_node.cli.accept_tools import accept as accept_tools
 
         _run(lambda: accept_tools(accept))
         return
     if explain:
         from caal_node.cli.explain import explain_tool
-        from caal_node.settings import load_settings
+        from caal_node.config.settings import load_settings
 
         _run(lambda: explain_tool(load_settings(), agent, explain, as_json=as_json))
         return
     from caal_node.cli.make_examples import make_missing
     from caal_node.cli.tools import list_tools
-    from caal_node.settings import load_settings
+    from caal_node.config.settings import load_settings
 
     if make_examples:
         _run(lambda: make_missing(load_settings(), agent))
@@ -132,7 +132,7 @@ def doctor(as_json: Json = False) -> None:
     """Check everything that is configured, and say how to mend what is wrong."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
-    from caal_node.settings import load_settings
+    from caal_node.config.settings import load_settings
 
     raise typer.Exit(_run(lambda: run_doctor(load_settings(), as_json=as_json)))
 
@@ -147,7 +147,7 @@ def validate(
     """Try how well a model uses tools, and remember it."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli.validate import run_validate
-    from caal_node.settings import load_settings
+    from caal_node.config.settings import load_settings
 
     raise typer.Exit(
         _run(
@@ -167,7 +167,7 @@ def login(
     """Sign in to an MCP server (OAuth), once for all rooms to come."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli import login as signing
-    from caal_node.settings import load_settings
+    from caal_node.config.settings import load_settings
 
     if forget:
         _run(lambda: signing.logout(load_settings(), server))
@@ -182,7 +182,7 @@ def demo(
 ) -> None:
     """Show the main job, with everything it needs: a room, a model, tools, speech and cues."""
     _log_to_stderr(logging.ERROR)
-    from caal_node.demo.app import run_demo
+    from caal_node.cli.demo.app import run_demo
 
     _run(lambda: run_demo(out, use_room=room))
 

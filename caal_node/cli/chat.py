@@ -14,12 +14,12 @@ from livekit.agents.voice.run_result import RunResult
 from rich.console import Console
 
 from caal_node.cli.chosen_agent import chosen_agent
-from caal_node.cli.transcript import TerminalTranscript
+from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.cli.typed_lines import standard_input, typed_lines
-from caal_node.events import Event, to_json
+from caal_node.config.settings import Settings
+from caal_node.core.events import Event, to_json
+from caal_node.factories import session_llm, text_session
 from caal_node.room.silent_sink import SilentSink
-from caal_node.session import session_llm, text_session
-from caal_node.settings import Settings
 
 LINE_CHARS = 4_000
 """Characters of one typed turn; what is longer is cut, as a model's window would be full of it."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from caal_node.agent import CaalAgent
-from caal_node.errors import ConfigError
-from caal_node.settings import Settings
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ConfigError
 
 
 def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAgent:

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from caal_node.cli.chosen_agent import chosen_agent
-from caal_node.errors import ConfigError, UnknownTool
-from caal_node.settings import Settings
-from caal_node.tools.spec import ToolSpec
-from caal_node.tools.table import Entry, ToolTable
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ConfigError, UnknownTool
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.table import ToolEntry, ToolTable
 
 OWN_SCHEMA = "the tool's own schema"
 
@@ -38,7 +38,7 @@ async def explain_tool(
         _show(Console(highlight=False, soft_wrap=True), entry)
 
 
-def resolved(table: ToolTable, name: str) -> Entry:
+def resolved(table: ToolTable, name: str) -> ToolEntry:
     """The entry of a name that a person typed.
 
     Raises:
@@ -51,7 +51,7 @@ def resolved(table: ToolTable, name: str) -> Entry:
         raise ConfigError(f"{error}{near} `caal-node tools` lists all.") from None
 
 
-def explained(entry: Entry) -> dict[str, Any]:
+def explained(entry: ToolEntry) -> dict[str, Any]:
     spec = entry.spec
     schema = spec.parameters
     properties: Mapping[str, Any] = schema.get("properties", {})
@@ -76,7 +76,7 @@ def explained(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, entry: Entry) -> None:
+def _show(console: Console, entry: ToolEntry) -> None:
     spec: ToolSpec = entry.spec
     told = explained(entry)
     console.print(f"{entry.exposed} ({spec.tier}, {spec.source})", style="bold", markup=False)

@@ -20,9 +20,9 @@ from fastapi.responses import HTMLResponse
 
 import mcp_bridge
 from caal_node.cli.typed_lines import standard_input, typed_lines
-from caal_node.errors import ConfigError
-from caal_node.settings import Settings
-from caal_node.validation import place
+from caal_node.config.settings import Settings
+from caal_node.core import paths
+from caal_node.core.errors import ConfigError
 from mcp_bridge.oauth import MAX_URL_CHARS
 
 PERSON_S: Final = 600.0
@@ -80,7 +80,7 @@ async def logout(settings: Settings, name: str) -> None:
         ConfigError: there is no such server, or nobody has signed in to it.
     """
     config = await asyncio.to_thread(_server, settings, name)
-    sign_ins = mcp_bridge.SignIns(place.sign_ins())
+    sign_ins = mcp_bridge.SignIns(paths.sign_ins())
     try:
         forgotten = await asyncio.to_thread(sign_ins.forget, config)
     except OSError as error:
@@ -92,7 +92,7 @@ async def logout(settings: Settings, name: str) -> None:
 
 def _folder() -> Path:
     """Where sign-ins are kept, made and tried before a person is bothered. Raises: ConfigError."""
-    folder = place.sign_ins()
+    folder = paths.sign_ins()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=folder):
@@ -102,7 +102,7 @@ def _folder() -> Path:
 
 
 def _unwritable(error: OSError) -> ConfigError:
-    return ConfigError(f"{place.sign_ins()} cannot be written ({error.strerror}); mend its mode")
+    return ConfigError(f"{paths.sign_ins()} cannot be written ({error.strerror}); mend its mode")
 
 
 def _server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.progress import track
 
 from caal_node.cli.chosen_agent import chosen_agent
-from caal_node.errors import ModelReplyError
-from caal_node.models.example_maker import make_examples
-from caal_node.session import make_llm
-from caal_node.settings import Settings
-from caal_node.tools.made_examples import FILE_NAME, MadeExamples
-from caal_node.tools.spec import Example, ToolSpec
-from caal_node.validation.place import root
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ModelReplyError
+from caal_node.core.paths import state_folder
+from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.factories import make_llm
+from caal_node.tools.example_maker import make_examples
+from caal_node.tools.example_store import FILE_NAME, ExampleStore
 
 
 async def make_missing(settings: Settings, agent_name: str | None) -> None:
@@ -26,7 +26,7 @@ async def make_missing(settings: Settings, agent_name: str | None) -> None:
     console = Console(stderr=True)
     agent = chosen_agent(settings, agent_name)
     model = make_llm(settings)
-    store = await asyncio.to_thread(MadeExamples, root() / FILE_NAME)
+    store = await asyncio.to_thread(ExampleStore, state_folder() / FILE_NAME)
     made: dict[str, tuple[ToolSpec, tuple[Example, ...]]] = {}
     try:
         await agent.reload_tools()

@@ -11,9 +11,9 @@ from typing import Final
 from rich.console import Console
 
 import n8n
-from caal_node.errors import ConfigError
-from caal_node.settings import Settings
-from caal_node.tools.tiers.configured import n8n_tier
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ConfigError
+from caal_node.tools.sources.configured import n8n_tier
 
 MAX_FILE_BYTES: Final = 8 * 1024 * 1024
 """A workflow of a hundred nodes is a tenth of a mebibyte."""

@@ -11,14 +11,14 @@ from rich.console import Console
 
 import n8n
 from caal_node.cli.explain import resolved
+from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.errors import ConfigError, InvalidArguments, ToolFailure
-from caal_node.prompting import sentence
-from caal_node.settings import Settings
-from caal_node.tools.outcome import Verbatim, error_text
+from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
+from caal_node.core.prompt_files import sentence
+from caal_node.tools.outcomes import Verbatim, error_text
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.table import Entry, ToolTable
-from caal_node.tools.tiers.configured import n8n_tier
+from caal_node.tools.sources.configured import n8n_tier
+from caal_node.tools.table import ToolEntry, ToolTable
 
 MODELS_OWN = "(what the model makes of that)"
 
@@ -84,7 +84,7 @@ async def try_workflow(
     return worked
 
 
-def _arguments(pairs: Sequence[str], entry: Entry) -> dict[str, Any]:
+def _arguments(pairs: Sequence[str], entry: ToolEntry) -> dict[str, Any]:
     """`city=Paris days=3` -> values of the types that the tool's schema says."""
     properties: Mapping[str, Any] = entry.spec.parameters.get("properties", {})
     found: dict[str, Any] = {}

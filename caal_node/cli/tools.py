@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from caal_node.cli.chosen_agent import chosen_agent
-from caal_node.settings import Settings
-from caal_node.validation.choice import choose
+from caal_node.config.settings import Settings
+from caal_node.evaluation.strategy_choice import choose
 from mcp_bridge import ServerStatus
 
 

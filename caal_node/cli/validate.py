@@ -12,16 +12,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from caal_node.errors import ConfigError
-from caal_node.instructions import instructions_of
-from caal_node.models.reference import parse_reference
-from caal_node.session import make_llm
-from caal_node.settings import Settings
-from caal_node.validation.identity import identify
-from caal_node.validation.report import markdown, table
-from caal_node.validation.result import Validation, to_object
-from caal_node.validation.run import OnStep, Subject, run
-from caal_node.validation.store import Store
+from caal_node.config.instructions import instructions_of
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ConfigError
+from caal_node.core.model_ref import parse_reference
+from caal_node.evaluation.model_identity import identify
+from caal_node.evaluation.report import markdown, table
+from caal_node.evaluation.result import Validation, to_object
+from caal_node.evaluation.run import OnStep, ValidationSubject, run
+from caal_node.evaluation.store import ValidationStore
+from caal_node.factories import make_llm
 from caal_node.version import __version__
 
 
@@ -32,7 +32,7 @@ async def run_validate(
     full: bool = False,
     as_json: bool = False,
     report: Path | None = None,
-    store: Store | None = None,
+    store: ValidationStore | None = None,
 ) -> int:
     """Print the report; the exit code is 1 where the model does not pass, else 0.
 
@@ -44,7 +44,7 @@ async def run_validate(
         settings = settings.with_model(parse_reference(model))
     except ValueError as error:
         raise ConfigError(f"MODEL {model!r}: {error}") from None
-    store = store or Store()
+    store = store or ValidationStore()
     await asyncio.to_thread(store.check)  # before minutes are spent, not after
     with _progress() as on_step:
         found = await validate(settings, full=full, on_step=on_step)
@@ -78,7 +78,7 @@ async def validate(settings: Settings, *, full: bool, on_step: OnStep) -> Valida
             thinking = make_llm(settings.model_copy(update={"think": True}))
             stack.push_async_callback(thinking.aclose)
         offered = can.tools is not False
-        subject = Subject(model.backend, thinking.backend, system, offered)
+        subject = ValidationSubject(model.backend, thinking.backend, system, offered)
         outcomes = await run(subject, full=full, on_step=on_step)
     return Validation(
         model=settings.model,

@@ -17,10 +17,10 @@ import warnings
 from livekit.agents import AgentServer, JobContext, JobProcess, cli
 
 from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.config.settings import Settings, load_settings
+from caal_node.factories import make_voice, session_llm, voice_session
 from caal_node.models.llm import LLM
-from caal_node.room.next_person import start_and_stay
-from caal_node.session import make_voice, session_llm, voice_session
-from caal_node.settings import Settings, load_settings
+from caal_node.room.relink_participant import start_and_stay
 
 
 def run_worker(command: str, arguments: list[str]) -> None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from caal_node.context.items import Call, Item, User
 from caal_node.context.pairing import repair
-from caal_node.context.tokens import item_tokens, items_tokens
+from caal_node.context.token_estimate import item_tokens, items_tokens
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.context.window import KEPT, Limits, Window, cut
+from caal_node.context.window import KEPT, Window, WindowLimits, cut
+from caal_node.core.items import CallItem, Item, UserItem
 
 MAX_TURNS: Final = 20
 """Turns shown. Small models lose the thread in longer histories than that."""
@@ -60,7 +60,7 @@ class ContextBuilder:
         self._max_tokens = max_tokens
         self._data = data if data is not None else ToolDataCache()
         self._heading = heading
-        self._messages: dict[_CutKey, User | None] = {}
+        self._messages: dict[_CutKey, UserItem | None] = {}
 
     def build(self, items: Iterable[Item], tools_tokens: int = 0) -> tuple[Item, ...]:
         """What to show: instructions, tool data of dropped calls (after a cut), the newest turns.
@@ -69,7 +69,7 @@ class ContextBuilder:
         the tool data held when the cut was first seen; never on other calls of this method.
         """
         whole = repair(items)
-        window = cut(whole, Limits(self._max_turns, self._max_tokens, tools_tokens))
+        window = cut(whole, WindowLimits(self._max_turns, self._max_tokens, tools_tokens))
         message = self._data_message(whole, window)
         return (*window.head, *((message,) if message else ()), *window.kept)
 
@@ -87,8 +87,8 @@ class ContextBuilder:
         self._max_tokens = before
         return False
 
-    def _data_message(self, whole: tuple[Item, ...], window: Window) -> User | None:
-        call_ids = tuple(item.call_id for item in window.dropped if isinstance(item, Call))
+    def _data_message(self, whole: tuple[Item, ...], window: Window) -> UserItem | None:
+        call_ids = tuple(item.call_id for item in window.dropped if isinstance(item, CallItem))
         if window.cut_at is None or not call_ids:
             return None
         key = (call_ids, window.cut_at, whole[window.cut_at])
@@ -100,7 +100,7 @@ class ContextBuilder:
                 del self._messages[next(iter(self._messages))]
         return self._messages[key]
 
-    def _render(self, call_ids: tuple[str, ...], max_tokens: int) -> User | None:
+    def _render(self, call_ids: tuple[str, ...], max_tokens: int) -> UserItem | None:
         # A user's message and not a system's: Ollama gathers every system message in front of the
         # tools, so each new text would have the tools read again as well (2,910 tokens for 20 of
         # them), and many templates take a system message in first place only. A message of its
@@ -110,7 +110,7 @@ class ContextBuilder:
         # for a person who paused and went on.
         max_chars = max_tokens * _CHARS_PER_TOKEN
         while text := self._data.render(call_ids, max_chars=max_chars):
-            message = User(f"{self._heading}\n{text}", DATA_ID)
+            message = UserItem(f"{self._heading}\n{text}", DATA_ID)
             tokens = item_tokens(message)
             if tokens <= max_tokens:
                 return message

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from caal_node.context.items import Assistant, Call, Item, Result
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem
 
 INTERRUPTED: Final = '{"error":"cancelled","message":"interrupted before it finished"}'
 """The result of a call that has none: the person spoke over it, or it still runs."""
@@ -30,33 +30,33 @@ def repair(items: Iterable[Item]) -> tuple[Item, ...]:
     """
     answers, kept = _match(items)
     mended: list[Item] = []
-    calls: list[Call] = []
+    calls: list[CallItem] = []
     ids = _Ids()
     for item in kept:
-        if isinstance(item, Call):
+        if isinstance(item, CallItem):
             calls.append(item)
             continue
         _close_round(calls, answers, ids, mended)
-        if not isinstance(item, Result):
+        if not isinstance(item, ResultItem):
             mended.append(item)
     _close_round(calls, answers, ids, mended)
     return tuple(mended)
 
 
-def _match(items: Iterable[Item]) -> tuple[list[Result | None], list[Item]]:
+def _match(items: Iterable[Item]) -> tuple[list[ResultItem | None], list[Item]]:
     """The answer of the first call, the second, and so on; and the items worth keeping."""
-    answers: list[Result | None] = []
+    answers: list[ResultItem | None] = []
     kept: list[Item] = []
     open_calls: dict[str, list[_Open]] = {}
     round_number = 0
     for item in items:
-        if isinstance(item, Assistant) and not item.text.strip():
+        if isinstance(item, AssistantItem) and not item.text.strip():
             continue
-        if isinstance(item, Call):
+        if isinstance(item, CallItem):
             waiting = open_calls.setdefault(item.call_id, [])
             waiting.append(_Open(len(answers), round_number, item.name))
             answers.append(None)
-        elif isinstance(item, Result):
+        elif isinstance(item, ResultItem):
             if (call := _take(open_calls.get(item.call_id, []), item.name)) is None:
                 continue
             answers[call.position] = item
@@ -95,16 +95,16 @@ def _take(waiting: list[_Open], name: str) -> _Open | None:
 
 
 def _close_round(
-    calls: list[Call], answers: list[Result | None], ids: _Ids, mended: list[Item]
+    calls: list[CallItem], answers: list[ResultItem | None], ids: _Ids, mended: list[Item]
 ) -> None:
     """Append a round's calls and their results, and leave `calls` empty for the next."""
-    results: list[Result] = []
+    results: list[ResultItem] = []
     for call in calls:
         answer = answers[ids.given]
         call_id = ids.give(call.call_id)
         mended.append(call if call.call_id == call_id else replace(call, call_id=call_id))
         if answer is None:
-            results.append(Result(call_id, call.name, INTERRUPTED, is_error=True))
+            results.append(ResultItem(call_id, call.name, INTERRUPTED, is_error=True))
         elif (answer.call_id, answer.name) == (call_id, call.name):
             results.append(answer)
         else:

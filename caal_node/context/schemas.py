@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from caal_node.context.descriptions import first_sentences
-from caal_node.context.references import References, Schema
+from caal_node.context.schema_references import Schema, SchemaReferences
 
 TOOL_DESCRIPTION_CHARS: Final = 300
 """Two or three sentences: what a tool does and when to use it."""
@@ -62,7 +62,7 @@ class _Compactor:
         self._root = root
         self._inline = inline
         self._nodes = 0
-        self._references = References(root)
+        self._references = SchemaReferences(root)
         self._kept_refs: list[str] = []
 
     def root(self) -> dict[str, Any]:

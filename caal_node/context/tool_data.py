@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from caal_node.context.lines import MIN_CHARS, to_line
-from caal_node.context.numbering import numbered
+from caal_node.context.list_numbering import numbered
+from caal_node.context.one_line_json import MIN_CHARS, to_line
 
 MAX_ENTRIES: Final = 32
 """Results: more than a conversation refers back to."""

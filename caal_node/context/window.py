@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final
 
-from caal_node.context.items import Call, Item, Result, System, User
-from caal_node.context.tokens import item_tokens, items_tokens, text_tokens
+from caal_node.context.token_estimate import item_tokens, items_tokens, text_tokens
+from caal_node.core.items import CallItem, Item, ResultItem, SystemItem, UserItem
 
 KEPT: Final = 0.75
 """Part of the limits that a cut leaves. A cut costs a cold prompt, so it makes room for several
@@ -33,7 +33,7 @@ BEGINNING_CHARS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WindowLimits:
     """`tokens` counts everything the model reads: instructions, tools (`tools_tokens`), items."""
 
     turns: int
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    head: tuple[System, ...]
+    head: tuple[SystemItem, ...]
     """Instructions: those the conversation begins with, then those of turns that are gone."""
     kept: tuple[Item, ...]
     """Whole turns, the newest at the end."""
@@ -55,7 +55,7 @@ class Window:
     """Room left between head and kept for the data of dropped calls; 0 where none is dropped."""
 
 
-def cut(items: Sequence[Item], limits: Limits) -> Window:
+def cut(items: Sequence[Item], limits: WindowLimits) -> Window:
     """The window of a repaired conversation. Linear in its length.
 
     A turn begins with a user's words; what comes before the first of them belongs to the first
@@ -66,7 +66,7 @@ def cut(items: Sequence[Item], limits: Limits) -> Window:
     More than `limits.tokens` comes out only where head, tools, words and that newest result are
     more by themselves.
     """
-    head = tuple(item for item in takewhile(_is_system, items) if isinstance(item, System))
+    head = tuple(item for item in takewhile(_is_system, items) if isinstance(item, SystemItem))
     fixed = limits.tools_tokens + items_tokens(head)
     room = max(0, limits.tokens - -(-fixed // FIXED_STEP) * FIXED_STEP)
     replay = _Replay(limits.turns, room)
@@ -76,16 +76,16 @@ def cut(items: Sequence[Item], limits: Limits) -> Window:
     start = replay.turns[0].start if replay.turns else len(items)
     before = items[len(head) : start]
     return Window(
-        head=(*head, *(item for item in before if isinstance(item, System))),
+        head=(*head, *(item for item in before if isinstance(item, SystemItem))),
         kept=tuple(replay.notes.get(at, items[at]) for at in range(start, len(items))),
-        dropped=tuple(item for item in before if not isinstance(item, System)),
+        dropped=tuple(item for item in before if not isinstance(item, SystemItem)),
         cut_at=replay.cut_at,
         data_tokens=replay.reserved,
     )
 
 
 def _is_system(item: Item) -> bool:
-    return isinstance(item, System)
+    return isinstance(item, SystemItem)
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class _Turn:
     """What dropping the turn frees: all of it but its instructions, which move to the head."""
     has_user: bool = False
     has_calls: bool = False
-    results: deque[tuple[int, Result]] = field(default_factory=deque[tuple[int, Result]])
+    results: deque[tuple[int, ResultItem]] = field(default_factory=deque[tuple[int, ResultItem]])
     """Results with their positions that can still be shortened, oldest first."""
 
 
@@ -104,7 +104,7 @@ class _Replay:
 
     def __init__(self, max_turns: int, room: int) -> None:
         self.turns: list[_Turn] = []
-        self.notes: dict[int, Result] = {}
+        self.notes: dict[int, ResultItem] = {}
         self.cut_at: int | None = None
         self.reserved = 0
         self._total = 0
@@ -117,11 +117,11 @@ class _Replay:
         tokens = item_tokens(item)
         self._total += tokens
         turn = self._turn_of(position, item)
-        if not isinstance(item, System):
+        if not isinstance(item, SystemItem):
             turn.tokens += tokens
-        if isinstance(item, Call):
+        if isinstance(item, CallItem):
             turn.has_calls = True
-        elif isinstance(item, Result):
+        elif isinstance(item, ResultItem):
             turn.results.append((position, item))
         if self._total > self._room or len(self.turns) > self._max_turns:
             self._drop_turns(position)
@@ -129,7 +129,7 @@ class _Replay:
                 self._shorten(turn)
 
     def _turn_of(self, position: int, item: Item) -> _Turn:
-        begins = isinstance(item, User)
+        begins = isinstance(item, UserItem)
         if not self.turns or (begins and self.turns[-1].has_user):
             self.turns.append(_Turn(position))
         turn = self.turns[-1]
@@ -162,7 +162,7 @@ class _Replay:
                 turn.tokens -= freed
 
 
-def _note(result: Result) -> Result:
+def _note(result: ResultItem) -> ResultItem:
     beginning = " ".join(result.output[:BEGINNING_CHARS].split())
     return replace(
         result,

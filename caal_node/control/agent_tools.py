@@ -8,22 +8,22 @@ from collections.abc import Iterable
 from typing import Final, cast, get_args
 
 from caal_node.control.tool_messages import (
-    Called,
+    CalledAnswer,
     CallTool,
     FailureKind,
     FindTools,
-    Found,
+    FoundAnswer,
+    ListAnswer,
     ListTools,
     NotDone,
-    Tool,
-    Tools,
     ToolsAnswer,
+    ToolSummary,
     read_request,
 )
-from caal_node.errors import ToolFailure, UnknownTool
-from caal_node.tools.direct import DirectCalls
-from caal_node.tools.remote import RemoteTools
-from caal_node.tools.table import Entry, ToolTable
+from caal_node.core.errors import ToolFailure, UnknownTool
+from caal_node.tools.direct_calls import DirectCalls
+from caal_node.tools.remote_toolset import RemoteToolset
+from caal_node.tools.table import ToolEntry, ToolTable
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _KINDS: Final[frozenset[str]] = frozenset(get_args(FailureKind))
 class AgentTools:
     """`ControlListener`'s `on_tools`."""
 
-    def __init__(self, remote: RemoteTools, calls: DirectCalls) -> None:
+    def __init__(self, remote: RemoteToolset, calls: DirectCalls) -> None:
         self._remote: Final = remote
         self._calls: Final = calls
 
@@ -51,19 +51,19 @@ class AgentTools:
             case ListTools():
                 whole = await self._remote.whole()
                 failed = dict(self._remote.failed)
-                return Tools(tools=self._rows(whole.table), failed=failed)
+                return ListAnswer(tools=self._rows(whole.table), failed=failed)
             case FindTools(patterns=patterns, limit=limit):
                 found = await self._remote.find(patterns)
-                return Found(found=len(found), tools=self._rows(found[:limit]))
+                return FoundAnswer(found=len(found), tools=self._rows(found[:limit]))
             case CallTool() as call:
                 return await self._called(call)
 
-    async def _called(self, call: CallTool) -> Called | NotDone:
+    async def _called(self, call: CallTool) -> CalledAnswer | NotDone:
         try:
             result = await self._calls.run(call.name, call.arguments)
         except ToolFailure as failure:
             return _not_done(failure)
-        return Called(
+        return CalledAnswer(
             name=result.entry.exposed,
             tier=result.entry.spec.tier,
             server=result.entry.spec.source,
@@ -74,14 +74,14 @@ class AgentTools:
             spoken=result.spoken,
         )
 
-    def _rows(self, entries: Iterable[Entry]) -> list[Tool]:
+    def _rows(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
         offered = self._remote.table
         return [_row(entry, offered) for entry in entries]
 
 
-def _row(entry: Entry, offered: ToolTable) -> Tool:
+def _row(entry: ToolEntry, offered: ToolTable) -> ToolSummary:
     spec = entry.spec
-    return Tool(
+    return ToolSummary(
         name=entry.exposed,
         tier=spec.tier,
         server=spec.source,

@@ -13,15 +13,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from caal_node.control.bodies import Changed, Health, ModelBody, ReloadBody, Reloaded
-from caal_node.control.described import BEARER, errors, takes
+from caal_node.config.settings import Settings
+from caal_node.control.api_models import Changed, Health, ModelBody, ReloadBody, Reloaded
 from caal_node.control.messages import MAX_NAME_CHARS
-from caal_node.control.reading import Refused, error, fault, gate, read
-from caal_node.control.report import ModelRequest, ReloadRequest, to_dict
+from caal_node.control.openapi import BEARER, errors, takes
+from caal_node.control.reports import ModelRequest, ReloadRequest, to_dict
+from caal_node.control.request_parsing import RequestRefused, error, fault, gate, read
 from caal_node.control.rooms import ControlError, RoomsPort, change_model, choose, reload
-from caal_node.control.tool_paths import tool_paths
-from caal_node.errors import ConfigError
-from caal_node.settings import Settings
+from caal_node.control.tool_routes import tool_paths
+from caal_node.core.errors import ConfigError
 from caal_node.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -62,8 +62,8 @@ def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
     async def described() -> dict[str, Any]:
         return app.openapi()
 
-    @app.exception_handler(Refused)
-    async def refused(_: Request, no: Refused) -> JSONResponse:
+    @app.exception_handler(RequestRefused)
+    async def refused(_: Request, no: RequestRefused) -> JSONResponse:
         return error(no.status, no.detail, no.kind, no.valid_names)
 
     @app.exception_handler(RequestValidationError)

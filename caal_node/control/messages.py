@@ -20,8 +20,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import jwt
 from livekit import api
 
-from caal_node.control.parcels import Page, PageRequest, PartRequest
-from caal_node.control.report import (
+from caal_node.control.chunking import Page, PageRequest, PartRequest
+from caal_node.control.reports import (
     ControlRequest,
     ModelReport,
     ModelRequest,
@@ -45,24 +45,24 @@ MAX_MESSAGE_CHARS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class CallRunning:
     """Not done yet; ask again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CallDone:
     report: Report
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class CallFailed:
     reason: Literal["error", "timeout", "busy", "unknown"]
     detail: str = ""
     """One sentence for the caller, where there is one that may be told."""
 
 
 Request: TypeAlias = ControlRequest | PartRequest | PageRequest
-Answer: TypeAlias = Running | Done | Page | Failed
+Answer: TypeAlias = CallRunning | CallDone | Page | CallFailed
 
 
 class NotGenuine(Exception):
@@ -107,15 +107,15 @@ def unseal(payload: str, *, room: str, verifier: api.TokenVerifier) -> Request:
 
 def write_answer(answer: Answer) -> str:
     match answer:
-        case Running():
+        case CallRunning():
             return '{"state":"running"}'
-        case Done(report):
+        case CallDone(report):
             if isinstance(report, ModelReport):
                 return json.dumps({"state": "done", "model": report.model, "api": report.api})
             return json.dumps({"state": "done", "report": to_dict(bounded(report))})
         case Page(number, of, data):
             return json.dumps({"state": "page", "number": number, "of": of, "data": data})
-        case Failed(reason, detail):
+        case CallFailed(reason, detail):
             detail = detail[:MAX_MESSAGE_CHARS]
             return json.dumps({"state": "failed", "reason": reason, "detail": detail})
 
@@ -127,11 +127,11 @@ def read_answer(text: str) -> Answer:
     """
     match cast("dict[str, Any]", json.loads(text)):
         case {"state": "running"}:
-            return Running()
+            return CallRunning()
         case {"state": "done", "report": report} if isinstance(report, dict):
-            return Done(from_dict(cast("dict[str, Any]", report)))
+            return CallDone(from_dict(cast("dict[str, Any]", report)))
         case {"state": "done", "model": str(model), "api": str(api_name)}:
-            return Done(ModelReport(model, api_name))
+            return CallDone(ModelReport(model, api_name))
         case {"state": "page", "number": int(number), "of": int(of), "data": str(data)}:
             return Page(number, of, data)
         case {
@@ -140,7 +140,7 @@ def read_answer(text: str) -> Answer:
             **more,
         }:
             detail = more.get("detail")
-            return Failed(reason, detail[:MAX_MESSAGE_CHARS] if isinstance(detail, str) else "")
+            return CallFailed(reason, detail[:MAX_MESSAGE_CHARS] if isinstance(detail, str) else "")
         case _:
             raise ValueError("this is no answer to a control request")
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar, Final, Protocol, Self
 
-from caal_node.control.messages import Answer, Done, Failed, Page, Request, Running
-from caal_node.control.report import (
+from caal_node.control.messages import Answer, CallDone, CallFailed, CallRunning, Page, Request
+from caal_node.control.reports import (
     ControlRequest,
     ModelReport,
     ModelRequest,
@@ -15,7 +15,7 @@ from caal_node.control.report import (
     ReloadRequest,
     Report,
 )
-from caal_node.errors import CaalError
+from caal_node.core.errors import CaalError
 
 DEADLINE_S: Final = 60.0
 """Of a whole reload as the caller sees it: longer than the agent's own."""
@@ -158,14 +158,14 @@ async def _ask_until_done(rooms: RoomsPort, room: str, request: ControlRequest) 
         answering = None
         for identity in candidates:
             match await rooms.ask(room, identity, request):
-                case Done(report):
+                case CallDone(report):
                     return report
-                case Failed(reason, detail):
+                case CallFailed(reason, detail):
                     why = detail or f"{reason}. See its log."
                     raise ReloadFailed(f"The agent could not do it: {why}")
                 case Page():
                     raise ReloadFailed("The agent is of another version.")
-                case Running():
+                case CallRunning():
                     answering, patience = identity, loop.time() + READY_S
                     break
                 case None:

@@ -7,10 +7,10 @@ from typing import Final
 
 import uvicorn
 
-from caal_node.addresses import is_loopback
+from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
 from caal_node.control.livekit_rooms import LiveKitRooms
-from caal_node.settings import Settings
+from caal_node.core.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 

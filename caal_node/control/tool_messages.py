@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from caal_node.events import TierName
+from caal_node.core.events import TierName
 
 MAX_FOUND: Final = 100
 FOUND: Final = 10
@@ -40,7 +40,7 @@ class CallTool(_Frozen):
     arguments: dict[str, Any]
 
 
-class Tool(_Frozen):
+class ToolSummary(_Frozen):
     """One tool, whichever tier it is of."""
 
     name: str = Field(description="What POST /api/tools calls it by.")
@@ -58,7 +58,7 @@ class Tool(_Frozen):
 
 
 class ToolsList(_Frozen):
-    tools: list[Tool]
+    tools: list[ToolSummary]
     failed: dict[str, str] = Field(
         description="Sources that could not be listed, each with the reason."
     )
@@ -66,7 +66,7 @@ class ToolsList(_Frozen):
 
 class FoundList(_Frozen):
     found: int = Field(description="How many match; `tools` has the best of them, best first.")
-    tools: list[Tool]
+    tools: list[ToolSummary]
 
 
 class CallResult(_Frozen):
@@ -83,15 +83,15 @@ class CallResult(_Frozen):
     )
 
 
-class Tools(ToolsList):
+class ListAnswer(ToolsList):
     told: Literal["tools"] = "tools"
 
 
-class Found(FoundList):
+class FoundAnswer(FoundList):
     told: Literal["found"] = "found"
 
 
-class Called(CallResult):
+class CalledAnswer(CallResult):
     told: Literal["called"] = "called"
 
 
@@ -105,7 +105,7 @@ class NotDone(_Frozen):
 
 
 ToolsRequest: TypeAlias = ListTools | FindTools | CallTool
-ToolsAnswer: TypeAlias = Tools | Found | Called | NotDone
+ToolsAnswer: TypeAlias = ListAnswer | FoundAnswer | CalledAnswer | NotDone
 
 _REQUEST: Final[TypeAdapter[ToolsRequest]] = TypeAdapter(
     Annotated[ToolsRequest, Field(discriminator="ask")]

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from caal_node.models.port import Backend, Done, NativeCall, ServerCall, ServerResult, Usage
+from caal_node.models.backends.base import (
+    Backend,
+    NativeCall,
+    ReplyDone,
+    ServerCall,
+    ServerResult,
+    Usage,
+)
+from caal_node.models.failure_signals import FailureSignal, read_signs
 from caal_node.models.question import Question
-from caal_node.models.signs import Sign, read_signs
-from caal_node.models.ways import Way
-from caal_node.models.ways.speech import only_speech, without_thinking
+from caal_node.models.strategies import CallStrategy
+from caal_node.models.strategies.speech_filter import only_speech, without_thinking
 from caal_node.replies import (
     BrokenCall,
     Event,
@@ -24,13 +31,13 @@ _UNCERTAIN = (UnknownCall, BrokenCall, ToolCallStart)
 """Kept back while the stream runs: another attempt may make a call of it."""
 
 
-class Attempt:
+class ReplyAttempt:
     """`sign`, `spoke` and what follows are there once `run` has ended, also by an error."""
 
-    def __init__(self, backend: Backend, way: Way, question: Question) -> None:
+    def __init__(self, backend: Backend, way: CallStrategy, question: Question) -> None:
         self.way = way
         self.request = way.request(question)
-        self.sign: Sign | None = None
+        self.sign: FailureSignal | None = None
         self.spoke = False
         """Something of the reply has been passed on: it is the reply."""
         self.asked_back = False
@@ -68,10 +75,10 @@ class Attempt:
             ModelError: as `Backend.ask`.
         """
         reader = self.way.reader(self._question)
-        done: Done | None = None
+        done: ReplyDone | None = None
         async with aclosing(self._backend.ask(self.request)) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, Done):
+                if isinstance(chunk, ReplyDone):
                     done, self.usage = chunk, chunk.usage
                     continue
                 if isinstance(chunk, ServerCall | ServerResult):

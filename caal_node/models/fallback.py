@@ -23,11 +23,11 @@ from livekit.agents import APIConnectOptions, llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import aio, is_given
 
-from caal_node.errors import ModelError
-from caal_node.models.ladder import Ladder
+from caal_node.core.errors import ModelError
+from caal_node.models.backends.base import Backend
 from caal_node.models.llm import LLM
-from caal_node.models.port import Backend
 from caal_node.models.question import Question
+from caal_node.models.retry_policy import RetryPolicy
 
 logger = logging.getLogger("caal_node.models")
 
@@ -60,7 +60,7 @@ class FallbackLLM(LLM):
         return self._adapter.current.backend
 
     @property
-    def ladder(self) -> Ladder:
+    def ladder(self) -> RetryPolicy:
         return self._adapter.current.ladder
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from livekit.agents import APIConnectionError, APIError, APIStatusError, APITimeoutError
 
-from caal_node.errors import CaalError, ModelReplyError, ModelTimeout, ModelUnreachable
+from caal_node.core.errors import CaalError, ModelReplyError, ModelTimeout, ModelUnreachable
 
 
 def as_api_error(error: CaalError) -> APIError:

@@ -21,19 +21,19 @@ from livekit.agents import APIConnectOptions, APITimeoutError, llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import aio, is_given, shortuuid
 
-from caal_node.convert import to_items, to_schemas
-from caal_node.errors import CaalError
-from caal_node.models.backends import Api, make_backend
-from caal_node.models.engine import AS_CONFIGURED, Engine
-from caal_node.models.ladder import Ladder, TextStyle
-from caal_node.models.livekit_backend import LiveKitBackend
+from caal_node.core.errors import CaalError
+from caal_node.core.tool_examples import from_text
+from caal_node.core.tool_spec import Example
+from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult, Usage
+from caal_node.models.backends.factory import Api, make_backend
+from caal_node.models.backends.livekit import LiveKitBackend
+from caal_node.models.chat_context import to_items, to_schemas
 from caal_node.models.livekit_errors import as_api_error
-from caal_node.models.memory import Memory
-from caal_node.models.port import Backend, Done, ServerCall, ServerResult, Usage
+from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection
+from caal_node.models.model_memory import ModelMemory
 from caal_node.models.question import Question
+from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
-from caal_node.tools.examples import from_text
-from caal_node.tools.spec import Example
 
 logger = logging.getLogger("caal_node.models")
 
@@ -70,7 +70,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         *,
         native_tools: bool | None = None,
         why: str = AS_CONFIGURED,
-        memory: Memory | None = None,
+        memory: ModelMemory | None = None,
         text_protocol: TextStyle = "auto",
         max_tokens: int = REPLY_TOKENS,
         backend: Backend | None = None,
@@ -78,7 +78,7 @@ class LLM(llm.LLM[Literal["caal"]]):
     ) -> None:
         super().__init__()
         self._text_protocol: TextStyle = text_protocol
-        self._engine = Engine(
+        self._engine = ModelConnection(
             backend or make_backend(model, api, base_url, api_key, **options),
             native_tools,
             text_protocol,
@@ -110,7 +110,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         return self._engine.backend
 
     @property
-    def ladder(self) -> Ladder:
+    def ladder(self) -> RetryPolicy:
         """The ways of asking the model in use, and what was seen on them."""
         return self._engine.ladder
 
@@ -134,7 +134,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             ConfigError: an address or an option cannot be used; the old one stays in use.
         """
         api = api or self._api
-        new = Engine(
+        new = ModelConnection(
             backend or make_backend(model, api, base_url, api_key, **options),
             native_tools,
             self._text_protocol,
@@ -228,7 +228,7 @@ class _Stream(llm.LLMStream):
     def __init__(
         self,
         model: LLM,
-        engine: Engine,
+        engine: ModelConnection,
         question: Question,
         reply_within_s: float | None,
         **given: Any,
@@ -251,7 +251,7 @@ class _Stream(llm.LLMStream):
                         await self._engine.find_way()
                     async for event in self._engine.ladder.ask(self._question):
                         begin.reschedule(None)
-                        if isinstance(event, Done):
+                        if isinstance(event, ReplyDone):
                             usage = _added(usage, event.usage)
                         elif isinstance(event, ServerCall | ServerResult):
                             told = llm.ChoiceDelta(extra={SERVER_RUN: event})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from caal_node.context.items import Item
-from caal_node.models.port import ToolSchema
-from caal_node.tools.spec import Example
+from caal_node.core.items import Item
+from caal_node.core.tool_spec import Example
+from caal_node.models.backends.base import ToolSchema
 
 
 @dataclass(frozen=True, slots=True)

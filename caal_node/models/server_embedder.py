@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
-from caal_node.errors import ModelError
-from caal_node.models.wire import Deadlines, Wire
+from caal_node.core.errors import ModelError
+from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 from mcp_bridge import EmbeddingUnavailable
 from mcp_bridge.embedding.port import Vectors, unit
 
@@ -56,11 +56,11 @@ class ServerEmbedder:
             else {"model": model, "encoding_format": "float"}
         )
         mend = f"run: ollama pull {model}" if api == "ollama" else "correct CAAL_EMBEDDING"
-        self._new_wire: Final = lambda: Wire(
+        self._new_wire: Final = lambda: HttpTransport(
             base_url,
             model=model,
             api_key=api_key,
-            deadlines=Deadlines(between=ANSWER_S),
+            deadlines=TransportDeadlines(between=ANSWER_S),
             start="start it, or correct CAAL_EMBEDDING",
             mend=mend,
         )

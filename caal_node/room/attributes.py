@@ -15,8 +15,8 @@ from typing import Final
 
 from livekit import rtc
 
-from caal_node.events import Event, ToolCallEnded, ToolCallStarted
-from caal_node.room.connected import connected
+from caal_node.core.events import Event, ToolCallEnded, ToolCallStarted
+from caal_node.room.connection import connected
 
 STATE: Final = "caal.state"
 TOOL: Final = "caal.tool"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Timer(Protocol):
+class ClockTimer(Protocol):
     def cancel(self) -> None: ...
 
 
@@ -16,7 +16,7 @@ class Clock(Protocol):
         """Seconds, from any start, never backwards."""
         ...
 
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+    def call_at(self, when: float, callback: Callable[[], None]) -> ClockTimer:
         """Call `callback` once `now()` has reached `when`, unless cancelled before."""
         ...
 
@@ -30,5 +30,5 @@ class LoopClock:
     def now(self) -> float:
         return self._loop.time()
 
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+    def call_at(self, when: float, callback: Callable[[], None]) -> ClockTimer:
         return self._loop.call_at(when, callback)

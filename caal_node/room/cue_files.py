@@ -10,8 +10,8 @@ import av
 import numpy as np
 from av.error import FFmpegError
 
-from caal_node.errors import ConfigError
-from caal_node.events import CueKind
+from caal_node.core.errors import ConfigError
+from caal_node.core.events import CueKind
 from caal_node.room.cues import SAMPLE_RATE_HZ, CueSet, Samples, conform
 
 LENGTH_MAX_S: Final = 1.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from caal_node.events import CuePlayed
-from caal_node.room.clock import Clock, Timer
+from caal_node.core.events import CuePlayed
+from caal_node.room.clock import Clock, ClockTimer
 from caal_node.room.cue_policy import Act, CuePolicy
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cues import CueSet
@@ -34,7 +34,7 @@ class CuePlayer:
         self._cues = cues
         self._clock = clock
         self._tell = tell
-        self._timer: Timer | None = None
+        self._timer: ClockTimer | None = None
         self._timer_due: float | None = None
 
     def act(self, act: Act = None) -> CuePlayed | None:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Final, Literal, TypeAlias
 
-from caal_node.events import CueKind, Outcome
+from caal_node.core.events import CueKind, Outcome
 
 Act: TypeAlias = CueKind | Literal["stop"] | None
 """Play this cue, stop the one that sounds, or nothing."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from livekit import rtc
 
-from caal_node.room.connected import connected
+from caal_node.room.connection import connected
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cue_track import CueTrack
 from caal_node.room.late_sink import LateSink

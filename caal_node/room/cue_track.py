@@ -15,7 +15,7 @@ from typing import Final
 from livekit import rtc
 
 from caal_node.room.cues import SAMPLE_RATE_HZ, Samples
-from caal_node.room.eager import begin
+from caal_node.room.eager_task import begin
 
 TRACK_NAME: Final = "caal-cues"
 QUEUE_MS: Final = 1000

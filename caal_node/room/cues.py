@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from caal_node.events import CueKind
+from caal_node.core.events import CueKind
 
 Samples: TypeAlias = npt.NDArray[np.int16]
 """Mono, SAMPLE_RATE_HZ."""

@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from caal_node.events import API_CALL, Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
+from caal_node.core.events import (
+    API_CALL,
+    Event,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEnded,
+    UserSaid,
+)
 
 Phase: TypeAlias = Literal["thinking", "calling", "answering", "idle"]
 """The model is asked; tools run; the model is asked with their results; the turn is over."""
@@ -36,7 +43,7 @@ class Hooks:
     """Name and arguments of a call that begins."""
 
 
-class HookTeller:
+class HookNotifier:
     """The listener that calls `hooks`."""
 
     def __init__(self, hooks: Hooks) -> None:

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from caal_node.events import Event
+from caal_node.core.events import Event
 
-Listener: TypeAlias = Callable[[Event], None]
+EventListener: TypeAlias = Callable[[Event], None]
 """Told of every event, in order, on the event loop; must not block."""
 
 _log = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 class Listeners:
     """Tells each in turn. One that fails is logged, and stops neither the others nor a call."""
 
-    def __init__(self, listeners: Sequence[Listener]) -> None:
+    def __init__(self, listeners: Sequence[EventListener]) -> None:
         self._listeners = tuple(listeners)
 
     def tell(self, event: Event) -> None:

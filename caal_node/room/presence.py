@@ -24,17 +24,17 @@ from livekit.agents import (
 from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice import events as lk
 
-from caal_node.events import CuePlayed, Event, Outcome, UserSaid
-from caal_node.room.calls import Calls, no_outcome
+from caal_node.core.events import CuePlayed, Event, Outcome, UserSaid
+from caal_node.room.call_tracker import CallTracker, no_outcome
 from caal_node.room.clock import Clock, LoopClock
 from caal_node.room.cue_player import CuePlayer
 from caal_node.room.cue_policy import AGENT_TOOLS, CuePolicy
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cues import CueSet
-from caal_node.room.listeners import Listener, Listeners
-from caal_node.room.origin import Describe, OutcomeOf
+from caal_node.room.listeners import EventListener, Listeners
 from caal_node.room.server_tools import ServerTools
-from caal_node.room.turn import Turns
+from caal_node.room.tool_origin import Describe, OutcomeOf
+from caal_node.room.turn_meter import TurnMeter
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Presence:
         *,
         describe: Describe,
         outcome_of: OutcomeOf = no_outcome,
-        listeners: Sequence[Listener] = (),
+        listeners: Sequence[EventListener] = (),
         sink: CueSink | None = None,
         cues: CueSet | None = None,
         agent_tools: Collection[str] = AGENT_TOOLS,
@@ -67,8 +67,8 @@ class Presence:
         self._session = session
         self._listeners = Listeners(listeners)
         self._clock = clock or LoopClock()
-        self._calls = Calls(describe, outcome_of)
-        self._turns = Turns()
+        self._calls = CallTracker(describe, outcome_of)
+        self._turns = TurnMeter()
         self._speeches: set[SpeechHandle] = set()
         self._aside = False
         """A task has the conversation, as where a tool asks something. Told by its handoffs: the

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from caal_node.events import Event, Outcome, ToolCallEnded, ToolCallStarted
-from caal_node.models.port import ServerCall, ServerResult
-from caal_node.room.calls import arguments_of
+from caal_node.core.events import Event, Outcome, ToolCallEnded, ToolCallStarted
+from caal_node.models.backends.base import ServerCall, ServerResult
+from caal_node.room.call_tracker import arguments_of
 from caal_node.room.clock import Clock
 
 SOURCE: Final = "model server"

@@ -7,8 +7,8 @@ from typing import Final
 
 from livekit import rtc
 
-from caal_node.events import Event, ToolCallStarted, to_json
-from caal_node.room.connected import connected
+from caal_node.core.events import Event, ToolCallStarted, to_json
+from caal_node.room.connection import connected
 from caal_node.room.outbox import Outbox, Ready, Send
 
 TOPIC: Final = "caal.tools"

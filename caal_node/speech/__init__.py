@@ -14,8 +14,8 @@ from livekit.agents import stt, tts, vad
 from rich.console import Console
 
 from caal_node import weights
-from caal_node.errors import ConfigError
-from caal_node.factory import call_factory
+from caal_node.config.object_reference import call_factory
+from caal_node.core.errors import ConfigError
 
 # LiveKit leaves its classes' event type open; so do we.
 _STT: type[stt.STT[Any]] = stt.STT

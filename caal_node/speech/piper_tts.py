@@ -16,7 +16,7 @@ from typing import Any
 
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions, tts, utils
 
-from caal_node.errors import ConfigError
+from caal_node.core.errors import ConfigError
 from caal_node.speech.worker_thread import ModelThread, missing_extra, speech_threads
 
 logger = logging.getLogger("caal_node.speech")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from caal_node.errors import ConfigError
+from caal_node.core.errors import ConfigError
 
 T = TypeVar("T")
 Model = TypeVar("Model")

@@ -35,7 +35,7 @@ _steps: Final = ContextVar[int]("caal_schema_steps", default=0)
 Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 
-class TooMuchError(Exception):
+class ValidationTooCostly(Exception):
     """The schema asks for more work than a call is worth."""
 
 
@@ -51,7 +51,7 @@ def faults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[Vali
         # An empty registry: a $ref to elsewhere is looked up nowhere, least of all in the network.
         return list(_Bounded(schema, registry=Registry()).iter_errors(dict(arguments)))
     except (RecursionError, re.error):
-        raise TooMuchError from None
+        raise ValidationTooCostly from None
     finally:
         _steps.reset(before)
 
@@ -81,7 +81,7 @@ def _counted(check: Check) -> Check:
     def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         _steps.set(steps := _steps.get() + 1)
         if steps > STEPS_MAX:
-            raise TooMuchError
+            raise ValidationTooCostly
         yield from check(validator, value, instance, schema) or ()
 
     return counted

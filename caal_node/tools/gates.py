@@ -12,16 +12,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from caal_node.tools.table import Entry
+from caal_node.tools.table import ToolEntry
 
 Arguments: TypeAlias = Mapping[str, Any]
-Policy: TypeAlias = Callable[[Entry, Arguments], Awaitable[None]]
+Policy: TypeAlias = Callable[[ToolEntry, Arguments], Awaitable[None]]
 """Raises ToolRefused where the call may not run."""
 Redact: TypeAlias = Callable[[str], str]
 """Takes the text that would go to the model; gives it without what it may not see."""
 
 
-class Turn(AbstractContextManager[None], Protocol):
+class CallTurn(AbstractContextManager[None], Protocol):
     """A call's place among the others.
 
     It is entered in the order of the model's calls, before anything is awaited, and left when the
@@ -37,11 +37,11 @@ class Turn(AbstractContextManager[None], Protocol):
         ...
 
 
-Plan: TypeAlias = Callable[[Entry, Arguments, str], Turn]
+Plan: TypeAlias = Callable[[ToolEntry, Arguments, str], CallTurn]
 """The turn of a call, by its entry, arguments and id."""
 
 
-async def allow_all(entry: Entry, arguments: Arguments) -> None:
+async def allow_all(entry: ToolEntry, arguments: Arguments) -> None:
     """No policy: each name in the table may be called."""
 
 
@@ -50,7 +50,7 @@ class _AtOnce(nullcontext[None]):
         """Now."""
 
 
-def all_at_once(entry: Entry, arguments: Arguments, call_id: str) -> Turn:
+def all_at_once(entry: ToolEntry, arguments: Arguments, call_id: str) -> CallTurn:
     """No plan: calls of one reply run side by side."""
     return _AtOnce()
 

@@ -13,12 +13,12 @@ from typing import Any, Final, cast
 
 from caal_node.context.compact import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
-from caal_node.errors import ToolBroke, ToolFailure, ToolTimeout
+from caal_node.core.errors import ToolBroke, ToolFailure, ToolTimeout
+from caal_node.tools.argument_check import check_arguments
+from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.gates import Gates
-from caal_node.tools.line import Line
-from caal_node.tools.outcome import Outcomes, outcome_of
-from caal_node.tools.table import Entry
-from caal_node.tools.validation import check_arguments
+from caal_node.tools.outcomes import Outcomes, outcome_of
+from caal_node.tools.table import ToolEntry
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -48,13 +48,13 @@ class Pipeline:
         self.outcomes: Final = Outcomes()
         self._data = data
         self._gates = gates or Gates()
-        self._plan = self._gates.plan or Line()
+        self._plan = self._gates.plan or CallScheduler()
         self._timeout_s = timeout_s
         self._result_chars = result_chars
 
     async def run(
         self,
-        entry: Entry,
+        entry: ToolEntry,
         call_id: str,
         arguments: Mapping[str, Any],
         tier: Callable[[], Awaitable[Any]],
@@ -100,12 +100,12 @@ class Pipeline:
         """Text that goes to people or to the model by another way than `run`."""
         return self._gates.redact(text)
 
-    def limit_s(self, entry: Entry) -> float:
+    def limit_s(self, entry: ToolEntry) -> float:
         """Seconds that a call of it may take."""
         return max(self._timeout_s, entry.spec.timeout_s or 0.0)
 
     async def _shown(
-        self, entry: Entry, call_id: str, arguments: Mapping[str, Any], value: Any
+        self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any], value: Any
     ) -> str:
         """The line for the model; the result is kept as tool data."""
         kept = value
@@ -122,7 +122,7 @@ class Pipeline:
 
     async def _through_the_gates(
         self,
-        entry: Entry,
+        entry: ToolEntry,
         call_id: str,
         arguments: Mapping[str, Any],
         tier: Callable[[], Awaitable[Any]],
@@ -140,7 +140,7 @@ class Pipeline:
         return await self._in_time(entry, tier, None)
 
     async def _in_time(
-        self, entry: Entry, tier: Callable[[], Awaitable[Any]], timeout_s: float | None
+        self, entry: ToolEntry, tier: Callable[[], Awaitable[Any]], timeout_s: float | None
     ) -> Any:
         deadline = asyncio.timeout(timeout_s)
         try:
@@ -156,7 +156,7 @@ class Pipeline:
             # An exception's text may hold anything, so neither model nor log gets it.
             raise ToolBroke(f"{entry.exposed} failed with {type(error).__name__}.") from error
 
-    def _ended(self, entry: Entry, call_id: str, outcome: Any, began: float) -> None:
+    def _ended(self, entry: ToolEntry, call_id: str, outcome: Any, began: float) -> None:
         self.outcomes.note(call_id, outcome)
         logger.info(
             "tool %s (%s) %s after %d ms",

@@ -15,7 +15,7 @@ from typing import Any, Final
 from livekit.agents import Agent, AgentTask, ModelSettings, TurnHandlingOptions, llm
 from livekit.agents.voice.turn import PreemptiveGenerationOptions
 
-from caal_node.prompting import sentence
+from caal_node.core.prompt_files import sentence
 from caal_node.tools.spoken_answer import Value, agrees, stops, value_of
 from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
 

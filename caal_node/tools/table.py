@@ -16,10 +16,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from caal_node.context.compact import compact_schema
-from caal_node.errors import UnknownTool
-from caal_node.events import TierName
+from caal_node.core.errors import UnknownTool
+from caal_node.core.events import TierName
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.replies.names import toolbox
-from caal_node.tools.spec import ToolSpec
 
 NAME_MAX: Final = 64
 """Characters. The bound of OpenAI's and Ollama's function names: `^[A-Za-z0-9_-]{1,64}$`."""
@@ -29,7 +29,7 @@ _HASH_CHARS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ToolEntry:
     """One callable name. `schema` is what the model reads, in OpenAI's function form."""
 
     exposed: str
@@ -46,13 +46,13 @@ class ToolTable:
     """
 
     def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
-        entries: dict[str, Entry] = {}
+        entries: dict[str, ToolEntry] = {}
         for spec in sorted(specs, key=lambda spec: PRIORITY[spec.tier]):
             exposed = _free_name(spec, entries)
-            entries[exposed] = Entry(exposed, spec, _schema(exposed, spec))
-        self._entries: Final[Mapping[str, Entry]] = MappingProxyType(entries)
+            entries[exposed] = ToolEntry(exposed, spec, _schema(exposed, spec))
+        self._entries: Final[Mapping[str, ToolEntry]] = MappingProxyType(entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[ToolEntry]:
         return iter(self._entries.values())
 
     def __len__(self) -> int:
@@ -61,10 +61,10 @@ class ToolTable:
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> ToolEntry | None:
         return self._entries.get(name)
 
-    def resolve(self, name: str) -> Entry:
+    def resolve(self, name: str) -> ToolEntry:
         """The tool of an exposed name.
 
         Raises:
@@ -80,12 +80,12 @@ class ToolTable:
         return {entry.exposed: _digest(entry) for entry in self}
 
 
-def _digest(entry: Entry) -> str:
+def _digest(entry: ToolEntry) -> str:
     shown = [entry.schema, entry.spec.tier, entry.spec.source]
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
-def _free_name(spec: ToolSpec, taken: Mapping[str, Entry]) -> str:
+def _free_name(spec: ToolSpec, taken: Mapping[str, ToolEntry]) -> str:
     clean = _NOT_ALLOWED.sub("_", spec.wanted).strip("_") or "tool"
     if len(clean) <= NAME_MAX and clean not in taken and clean == spec.wanted:
         return clean

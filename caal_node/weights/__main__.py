@@ -6,7 +6,7 @@ import sys
 
 from rich.console import Console
 
-from caal_node.errors import ConfigError
+from caal_node.core.errors import ConfigError
 from caal_node.weights import CATALOGUE, ensure, present
 
 

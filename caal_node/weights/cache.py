@@ -12,8 +12,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from caal_node.errors import ConfigError
-from caal_node.home import from_home
+from caal_node.core.errors import ConfigError
+from caal_node.core.paths import from_home
 
 # Another run may be fetching the same gigabyte over a slow line; past this it is taken for stuck.
 LOCK_DEADLINE_S = 30 * 60

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from caal_node.errors import ConfigError
+from caal_node.core.errors import ConfigError
 from caal_node.weights import cache
 from caal_node.weights.bar import Bar
 from caal_node.weights.catalogue import Weight, WeightFile

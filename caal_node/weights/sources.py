@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
-from caal_node.errors import CaalError
+from caal_node.core.errors import CaalError
 from caal_node.weights.catalogue import WeightFile
 
 Advance = Callable[[int], None]

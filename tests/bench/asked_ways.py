@@ -13,15 +13,28 @@ from typing import Any, Final, TypeAlias, cast
 from livekit.agents import APIConnectOptions, RunContext, function_tool, llm
 from livekit.plugins import openai
 
-from caal_node.context.items import System, User
-from caal_node.models.calibrate import calibrate
-from caal_node.models.ladder import Ladder
-from caal_node.models.port import Backend, Done, NativeCall, ServerCall, ServerResult, Text
-from caal_node.models.probe import calls_natively
+from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.prompt_files import read
+from caal_node.models.backends.base import (
+    Backend,
+    NativeCall,
+    ReplyDone,
+    ServerCall,
+    ServerResult,
+    TextChunk,
+)
+from caal_node.models.call_threshold import calibrate
+from caal_node.models.native_call_probe import calls_natively
 from caal_node.models.question import Question
-from caal_node.models.warm import warm
-from caal_node.models.ways import Native, OneReply, Plain, Protocol, Way
-from caal_node.prompting import read
+from caal_node.models.retry_policy import RetryPolicy
+from caal_node.models.strategies import (
+    CallStrategy,
+    JsonReplyStrategy,
+    NativeStrategy,
+    PlainStrategy,
+    TextProtocolStrategy,
+)
+from caal_node.models.warm_up import warm
 from caal_node.replies import Event, summarise
 from tests.bench.spoken_requests import Heard, Requests
 
@@ -43,7 +56,7 @@ class Setting:
 
     def question(self, words: str) -> Question:
         return Question(
-            (System(read("system.md")), User(words)),
+            (SystemItem(read("system.md")), UserItem(words)),
             self.requests.tools,
             examples=self.requests.examples,
             stream=False,
@@ -54,7 +67,7 @@ class Setting:
 @asynccontextmanager
 async def native(setting: Setting) -> AsyncGenerator[Ask]:
     """The server's own tool calls, and its text as it is."""
-    way = Native()
+    way = NativeStrategy()
     await warm(setting.backend, way.request(setting.question("hello")))
 
     async def ask(words: str) -> Heard:
@@ -67,9 +80,9 @@ async def native(setting: Setting) -> AsyncGenerator[Ask]:
                 match chunk:
                     case NativeCall():
                         calls.append((chunk.name, _object(chunk.arguments)))
-                    case Text():
+                    case TextChunk():
                         spoken.append(chunk.text)
-                    case Done():
+                    case ReplyDone():
                         prompt = chunk.usage.prompt
                     case _:
                         pass
@@ -120,7 +133,7 @@ async def livekit(setting: Setting) -> AsyncGenerator[Ask]:
         await model.aclose()
 
 
-def by(way: Way) -> Callable[[Setting], Any]:
+def by(way: CallStrategy) -> Callable[[Setting], Any]:
     """One way alone, as the ladder begins with it."""
 
     @asynccontextmanager
@@ -135,14 +148,14 @@ def by(way: Way) -> Callable[[Setting], Any]:
 @asynccontextmanager
 async def node(setting: Setting) -> AsyncGenerator[Ask]:
     """What the node does by itself: probe, warm-up, bounds, ladder."""
-    ladder = Ladder(setting.backend)
+    ladder = RetryPolicy(setting.backend)
     await ladder.learn()
     if not await calls_natively(setting.backend):
         ladder.leave_native("it answered a sample request without a structured call")
     question = setting.question("hello")
     way = ladder.best(question)
     await warm(setting.backend, way.request(question))
-    if isinstance(way, OneReply):
+    if isinstance(way, JsonReplyStrategy):
         ladder.thresholds = await calibrate(setting.backend, question)
     yield _asking(setting, ladder)
     print(
@@ -150,26 +163,26 @@ async def node(setting: Setting) -> AsyncGenerator[Ask]:
     )
 
 
-class _Only(Ladder):
-    def __init__(self, backend: Backend, way: Way) -> None:
+class _Only(RetryPolicy):
+    def __init__(self, backend: Backend, way: CallStrategy) -> None:
         super().__init__(backend)
         self._way = way
 
-    def best(self, question: Question) -> Way:
+    def best(self, question: Question) -> CallStrategy:
         return self._way
 
-    async def _below(self, way: Way, sign: Any) -> Way | None:
-        return None if isinstance(way, Plain) else Plain(as_text=True)
+    async def _below(self, way: CallStrategy, sign: Any) -> CallStrategy | None:
+        return None if isinstance(way, PlainStrategy) else PlainStrategy(as_text=True)
 
 
-def _asking(setting: Setting, ladder: Ladder) -> Ask:
+def _asking(setting: Setting, ladder: RetryPolicy) -> Ask:
     async def ask(words: str) -> Heard:
         began = setting.clock()
         events: list[Event] = []
         prompt = 0
         async with aclosing(ladder.ask(setting.question(words))) as parts:
             async for part in parts:
-                if isinstance(part, Done):
+                if isinstance(part, ReplyDone):
                     prompt = part.usage.prompt or prompt
                 elif not isinstance(part, ServerCall | ServerResult):
                     events.append(part)
@@ -192,8 +205,8 @@ WAYS: Final[Mapping[str, Callable[[Setting], Any]]] = MappingProxyType(
     {
         "native": native,
         "livekit": livekit,
-        "jsonl": by(Protocol()),
-        "jsonl+schema": by(Protocol(constrain=True)),
+        "jsonl": by(TextProtocolStrategy()),
+        "jsonl+schema": by(TextProtocolStrategy(constrain=True)),
         "node": node,
     }
 )

@@ -24,17 +24,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from caal_node.context.items import System, User
-from caal_node.errors import ModelError
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ModelError
+from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.model_ref import parse_reference
+from caal_node.factories import make_llm
 from caal_node.models import question as models
-from caal_node.models.embedded import EmbeddedEngine
+from caal_node.models.backends.base import BackendRequest, NativeCall, ReplyDone
+from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.models.llm import LLM
-from caal_node.models.port import Done, NativeCall, Request
-from caal_node.models.reference import parse_reference
 from caal_node.replies import Event, ToolCall, summarise
 from caal_node.replies.values import load_json
-from caal_node.session import make_llm
-from caal_node.settings import Settings
 from caal_node.weights import QWEN_CODER_05B, present
 from tests.bench.bfcl_data import CATEGORIES, PER_CATEGORY, Category, Question, questions, wheel
 from tests.bench.bfcl_judge import right_call, right_name
@@ -46,7 +46,7 @@ REPLY_TOKENS: Final = 256
 """BFCL's longest right call is about 150."""
 QUESTION_S: Final = 300.0
 CONTEXT: Final = 8192
-_SYSTEM: Final = System(
+_SYSTEM: Final = SystemItem(
     "You are a helpful assistant. Use a tool where one does what the person asks for."
 )
 
@@ -92,8 +92,8 @@ class Answer:
 
 
 async def asked_natively(model: LLM, question: Question) -> Answer:
-    request = Request(
-        (_SYSTEM, User(question.said)),
+    request = BackendRequest(
+        (_SYSTEM, UserItem(question.said)),
         tools=question.tools,
         stream=False,
         max_tokens=REPLY_TOKENS,
@@ -105,7 +105,7 @@ async def asked_natively(model: LLM, question: Question) -> Answer:
             if isinstance(chunk, NativeCall):
                 arguments = load_json(chunk.arguments or "{}")
                 calls.append(ToolCall(chunk.name, arguments if isinstance(arguments, dict) else {}))  # pyright: ignore[reportUnknownArgumentType]
-            elif isinstance(chunk, Done):
+            elif isinstance(chunk, ReplyDone):
                 prompt += chunk.usage.prompt
     return Answer(calls, prompt)
 
@@ -114,14 +114,14 @@ async def asked_as_the_node_does(model: LLM, question: Question) -> Answer:
     events: list[Event] = []
     prompt = 0
     asked = models.Question(
-        (_SYSTEM, User(question.said)),
+        (_SYSTEM, UserItem(question.said)),
         question.tools,
         stream=False,
         max_tokens=REPLY_TOKENS,
     )
     async with aclosing(model.ladder.ask(asked)) as parts:
         async for part in parts:
-            if isinstance(part, Done):
+            if isinstance(part, ReplyDone):
                 prompt += part.usage.prompt
             elif isinstance(part, Event):
                 events.append(part)

@@ -13,10 +13,10 @@ from typing import Any
 
 from caal_node.context.builder import ContextBuilder
 from caal_node.context.compact import compact_schema, to_line
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
-from caal_node.context.lines import LINE_CHARS
+from caal_node.context.one_line_json import LINE_CHARS
 from caal_node.context.pairing import repair
 from caal_node.context.tool_data import ToolDataCache
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 
 RUNS = 9
 
@@ -42,15 +42,15 @@ def large_values() -> dict[str, Any]:
 
 def conversation(turns: int) -> list[Item]:
     """Every turn with a tool call, a 1 kB result and an answer."""
-    items: list[Item] = [System("You are a helpful voice assistant. " * 20)]
+    items: list[Item] = [SystemItem("You are a helpful voice assistant. " * 20)]
     for turn in range(turns):
         items += [
-            User(f"Please look up thing number {turn} for me."),
-            Call(f"c{turn}", "look_up", json.dumps({"number": turn})),
-            Result(
+            UserItem(f"Please look up thing number {turn} for me."),
+            CallItem(f"c{turn}", "look_up", json.dumps({"number": turn})),
+            ResultItem(
                 f"c{turn}", "look_up", json.dumps({"name": f"Thing {turn}", "text": "x" * 1_000})
             ),
-            Assistant(f"Thing number {turn} is in stock and costs twelve euros."),
+            AssistantItem(f"Thing number {turn} is in stock and costs twelve euros."),
         ]
     return items
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from caal_node.context.compact import compact_schema
-from caal_node.context.tokens import tools_tokens
+from caal_node.context.token_estimate import tools_tokens
 from mcp_bridge import ToolInfo
 from mcp_bridge.discover import MAX_PATTERNS, Finder
 from mcp_bridge.embedding.meanings import Meaning

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from caal_node import children
+from caal_node.core import child_process
 from caal_node.room.cues import Samples
 from tests.livekit_server import LiveKit
 from tests.room_ear import SOUND_FLOOR, Ear
@@ -42,7 +42,7 @@ class FarEar:
 
     async def __aexit__(self, *_: object) -> None:
         if self._process is not None:
-            await children.end(self._process)
+            await child_process.end(self._process)
         if self._reader is not None:
             await self._reader
 

@@ -19,13 +19,13 @@ from livekit.agents.voice.agent_session import SessionConnectOptions
 from livekit.plugins import openai
 
 from caal_node import CaalAgent, ToolDataCache
-from caal_node.context.items import Call, Item, Result, System, User
+from caal_node.config.settings import load_settings
+from caal_node.core.items import CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.prompt_files import read
+from caal_node.models.backends.base import Backend, BackendRequest, Capabilities, Chunk
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.llm import LLM
-from caal_node.models.openai import OpenAIBackend
-from caal_node.models.port import Backend, Capabilities, Chunk, Request
-from caal_node.models.wire import Deadlines
-from caal_node.prompting import read
-from caal_node.settings import load_settings
 from tests.bench.counting_engine import DEADLINE_S, CountingEngine
 
 ROOT: Final = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ async def _caal(setting: Setting, wrapped: Callable[[Backend], Backend]) -> Asyn
         folder / "no-such-caal.toml",
     )
     backend = OpenAIBackend(
-        engine.model, base_url=engine.openai_url, deadlines=Deadlines(first=DEADLINE_S)
+        engine.model, base_url=engine.openai_url, deadlines=TransportDeadlines(first=DEADLINE_S)
     )
     model = LLM(backend=wrapped(backend), native_tools=True)
     agent = CaalAgent(settings=settings)
@@ -176,41 +176,43 @@ class _Around:
     async def capabilities(self) -> Capabilities:
         return await self._inner.capabilities()
 
-    def ask(self, request: Request) -> AsyncGenerator[Chunk]:
+    def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
         return self._inner.ask(self.laid_out(request))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def laid_out(self, request: Request) -> Request:
+    def laid_out(self, request: BackendRequest) -> BackendRequest:
         raise NotImplementedError
 
 
 class FollowUpWithoutTools(_Around):
-    def laid_out(self, request: Request) -> Request:
-        after_a_result = bool(request.items) and isinstance(request.items[-1], Result)
+    def laid_out(self, request: BackendRequest) -> BackendRequest:
+        after_a_result = bool(request.items) and isinstance(request.items[-1], ResultItem)
         return dataclasses.replace(request, tools=()) if after_a_result else request
 
 
 class DataSecond(_Around):
     """Calls and results of earlier turns leave the history for one message behind the head."""
 
-    def laid_out(self, request: Request) -> Request:
+    def laid_out(self, request: BackendRequest) -> BackendRequest:
         items = request.items
-        newest = max((at for at, item in enumerate(items) if isinstance(item, User)), default=0)
+        newest = max((at for at, item in enumerate(items) if isinstance(item, UserItem)), default=0)
         earlier = items[:newest]
         if not (text := _rendered(earlier)):
             return request
-        head = [item for item in earlier if isinstance(item, System)]
-        said = [item for item in earlier if not isinstance(item, (System, Call, Result))]
-        data = System(f"(Earlier tool results, for reference.)\n{text}")
+        head = [item for item in earlier if isinstance(item, SystemItem)]
+        said = [
+            item for item in earlier if not isinstance(item, (SystemItem, CallItem, ResultItem))
+        ]
+        data = SystemItem(f"(Earlier tool results, for reference.)\n{text}")
         return dataclasses.replace(request, items=(*head, data, *said, *items[newest:]))
 
 
 def _rendered(items: tuple[Item, ...]) -> str:
     data = ToolDataCache()
-    calls = {item.call_id: item for item in items if isinstance(item, Call)}
+    calls = {item.call_id: item for item in items if isinstance(item, CallItem)}
     for item in items:
-        if isinstance(item, Result) and (call := calls.get(item.call_id)):
+        if isinstance(item, ResultItem) and (call := calls.get(item.call_id)):
             data.add(call.call_id, call.name, call.arguments, item.output)
     return data.render(calls)

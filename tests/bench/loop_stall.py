@@ -21,8 +21,8 @@ from typing import Any, Final
 from livekit.agents import AgentSession, TurnHandlingOptions, function_tool
 
 from caal_node import CaalAgent
+from caal_node.config.settings import load_settings
 from caal_node.models.llm import LLM
-from caal_node.settings import load_settings
 from n8n import call as n8n_call
 from tests.bench import giant_webhook, obedient_model
 from tests.bench.giants import records, records_json

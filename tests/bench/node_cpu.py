@@ -24,10 +24,10 @@ from livekit.agents import Agent, AgentSession, ModelSettings, TurnHandlingOptio
 from livekit.agents import function_tool as livekit_tool
 
 from caal_node import CaalAgent
+from caal_node.config.settings import load_settings
+from caal_node.core.prompt_files import read
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
-from caal_node.prompting import read
-from caal_node.settings import load_settings
-from caal_node.tools.spec import ToolSpec
 from tests import fifty_tools
 from tests.bench import obedient_model
 from tests.bench.obedient_model import WORDS, told

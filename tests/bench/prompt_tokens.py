@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from caal_node.models.embedded import EmbeddedEngine
+from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.weights import QWEN_CODER_05B, present
 from tests import fifty_tools
 from tests.bench.counting_engine import CountingEngine, Counts

@@ -20,17 +20,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import fmean
 
-from caal_node.errors import CaalError
-from caal_node.models.embedded import EmbeddedEngine
-from caal_node.models.ollama import OllamaBackend
-from caal_node.models.openai import OpenAIBackend
-from caal_node.models.wire import Deadlines
+from caal_node.core.errors import CaalError
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.ollama import OllamaBackend
+from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.weights import QWEN_CODER_05B, present
 from tests.bench.asked_ways import WAYS, Clock, Setting, wall
 from tests.bench.spoken_requests import Heard, Score, load
 from tests.bench.table import print_table
 
-SLOW = Deadlines(first=900.0, between=120.0)
+SLOW = TransportDeadlines(first=900.0, between=120.0)
 COLUMNS = ("way", "name", "args", "two", "none", "right", "leaks", "s", "warm s", "prompt tokens")
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from caal_node.models.port import ToolSchema
-from caal_node.tools.spec import Example
+from caal_node.core.tool_spec import Example
+from caal_node.models.backends.base import ToolSchema
 
 Called = tuple[str, Mapping[str, Any]]
 

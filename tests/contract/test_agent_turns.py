@@ -12,13 +12,13 @@ import pytest
 from livekit.agents import Agent, AgentSession, TurnHandlingOptions, function_tool, llm
 
 from caal_node.agent import CaalAgent
-from caal_node.errors import ToolUnavailable
-from caal_node.events import ToolCallEnded, ToolCallStarted, TurnEnded
+from caal_node.config.settings import load_settings
+from caal_node.core.errors import ToolUnavailable
+from caal_node.core.events import ToolCallEnded, ToolCallStarted, TurnEnded
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
-from caal_node.prompting import sentence
 from caal_node.room.hooks import Hooks
-from caal_node.settings import load_settings
-from caal_node.tools.spec import ToolSpec
 from tests.conversation import NOWHERE, FakeTier, conversation, weather_spec
 from tests.stand_in_model import Break, Call, Cut, End, Refuse, StandInModel, Think
 

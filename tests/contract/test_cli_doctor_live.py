@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from caal_node.cli.checks.check import Check
+from caal_node.cli.checks.check import Finding
 from caal_node.cli.checks.model import look_at_model
 from caal_node.cli.checks.room import look_at_livekit
 from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
-from caal_node.settings import Settings
+from caal_node.config.settings import Settings
 from n8n.replay import RecordedN8n
 from tests.livekit_server import LiveKit
 
@@ -75,7 +75,7 @@ async def test_n8n_is_looked_at_with_either_key() -> None:
 
 
 async def test_n8n_with_a_wrong_token_no_token_or_elsewhere_fails() -> None:
-    async def found(**settings: str) -> Check:
+    async def found(**settings: str) -> Finding:
         secrets = {k: SecretStr(v) for k, v in settings.items() if k != "n8n_url"}
         [check] = await look_at_n8n(Settings(n8n_url=settings["n8n_url"], **secrets))  # type: ignore[arg-type]
         assert check.status == "fail"

@@ -11,14 +11,14 @@ import pytest
 from fastapi import Request
 from pydantic import SecretStr
 
-from caal_node.control import reading
+from caal_node.config.settings import Settings
+from caal_node.control import request_parsing
 from caal_node.control.app import make_app
-from caal_node.control.messages import Done, Failed
-from caal_node.control.reading import MAX_BODY_BYTES
-from caal_node.control.report import ModelReport, ModelRequest, ReloadRequest
+from caal_node.control.messages import CallDone, CallFailed
+from caal_node.control.reports import ModelReport, ModelRequest, ReloadRequest
+from caal_node.control.request_parsing import MAX_BODY_BYTES
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
-from caal_node.errors import ConfigError
-from caal_node.settings import Settings
+from caal_node.core.errors import ConfigError
 from tests.fake_rooms import FakeRooms
 
 TOKEN = "-".join(["a", "long", "random", "token"])
@@ -89,7 +89,7 @@ async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
         (FakeRooms({"a": ["x"]}), {"room_name": "z"}, 404, "no live room 'z'"),
         (FakeRooms({}), None, 404, "No room is live"),
         (FakeRooms({"a": ["x"], "b": ["y"]}), None, 409, "name one as room_name: a, b"),
-        (FakeRooms({"a": ["x"]}, [Failed("error")]), None, 502, "could not do it"),
+        (FakeRooms({"a": ["x"]}, [CallFailed("error")]), None, 502, "could not do it"),
         (FakeRooms({"a": ["x"]}, [LiveKitRefused("keys")]), None, 502, "keys"),
         (FakeRooms({"a": ["x"]}, [LiveKitUnreachable("down")]), None, 503, "down"),
         (FakeRooms({"a": []}), None, 504, "no agent in room 'a'"),
@@ -133,7 +133,7 @@ async def post_model(rooms: FakeRooms, body: object) -> httpx2.Response:
 
 
 async def test_another_model_is_asked_for_in_the_named_room() -> None:
-    rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"]}, [Done(ModelReport("m", "ollama"))])
+    rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"]}, [CallDone(ModelReport("m", "ollama"))])
     response = await post_model(rooms, {"room_name": "cellar", "model": "m"})
     assert response.status_code == 200
     assert response.json() == {
@@ -149,7 +149,7 @@ async def test_another_model_is_asked_for_in_the_named_room() -> None:
 
 
 async def test_a_model_that_cannot_be_used_is_told_with_the_agents_reason() -> None:
-    rooms = FakeRooms({"a": ["x"]}, [Failed("error", "the model m is not there; pull it")])
+    rooms = FakeRooms({"a": ["x"]}, [CallFailed("error", "the model m is not there; pull it")])
     response = await post_model(rooms, {"model": "m"})
     assert response.status_code == 502
     assert "the model m is not there; pull it" in response.json()["detail"]
@@ -186,7 +186,7 @@ async def test_a_body_without_an_end_is_cut_off() -> None:
 
 
 async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "BODY_S", 0.05)
+    monkeypatch.setattr(request_parsing, "BODY_S", 0.05)
     never = asyncio.Event()
 
     async def stalled(_: Request) -> AsyncGenerator[bytes]:

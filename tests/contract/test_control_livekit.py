@@ -14,10 +14,10 @@ import httpx2
 import pytest
 from livekit import api, rtc
 
-from caal_node.control.agent_side import REFUSED, ControlListener
+from caal_node.control.listener import REFUSED, ControlListener
 from caal_node.control.livekit_rooms import LiveKitRooms
-from caal_node.control.messages import METHOD, Answer, Done, Running, seal
-from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.control.messages import METHOD, Answer, CallDone, CallRunning, seal
+from caal_node.control.reports import ReloadReport, ReloadRequest
 from caal_node.control.rooms import (
     LiveKitRefused,
     LiveKitUnreachable,
@@ -229,9 +229,9 @@ async def test_a_large_report_comes_back(livekit: LiveKit) -> None:
     async with agent_in(livekit, room, on_reload), open_rooms(livekit) as rooms:
         answer: Answer | None = None
         async with asyncio.timeout(ANSWER_S):
-            while answer is None or isinstance(answer, Running):  # late on a busy machine
+            while answer is None or isinstance(answer, CallRunning):  # late on a busy machine
                 answer = await rooms.ask(room, "agent", ReloadRequest("1"))
-    assert isinstance(answer, Done)
+    assert isinstance(answer, CallDone)
     assert answer.report.tool_count == 400
     assert len(answer.report.added) + answer.report.omitted == 400
     assert len(answer.report.added) > 150

@@ -15,10 +15,10 @@ import pytest
 from livekit import api, rtc
 from rich.console import Console
 
-from caal_node.demo import livekit_binary, livekit_server, warden
-from caal_node.demo.livekit_binary import VERSION, find_server, obtain_server
-from caal_node.demo.livekit_server import LiveKitServer
-from caal_node.errors import ConfigError
+from caal_node.cli.demo import livekit_binary, livekit_server, parent_watchdog
+from caal_node.cli.demo.livekit_binary import VERSION, find_server, obtain_server
+from caal_node.cli.demo.livekit_server import LiveKitServer
+from caal_node.core.errors import ConfigError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="stand-ins are shell scripts")
 
@@ -122,10 +122,10 @@ async def test_a_program_that_never_answers_is_ended_at_the_deadline(
     server.log.unlink()
 
 
-async def test_the_warden_ends_its_command_when_standard_input_ends() -> None:
+async def test_the_parent_watchdog_ends_its_command_when_standard_input_ends() -> None:
     async with asyncio.timeout(DEADLINE_S):
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", warden.__file__, "sh", "-c", "echo up; exec sleep 60"),
+            *(sys.executable, "-P", parent_watchdog.__file__, "sh", "-c", "echo up; exec sleep 60"),
             stdin=PIPE,
             stdout=PIPE,
         )
@@ -137,9 +137,9 @@ async def test_the_warden_ends_its_command_when_standard_input_ends() -> None:
         assert await process.stdout.read() == b""
 
 
-async def test_the_warden_passes_its_commands_code_on() -> None:
+async def test_the_parent_watchdog_passes_its_commands_code_on() -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", warden.__file__, "sh", "-c", "exit 7"), stdin=PIPE
+        *(sys.executable, "-P", parent_watchdog.__file__, "sh", "-c", "exit 7"), stdin=PIPE
     )
     async with asyncio.timeout(DEADLINE_S):
         assert await process.wait() == 7

@@ -12,9 +12,9 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from caal_node.cli.checks.embedding import look_at_embedding
-from caal_node.embedding import make_embedder
+from caal_node.config.settings import Settings, load_settings
+from caal_node.models.embedding import make_embedder
 from caal_node.models.server_embedder import BATCH, ServerEmbedder
-from caal_node.settings import Settings, load_settings
 from caal_node.weights import MINILM
 from mcp_bridge import EmbeddingUnavailable, MiniLM
 from tests.cached_weights import cached

@@ -12,9 +12,9 @@ import pytest
 from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
-from caal_node.settings import load_settings
-from caal_node.tools.made_examples import FILE_NAME, MadeExamples
-from caal_node.tools.spec import Example
+from caal_node.config.settings import load_settings
+from caal_node.core.tool_spec import Example
+from caal_node.tools.example_store import FILE_NAME, ExampleStore
 from n8n.replay.loopback import LoopbackServer, Request, Response
 from tests.conversation import FakeTier, weather_spec
 
@@ -82,7 +82,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     arguments = '{source_timezone = "UTC", time = "05:00", target_timezone = "Europe/Rome"}'
     said = f'say = "five here is what in Rome"\narguments = {arguments}\n'
     (tmp_path / "caal.toml").write_text(f"[[examples.time__convert_time]]\n{said}")
-    MadeExamples(tmp_path / FILE_NAME).keep({"get_weather": (weather_spec(), MADE)})
+    ExampleStore(tmp_path / FILE_NAME).keep({"get_weather": (weather_spec(), MADE)})
     return tmp_path
 
 

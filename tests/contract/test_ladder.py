@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import pytest
 
-from caal_node.context.items import Assistant, System, User
-from caal_node.errors import ModelContextFull, ModelError, ModelReplyError, ModelSilent
-from caal_node.models.backends import make_backend
-from caal_node.models.ladder import Ladder
-from caal_node.models.port import Done, ServerCall, ServerResult
+from caal_node.core.errors import ModelContextFull, ModelError, ModelReplyError, ModelSilent
+from caal_node.core.items import AssistantItem, SystemItem, UserItem
+from caal_node.models.backends.base import ReplyDone, ServerCall, ServerResult
+from caal_node.models.backends.factory import make_backend
 from caal_node.models.question import Question
+from caal_node.models.retry_policy import RetryPolicy
 from caal_node.replies import Event, Reply, TextDelta, summarise
 from tests.stand_in_model import (
     Break,
@@ -45,33 +45,33 @@ WEATHER: Final = {
     },
 }
 QUESTION: Final = Question(
-    (System("You help."), User("what is the weather in Paris")), (WEATHER,), stream=False
+    (SystemItem("You help."), UserItem("what is the weather in Paris")), (WEATHER,), stream=False
 )
 CALL: Final = Call("get_weather", {"city": "Paris"})
 IN_ONE: Final = '{"calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]}'
 IN_LINES: Final = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Paris"}}'
 PEG: Final = "The model produced output that does not match the expected peg-native format: {"
 
-_NO_EVENTS: Final = (Done, ServerCall, ServerResult)
+_NO_EVENTS: Final = (ReplyDone, ServerCall, ServerResult)
 
 apis = pytest.mark.parametrize("api", ["ollama", "openai"])
 
 
 @asynccontextmanager
-async def ladder(server: StandInModel, api: Any, **options: Any) -> AsyncGenerator[Ladder]:
+async def ladder(server: StandInModel, api: Any, **options: Any) -> AsyncGenerator[RetryPolicy]:
     url = server.url if api == "ollama" else server.openai_url
     backend = make_backend(server.model, api, url, None)
     try:
-        yield Ladder(backend, **options)
+        yield RetryPolicy(backend, **options)
     finally:
         await backend.aclose()
 
 
-async def asked(steps: Ladder, question: Question = QUESTION) -> Reply:
+async def asked(steps: RetryPolicy, question: Question = QUESTION) -> Reply:
     return summarise(await events(steps, question))
 
 
-async def events(steps: Ladder, question: Question) -> list[Event]:
+async def events(steps: RetryPolicy, question: Question) -> list[Event]:
     async with aclosing(steps.ask(question)) as parts:
         return [part async for part in parts if not isinstance(part, _NO_EVENTS)]
 
@@ -379,13 +379,13 @@ class TestContextCut:
     long: Final = replace(
         QUESTION,
         items=(
-            System("You help."),
+            SystemItem("You help."),
             *(
                 item
                 for n in range(40)
-                for item in (User(f"tell me about {n} " + "word " * 40), Assistant("Well."))
+                for item in (UserItem(f"tell me about {n} " + "word " * 40), AssistantItem("Well."))
             ),
-            User("and now the weather in Paris"),
+            UserItem("and now the weather in Paris"),
         ),
     )
 

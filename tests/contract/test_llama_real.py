@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
-from caal_node.errors import ModelReplyError
-from caal_node.models.completions import CompletionsBackend
-from caal_node.models.openai import OpenAIBackend
-from caal_node.models.port import Backend, Capabilities, Done, Request, Text
-from caal_node.models.warm import warm
+from caal_node.core.errors import ModelReplyError
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.models.backends.base import (
+    Backend,
+    BackendRequest,
+    Capabilities,
+    ReplyDone,
+    TextChunk,
+)
+from caal_node.models.backends.completions import CompletionsBackend
+from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.warm_up import warm
 
 pytestmark = pytest.mark.model
 
@@ -25,7 +31,7 @@ TOOL: dict[str, Any] = {
         "parameters": {"type": "object", "properties": {"tz": {"type": "string"}}},
     },
 }
-HELLO = (User("Say hi."),)
+HELLO = (UserItem("Say hi."),)
 
 
 @pytest.fixture
@@ -35,15 +41,15 @@ async def backend(llama: str) -> AsyncIterator[OpenAIBackend]:
     await made.aclose()
 
 
-async def spoken(backend: Backend, request: Request) -> tuple[str, Done]:
+async def spoken(backend: Backend, request: BackendRequest) -> tuple[str, ReplyDone]:
     chunks = [chunk async for chunk in backend.ask(request)]
-    assert isinstance(chunks[-1], Done)
-    return "".join(c.text for c in chunks if isinstance(c, Text)), chunks[-1]
+    assert isinstance(chunks[-1], ReplyDone)
+    return "".join(c.text for c in chunks if isinstance(c, TextChunk)), chunks[-1]
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_it_answers(backend: OpenAIBackend, stream: bool) -> None:
-    text, done = await spoken(backend, Request(items=HELLO, stream=stream, max_tokens=20))
+    text, done = await spoken(backend, BackendRequest(items=HELLO, stream=stream, max_tokens=20))
     assert text.startswith("Hello")
     assert done.usage.prompt > 5
     assert done.usage.completion > 1
@@ -55,44 +61,44 @@ async def test_capabilities_come_from_its_template(backend: OpenAIBackend) -> No
 
 async def test_a_reply_is_held_to_a_schema(backend: OpenAIBackend) -> None:
     schema = {"type": "object", "properties": {"a": {"const": "x"}}, "required": ["a"]}
-    request = Request(items=HELLO, schema=schema, max_tokens=20, stream=False)
+    request = BackendRequest(items=HELLO, schema=schema, max_tokens=20, stream=False)
     assert json.loads((await spoken(backend, request))[0]) == {"a": "x"}
 
 
 async def test_a_warmed_head_is_not_read_again(backend: OpenAIBackend) -> None:
-    head = (System("You are a voice assistant that knows the time of every place."),)
-    usage = await warm(backend, Request(items=head, tools=(TOOL,)))
+    head = (SystemItem("You are a voice assistant that knows the time of every place."),)
+    usage = await warm(backend, BackendRequest(items=head, tools=(TOOL,)))
     history: tuple[Item, ...] = (
         *head,
-        User("What time is it?"),
-        Assistant("One moment."),
-        Call("c1", "get_time", '{"tz": "UTC"}'),
-        Result("c1", "get_time", "09:41"),
+        UserItem("What time is it?"),
+        AssistantItem("One moment."),
+        CallItem("c1", "get_time", '{"tz": "UTC"}'),
+        ResultItem("c1", "get_time", "09:41"),
     )
-    _, done = await spoken(backend, Request(items=history, tools=(TOOL,), max_tokens=1))
+    _, done = await spoken(backend, BackendRequest(items=history, tools=(TOOL,), max_tokens=1))
     assert done.usage.cached > usage.prompt - 20
     assert done.usage.prompt > usage.prompt
 
 
 async def test_a_prompt_that_does_not_fit_is_refused(backend: OpenAIBackend) -> None:
     with pytest.raises(ModelReplyError, match="context size") as raised:
-        await spoken(backend, Request(items=(User("word " * 5000),)))
+        await spoken(backend, BackendRequest(items=(UserItem("word " * 5000),)))
     assert raised.value.status == 400
 
 
 async def test_closing_a_reply_frees_the_slot(backend: OpenAIBackend) -> None:
     """There is one slot: had the server gone on, the second answer would wait for 2,000 tokens."""
-    count = (User("Count from one to one thousand, in words, and leave nothing out."),)
-    chunks = backend.ask(Request(items=count, max_tokens=2000))
-    assert isinstance(await anext(chunks), Text)
+    count = (UserItem("Count from one to one thousand, in words, and leave nothing out."),)
+    chunks = backend.ask(BackendRequest(items=count, max_tokens=2000))
+    assert isinstance(await anext(chunks), TextChunk)
     await chunks.aclose()
-    _, done = await spoken(backend, Request(items=count, max_tokens=1))
+    _, done = await spoken(backend, BackendRequest(items=count, max_tokens=1))
     assert done.reason == "length"
 
 
 async def test_text_completion(llama: str) -> None:
     backend = CompletionsBackend("any name", base_url=llama)
-    text, done = await spoken(backend, Request(items=HELLO, max_tokens=3))
+    text, done = await spoken(backend, BackendRequest(items=HELLO, max_tokens=3))
     await backend.aclose()
     assert text
     assert done.usage.completion == 3

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from caal_node.control.tool_messages import FindTools
-from caal_node.tools.tiers.mcp import McpTier
+from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.weights import MINILM
 from mcp_bridge import (
     EmbeddingUnavailable,
@@ -118,7 +118,7 @@ async def test_the_model_s_own_search_goes_by_meaning(tmp_path: Path) -> None:
     fifty |= {"connect_timeout": 60, "allow": ["env"]}
     file.write_text(json.dumps({"fifty": fifty}))
     embedder = StandInEmbedder()
-    tier = McpTier(file, call_timeout_s=30, offer_tokens=0, embedder=embedder)
+    tier = McpToolSource(file, call_timeout_s=30, offer_tokens=0, embedder=embedder)
     try:
         (search,) = (await tier.discover()).specs
         found: dict[str, Any] = {}

@@ -12,9 +12,9 @@ import pytest
 
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.remote import RemoteTools
-from caal_node.tools.tiers import mcp as tier_module
-from caal_node.tools.tiers.mcp import McpTier
+from caal_node.tools.remote_toolset import RemoteToolset
+from caal_node.tools.sources import mcp as mcp_source
+from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import BridgeEvent, Catalogue, ServerConfig, ServerManager, ToolsChanged
 from mcp_bridge.errors import UnknownTool
 from tests.mcp_events import PATIENCE_S, HttpStandIn, events
@@ -117,7 +117,7 @@ async def test_a_call_of_a_server_that_is_going_is_refused_in_words() -> None:
 async def test_a_room_keeps_its_tools_and_is_given_those_of_a_late_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tier_module, "READY_S", AT_ONCE_S)
+    monkeypatch.setattr(mcp_source, "READY_S", AT_ONCE_S)
     path = tmp_path / "mcp_servers.json"
 
     def configured(**servers: HttpStandIn) -> None:
@@ -129,8 +129,8 @@ async def test_a_room_keeps_its_tools_and_is_given_those_of_a_late_server(
 
     async with stand_ins(2) as (good, late):
         await good.start()
-        remote = RemoteTools(
-            {"mcp": McpTier(path, call_timeout_s=20)},
+        remote = RemoteToolset(
+            {"mcp": McpToolSource(path, call_timeout_s=20)},
             Pipeline(ToolDataCache()),
             methods=lambda: (),
             on_ready=nothing,

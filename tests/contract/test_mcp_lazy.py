@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from caal_node.errors import InvalidArguments
-from caal_node.tools.spec import ToolSpec
-from caal_node.tools.tiers.mcp import McpTier
+from caal_node.core.errors import InvalidArguments
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import DISCOVER, Catalogue, ServerManager, ServerUnavailable, UnknownTool
 from mcp_bridge.tools import Definition
 from tests.mcp_events import Events, events, sdk_server
@@ -109,7 +109,7 @@ def config_file(tmp_path: Path, *tools: str) -> Path:
     return path
 
 
-async def search(tier: McpTier, *patterns: str) -> tuple[Any, list[str]]:
+async def search(tier: McpToolSource, *patterns: str) -> tuple[Any, list[str]]:
     """The answer of one search, and the names that can be called after it."""
     answer = await tier.call(spec_of(DISCOVER), {"patterns": list(patterns)})
     grown = tier.grown()
@@ -121,7 +121,7 @@ def spec_of(name: str) -> ToolSpec:
 
 
 async def test_many_tools_are_offered_as_one_that_finds_them(tmp_path: Path) -> None:
-    tier = McpTier(config_file(tmp_path), call_timeout_s=30, catalogue=tmp_path / "cache")
+    tier = McpToolSource(config_file(tmp_path), call_timeout_s=30, catalogue=tmp_path / "cache")
     try:
         listing = await tier.discover()
         assert [spec.name for spec in listing.specs] == [DISCOVER]
@@ -148,7 +148,7 @@ async def test_many_tools_are_offered_as_one_that_finds_them(tmp_path: Path) -> 
 async def test_few_tools_are_offered_as_they_are(tmp_path: Path) -> None:
     path = config_file(tmp_path, "get_forecast", "play_music")
     for _ in range(2):  # the second time they are known
-        tier = McpTier(path, call_timeout_s=30, catalogue=tmp_path / "cache")
+        tier = McpToolSource(path, call_timeout_s=30, catalogue=tmp_path / "cache")
         try:
             listing = await tier.discover()
             assert {s.name for s in listing.specs} == {"house__get_forecast", "house__play_music"}
@@ -158,7 +158,7 @@ async def test_few_tools_are_offered_as_they_are(tmp_path: Path) -> None:
 
 
 async def test_a_search_without_words_is_asked_for_them(tmp_path: Path) -> None:
-    tier = McpTier(config_file(tmp_path), call_timeout_s=30, offer_tokens=0)
+    tier = McpToolSource(config_file(tmp_path), call_timeout_s=30, offer_tokens=0)
     try:
         await tier.discover()
         with pytest.raises(InvalidArguments, match="patterns"):

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from caal_node.agent import CaalAgent
-from caal_node.events import ToolCallEnded, ToolProgress, TurnEnded, from_json, to_json
-from caal_node.tools.tiers.mcp import McpTier
+from caal_node.core.events import ToolCallEnded, ToolProgress, TurnEnded, from_json, to_json
+from caal_node.tools.sources.mcp import McpToolSource
 from tests.conversation import Conversation, conversation
 from tests.mcp_events import PATIENCE_S, events
 from tests.stand_in_model import Call, StandInModel
@@ -34,7 +34,7 @@ async def live(
         entry = {"command": sys.executable, "args": args, "env": env, "connect_timeout": 60}
         config = folder / "mcp_servers.json"
         config.write_text(json.dumps({"live": entry}))
-        tier: Any = McpTier(config, call_timeout_s=30, offer_tokens=offer_tokens)
+        tier: Any = McpToolSource(config, call_timeout_s=30, offer_tokens=offer_tokens)
         async with conversation(server, agent=Agent, tier=tier) as talk:
             yield talk
 

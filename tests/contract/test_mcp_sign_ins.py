@@ -17,10 +17,10 @@ import pytest
 from mcp.shared.auth import OAuthToken
 
 from caal_node.cli import login as signing
-from caal_node.errors import ConfigError
-from caal_node.settings import Settings
-from caal_node.tools.tiers.configured import configured_tiers
-from caal_node.validation import place
+from caal_node.config.settings import Settings
+from caal_node.core import paths
+from caal_node.core.errors import ConfigError
+from caal_node.tools.sources.configured import configured_tiers
 from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns, sign_ins
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import Desk, signing_server
@@ -28,7 +28,7 @@ from tests.signing_mcp_server import Desk, signing_server
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setenv(place.VARIABLE, str(tmp_path / "state"))
+    monkeypatch.setenv(paths.STATE_VARIABLE, str(tmp_path / "state"))
     monkeypatch.setattr(signing.webbrowser, "open", opened)
     return Settings(mcp_servers=tmp_path / "mcp_servers.json")
 
@@ -47,7 +47,7 @@ def has(room: Settings, **servers: Any) -> None:
 def manager(desk: Desk) -> ServerManager:
     """As every room has one."""
     config = ServerConfig("diary", transport="http", url=desk.url)
-    return ServerManager([config], oauth=OAuth(stores=SignIns(place.sign_ins())))
+    return ServerManager([config], oauth=OAuth(stores=SignIns(paths.sign_ins())))
 
 
 async def called(servers: ServerManager) -> object:
@@ -79,7 +79,7 @@ async def test_a_token_that_ended_between_two_runs_is_renewed_without_a_person(
         has(room, diary={"url": desk.url})
         await signing.login(room, "diary")
         desk.end()
-        (file,) = place.sign_ins().glob("*.json")
+        (file,) = paths.sign_ins().glob("*.json")
         file.write_text(json.dumps({**json.loads(file.read_text()), "until": until}))
         async with manager(desk) as later:
             assert await called(later) == "dentist at nine"
@@ -161,7 +161,7 @@ async def test_what_is_kept_is_for_its_user_alone_and_for_one_address(room: Sett
     async with signing_server() as desk, signing_server() as other:
         has(room, diary={"url": desk.url})
         await signing.login(room, "diary")
-        (file,) = place.sign_ins().glob("*.json")
+        (file,) = paths.sign_ins().glob("*.json")
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
         # Another server under the same name is given nothing.
@@ -174,7 +174,7 @@ async def test_a_sign_in_that_is_forgotten_is_gone(room: Settings) -> None:
         has(room, diary={"url": desk.url})
         await signing.login(room, "diary")
         await signing.logout(room, "diary")
-        assert list(place.sign_ins().glob("*.json")) == []
+        assert list(paths.sign_ins().glob("*.json")) == []
         with pytest.raises(ConfigError, match="nobody has signed in to diary"):
             await signing.logout(room, "diary")
 
@@ -183,7 +183,7 @@ async def test_a_damaged_file_is_as_none(room: Settings, caplog: pytest.LogCaptu
     async with signing_server() as desk:
         has(room, diary={"url": desk.url})
         await signing.login(room, "diary")
-        (file,) = place.sign_ins().glob("*.json")
+        (file,) = paths.sign_ins().glob("*.json")
         file.write_text("{")
         async with manager(desk) as servers:
             assert "sign in" in servers.failed["diary"]
@@ -198,7 +198,7 @@ async def test_no_token_is_logged(room: Settings, caplog: pytest.LogCaptureFixtu
         desk.revoke()
         async with manager(desk):
             pass
-        (file,) = place.sign_ins().glob("*.json")
+        (file,) = paths.sign_ins().glob("*.json")
         tokens = json.loads(file.read_text())["tokens"]
         assert tokens["access_token"] not in caplog.text
         assert tokens["refresh_token"] not in caplog.text
@@ -277,7 +277,7 @@ async def test_nobody_waits_for_a_keyboard_or_a_browser_once_it_is_given_up(
 import asyncio, os, sys, webbrowser
 from pathlib import Path
 from caal_node.cli import login
-from caal_node.settings import Settings
+from caal_node.config.settings import Settings
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import signing_server
 
@@ -342,7 +342,7 @@ async def test_a_server_that_lets_anybody_in_is_told_of(room: Settings) -> None:
 
 async def test_nobody_signs_in_for_a_folder_that_cannot_be_written(room: Settings) -> None:
     has(room, diary={"url": "https://diary.example/mcp"})
-    place.root().write_text("a file where the folder should be")
+    paths.state_folder().write_text("a file where the folder should be")
     with pytest.raises(ConfigError, match="cannot be written"):
         await signing.login(room, "diary")
 
@@ -387,7 +387,7 @@ async def test_a_sign_in_that_nobody_finishes_can_be_given_up(
         with pytest.raises(asyncio.CancelledError):
             await signing_in
         config = ServerConfig("diary", transport="http", url=desk.url)
-        assert not await SignIns(place.sign_ins())(config).known()
+        assert not await SignIns(paths.sign_ins())(config).known()
 
 
 async def test_the_agent_says_which_command_mends_it_and_calls_with_what_it_brought(

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
-from caal_node.errors import (
+from caal_node.core.errors import (
     ConfigError,
     ModelError,
     ModelLacksTools,
@@ -23,11 +22,19 @@ from caal_node.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
-from caal_node.models import port
-from caal_node.models.ollama import OllamaBackend
-from caal_node.models.openai import OpenAIBackend
-from caal_node.models.port import Done, NativeCall, Reasoning, Request, Text, Usage
-from caal_node.models.wire import Deadlines
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.models.backends import base
+from caal_node.models.backends.base import (
+    BackendRequest,
+    NativeCall,
+    ReasoningChunk,
+    ReplyDone,
+    TextChunk,
+    Usage,
+)
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.ollama import OllamaBackend
+from caal_node.models.backends.openai import OpenAIBackend
 from tests import stand_in_model as stand_in
 from tests.stand_in_model import StandInModel
 
@@ -50,16 +57,16 @@ TOOL: dict[str, Any] = {
     },
 }
 ITEMS: tuple[Item, ...] = (
-    System("Be short."),
-    User("Two things."),
-    Assistant("One moment."),
-    Call("c1", "add_event", '{"when": {"day": "Monday"}}'),
-    Call("c2", "get_time", "{}"),
-    Result("c1", "add_event", '{"ok":true}'),
-    Result("c2", "get_time", "noon"),
-    User("Thanks ☕"),
+    SystemItem("Be short."),
+    UserItem("Two things."),
+    AssistantItem("One moment."),
+    CallItem("c1", "add_event", '{"when": {"day": "Monday"}}'),
+    CallItem("c2", "get_time", "{}"),
+    ResultItem("c1", "add_event", '{"ok":true}'),
+    ResultItem("c2", "get_time", "noon"),
+    UserItem("Thanks ☕"),
 )
-HELLO = Request(items=(User("Hello"),))
+HELLO = BackendRequest(items=(UserItem("Hello"),))
 Backend = OllamaBackend | OpenAIBackend
 Make = Callable[..., Backend]
 
@@ -87,14 +94,14 @@ async def make(api: str) -> AsyncIterator[Make]:
         await each.aclose()
 
 
-async def collect(backend: Backend, request: Request = HELLO) -> list[port.Chunk]:
+async def collect(backend: Backend, request: BackendRequest = HELLO) -> list[base.Chunk]:
     async with aclosing(backend.ask(request)) as chunks:
         return [chunk async for chunk in chunks]
 
 
-async def until_error(backend: Backend) -> tuple[list[port.Chunk], ModelError]:
+async def until_error(backend: Backend) -> tuple[list[base.Chunk], ModelError]:
     """What arrived before the error, and the error."""
-    seen: list[port.Chunk] = []
+    seen: list[base.Chunk] = []
     chunks = backend.ask(HELLO)
     try:
         while True:
@@ -109,18 +116,18 @@ async def left_alone(server: StandInModel) -> None:
         await server.client_gone()
 
 
-def text_of(chunks: list[port.Chunk]) -> str:
-    return "".join(c.text for c in chunks if isinstance(c, Text))
+def text_of(chunks: list[base.Chunk]) -> str:
+    return "".join(c.text for c in chunks if isinstance(c, TextChunk))
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_reply_is_text_then_done(make: Make, api: str, stream: bool) -> None:
     async with StandInModel(["It is  noon. ", "Really.\n"]) as server:
-        chunks = await collect(make(server), Request(items=(User("?"),), stream=stream))
+        chunks = await collect(make(server), BackendRequest(items=(UserItem("?"),), stream=stream))
     assert text_of(chunks) == "It is  noon. Really.\n"
     assert len(chunks) == (7 if stream else 2)
     cached = stand_in.CACHED_TOKENS if api == "openai" else 0
-    assert chunks[-1] == Done("stop", Usage(stand_in.PROMPT_TOKENS, 5, cached))
+    assert chunks[-1] == ReplyDone("stop", Usage(stand_in.PROMPT_TOKENS, 5, cached))
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -133,22 +140,22 @@ async def test_calls_keep_ids_order_and_nested_arguments(make: Make, stream: boo
         stand_in.Call("get_time", {}, id="def456"),
     ]
     async with StandInModel(reply, capabilities=("completion", "tools", "thinking")) as server:
-        request = Request(items=(User("?"),), tools=(TOOL,), stream=stream)
+        request = BackendRequest(items=(UserItem("?"),), tools=(TOOL,), stream=stream)
         chunks = await collect(make(server, think=True), request)
-    assert "".join(c.text for c in chunks if isinstance(c, Reasoning)) == "Hm, so."
+    assert "".join(c.text for c in chunks if isinstance(c, ReasoningChunk)) == "Hm, so."
     assert text_of(chunks) == "Right."
     calls = [c for c in chunks if isinstance(c, NativeCall)]
     assert [(c.id, c.name) for c in calls] == [("abc123", "add_event"), ("def456", "get_time")]
     assert json.loads(calls[0].arguments) == arguments
     assert calls[1].arguments == "{}"
-    assert isinstance(chunks[-1], Done)
+    assert isinstance(chunks[-1], ReplyDone)
     assert chunks[-1].reason == "stop"
 
 
 async def test_a_cut_by_the_token_limit_is_told(make: Make) -> None:
     async with StandInModel(["Once upon", stand_in.End("length")]) as server:
         chunks = await collect(make(server))
-    assert isinstance(chunks[-1], Done)
+    assert isinstance(chunks[-1], ReplyDone)
     assert chunks[-1].reason == "length"
 
 
@@ -158,7 +165,9 @@ async def test_the_conversation_on_ollamas_wire() -> None:
         backend = OllamaBackend(
             "stand-in", host=server.url, keep_alive="5m", num_ctx=4096, options={"top_k": 3}
         )
-        request = Request(items=ITEMS, tools=(TOOL,), schema=schema, max_tokens=9, stream=False)
+        request = BackendRequest(
+            items=ITEMS, tools=(TOOL,), schema=schema, max_tokens=9, stream=False
+        )
         await collect(backend, request)
         await backend.aclose()
     assert server.chats[0].json == {
@@ -207,8 +216,10 @@ async def test_the_conversation_on_openais_wire() -> None:
         backend = OpenAIBackend(
             "stand-in", base_url=server.openai_url, api_key="k", extra={"id_slot": 1}
         )
-        await collect(backend, Request(items=ITEMS, tools=(TOOL,), schema=schema, max_tokens=9))
-        await collect(backend, Request(items=ITEMS[:2], stream=False))
+        await collect(
+            backend, BackendRequest(items=ITEMS, tools=(TOOL,), schema=schema, max_tokens=9)
+        )
+        await collect(backend, BackendRequest(items=ITEMS[:2], stream=False))
         await backend.aclose()
     first, second = server.chats
     assert first.headers["Authorization"] == "Bearer k"
@@ -259,7 +270,7 @@ async def test_the_conversation_on_openais_wire() -> None:
 async def test_the_same_request_gives_the_same_bytes(make: Make) -> None:
     async with StandInModel(["a"], ["b"]) as server:
         backend = make(server)
-        request = Request(items=ITEMS, tools=(TOOL,))
+        request = BackendRequest(items=ITEMS, tools=(TOOL,))
         await collect(backend, request)
         await collect(backend, request)
     assert server.chats[0].body == server.chats[1].body
@@ -282,7 +293,7 @@ async def test_a_reply_without_its_end_is_an_error(
     reply: stand_in.Reply = ["It is", stand_in.Call("get_time"), end]
     async with StandInModel(reply) as server:
         with pytest.raises(ModelError) as raised:
-            await collect(make(server), Request(items=(User("?"),), stream=stream))
+            await collect(make(server), BackendRequest(items=(UserItem("?"),), stream=stream))
     if stream:
         assert isinstance(raised.value, ModelReplyError)
 
@@ -301,7 +312,7 @@ async def test_a_finished_reply_needs_no_done_mark() -> None:
     finish = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
     async with StandInModel([stand_in.Raw(finish), stand_in.Vanish()]) as server:
         backend = OpenAIBackend("stand-in", base_url=server.url)
-        assert await collect(backend) == [Text("Hi"), Done("stop", Usage())]
+        assert await collect(backend) == [TextChunk("Hi"), ReplyDone("stop", Usage())]
         await backend.aclose()
 
 
@@ -327,7 +338,7 @@ def _event(delta: Any = None, **more: Any) -> dict[str, Any]:
 async def test_a_figure_that_is_null_costs_no_reply_of_ollamas(line: dict[str, Any]) -> None:
     async with StandInModel([stand_in.Raw(json.dumps(line).encode() + b"\n")]) as server:
         backend = OllamaBackend("stand-in", host=server.url)
-        assert await collect(backend) == [Text("Hi"), Done("stop", Usage())]
+        assert await collect(backend) == [TextChunk("Hi"), ReplyDone("stop", Usage())]
         await backend.aclose()
 
 
@@ -347,7 +358,7 @@ async def test_harmless_shapes_cost_no_reply_of_openais_api(event: dict[str, Any
     pieces = [b"data: " + json.dumps(each).encode() + b"\n\n" for each in (event, figures)]
     async with StandInModel([stand_in.Raw(b"".join(pieces)), stand_in.Vanish()]) as server:
         backend = OpenAIBackend("stand-in", base_url=server.url)
-        assert await collect(backend) == [Text("Hi"), Done("stop", Usage())]
+        assert await collect(backend) == [TextChunk("Hi"), ReplyDone("stop", Usage())]
         await backend.aclose()
 
 
@@ -369,7 +380,7 @@ async def test_arguments_as_text_are_a_call_on_ollamas_wire_too() -> None:
 async def test_garbage_is_a_reply_error(make: Make, garbage: bytes, stream: bool) -> None:
     async with StandInModel([stand_in.Raw(garbage), stand_in.Vanish()]) as server:
         with pytest.raises(ModelReplyError):
-            await collect(make(server), Request(items=(User("?"),), stream=stream))
+            await collect(make(server), BackendRequest(items=(UserItem("?"),), stream=stream))
 
 
 async def test_an_endless_line_is_given_up(make: Make) -> None:
@@ -413,7 +424,7 @@ async def test_a_server_that_hangs_up_at_once_may_be_asked_again(make: Make) -> 
 
 
 async def test_the_first_piece_and_those_after_it_have_their_own_deadlines(make: Make) -> None:
-    slow = Deadlines(first=30.0, between=1.0)
+    slow = TransportDeadlines(first=30.0, between=1.0)
     # One piece of text: two would have a deadline between them.
     async with StandInModel(["One", stand_in.Hang()], [stand_in.Hang()]) as server:
         backend = make(server, deadlines=slow)
@@ -422,13 +433,13 @@ async def test_the_first_piece_and_those_after_it_have_their_own_deadlines(make:
         assert text_of(seen) == "One"
         await left_alone(server)
         with pytest.raises(ModelTimeout):
-            await collect(make(server, deadlines=Deadlines(first=1.0)))
+            await collect(make(server, deadlines=TransportDeadlines(first=1.0)))
         await left_alone(server)
 
 
 async def test_a_request_may_have_a_patience_of_its_own(make: Make) -> None:
     async with StandInModel([stand_in.Hang()]) as server:
-        backend = make(server, deadlines=Deadlines(first=30.0))
+        backend = make(server, deadlines=TransportDeadlines(first=30.0))
         with pytest.raises(ModelTimeout, match=r"first piece 1 s"):
             await collect(backend, replace(HELLO, first_s=1.0))
         await left_alone(server)
@@ -452,7 +463,7 @@ async def test_a_cancelled_request_is_closed(make: Make, steps: stand_in.Reply) 
 async def test_closing_the_iterator_closes_the_request(make: Make) -> None:
     async with StandInModel(["One two three", stand_in.Hang()]) as server:
         chunks = make(server).ask(HELLO)
-        assert await anext(chunks) == Text("One")
+        assert await anext(chunks) == TextChunk("One")
         await chunks.aclose()
         await left_alone(server)
 
@@ -505,7 +516,7 @@ async def test_a_model_without_tools_is_told_apart() -> None:
         backend = OllamaBackend("stand-in", host=server.url)
         assert (await backend.capabilities()).tools is False
         with pytest.raises(ModelLacksTools):
-            await collect(backend, Request(items=(User("?"),), tools=(TOOL,)))
+            await collect(backend, BackendRequest(items=(UserItem("?"),), tools=(TOOL,)))
         await backend.aclose()
 
 

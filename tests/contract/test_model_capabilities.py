@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from caal_node.context.items import Assistant, System, User
-from caal_node.errors import ModelLacksTools, ModelMissing, ModelReplyError, ModelTimeout
-from caal_node.models.completions import CompletionsBackend
-from caal_node.models.ollama import OllamaBackend
-from caal_node.models.ollama_replies import Think
-from caal_node.models.openai import OpenAIBackend
-from caal_node.models.port import Capabilities, Done, Request, Text, Usage
-from caal_node.models.warm import warm
-from caal_node.models.wire import Deadlines
+from caal_node.core.errors import ModelLacksTools, ModelMissing, ModelReplyError, ModelTimeout
+from caal_node.core.items import AssistantItem, SystemItem, UserItem
+from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, TextChunk, Usage
+from caal_node.models.backends.completions import CompletionsBackend
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.ollama import OllamaBackend
+from caal_node.models.backends.ollama_format import Think
+from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.warm_up import warm
 from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Hang, Refuse, StandInModel, Wait
 
-HELLO = Request(items=(User("Hello"),), stream=False)
+HELLO = BackendRequest(items=(UserItem("Hello"),), stream=False)
 ALL = ("completion", "tools", "thinking")
 TOOL: dict[str, Any] = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
@@ -55,7 +55,7 @@ async def test_thinking_is_asked_for_as_the_model_takes_it(
     async with StandInModel(["a"], ["b"], capabilities=has, family=family) as server:
         backend = OllamaBackend(server.model, host=server.url, think=asked)
         for text in ("a", "b"):
-            assert await anext(backend.ask(HELLO)) == Text(text)
+            assert await anext(backend.ask(HELLO)) == TextChunk(text)
         await backend.aclose()
         assert [chat.json["think"] for chat in server.chats] == [*sent, sent[-1]]
         # The model is looked at once.
@@ -108,14 +108,14 @@ async def test_other_openai_servers_tell_only_whether_the_model_is_there() -> No
 async def test_an_openai_address_may_leave_out_v1(written: str, asked: str) -> None:
     async with StandInModel(["ok"]) as server:
         backend = OpenAIBackend(server.model, base_url=f"{server.url}{written}")
-        assert await anext(backend.ask(HELLO)) == Text("ok")
+        assert await anext(backend.ask(HELLO)) == TextChunk("ok")
         await backend.aclose()
     assert server.requests[0].path == f"{asked}chat/completions"
 
 
 async def test_warming_sends_the_head_and_asks_for_one_token() -> None:
-    head = Request(
-        items=(System("Be short."), User("2+2?"), Assistant("4")),
+    head = BackendRequest(
+        items=(SystemItem("Be short."), UserItem("2+2?"), AssistantItem("4")),
         tools=(TOOL,),
         schema={"type": "object"},
     )
@@ -134,24 +134,28 @@ async def test_warming_sends_the_head_and_asks_for_one_token() -> None:
 async def test_text_completion_sends_a_prompt_and_reads_text(stream: bool) -> None:
     async with StandInModel([" It is noon."]) as server:
         backend = CompletionsBackend(server.model, base_url=server.url)
-        items = (System("Be short."), User("Time?"))
-        chunks = [c async for c in backend.ask(Request(items=items, stream=stream, max_tokens=9))]
+        items = (SystemItem("Be short."), UserItem("Time?"))
+        chunks = [
+            c async for c in backend.ask(BackendRequest(items=items, stream=stream, max_tokens=9))
+        ]
         with pytest.raises(ModelLacksTools):
-            await anext(backend.ask(Request(items=items, tools=(TOOL,))))
+            await anext(backend.ask(BackendRequest(items=items, tools=(TOOL,))))
         assert (await backend.capabilities()).tools is False
         await backend.aclose()
     body = server.chats[0].json
     assert body["prompt"] == "System: Be short.\nUser: Time?\nAssistant:"
     assert body["max_tokens"] == 9
     assert "\nUser:" in body["stop"]
-    assert "".join(c.text for c in chunks if isinstance(c, Text)) == "It is noon."
-    assert chunks[-1] == Done("stop", Usage(PROMPT_TOKENS, 3, CACHED_TOKENS))
+    assert "".join(c.text for c in chunks if isinstance(c, TextChunk)) == "It is noon."
+    assert chunks[-1] == ReplyDone("stop", Usage(PROMPT_TOKENS, 3, CACHED_TOKENS))
 
 
 async def test_warming_outlasts_the_deadline_that_suits_a_turn() -> None:
     read = asyncio.Event()
     async with StandInModel([Wait(read), "x"], [Hang()]) as server:
-        backend = OpenAIBackend(server.model, base_url=server.url, deadlines=Deadlines(first=0.05))
+        backend = OpenAIBackend(
+            server.model, base_url=server.url, deadlines=TransportDeadlines(first=0.05)
+        )
         warming = asyncio.create_task(warm(backend, HELLO))
         await server.request_arrived()
         with pytest.raises(ModelTimeout):  # so that the deadline has passed for both

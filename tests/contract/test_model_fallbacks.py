@@ -12,17 +12,17 @@ import pytest
 from livekit.agents import AgentSession, TurnHandlingOptions
 
 from caal_node.agent import CaalAgent
-from caal_node.errors import ModelUnreachable
-from caal_node.events import Event, Spoken
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ModelUnreachable
+from caal_node.core.events import Event, Spoken
+from caal_node.core.model_ref import ModelReference
+from caal_node.evaluation.model_session import Asking
+from caal_node.evaluation.result import Identity, Outcome, Validation
+from caal_node.evaluation.store import ValidationStore
+from caal_node.evaluation.suites import SUITES
+from caal_node.factories import session_llm
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
-from caal_node.models.reference import ModelReference
-from caal_node.session import session_llm
-from caal_node.settings import Settings
-from caal_node.validation.asking import Asking
-from caal_node.validation.result import Identity, Outcome, Validation
-from caal_node.validation.store import Store
-from caal_node.validation.suites import SUITES
 from tests.conversation import FakeTier
 from tests.stand_in_model import Break, Call, Hang, Refuse, StandInModel
 
@@ -222,7 +222,7 @@ def finding(
 
 async def keep(*findings: Validation) -> None:
     for found in findings:
-        await asyncio.to_thread(Store().add, found)
+        await asyncio.to_thread(ValidationStore().add, found)
 
 
 @asynccontextmanager

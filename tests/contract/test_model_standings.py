@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from livekit.agents.llm import ChatContext, function_tool
 
-from caal_node.cli.checks.asking import look_at_asking
-from caal_node.session import make_llm, session_llm
-from caal_node.settings import Settings
-from caal_node.validation import place
-from caal_node.validation.choice import choose
-from caal_node.validation.standings import KEPT_DAYS, KEPT_FILES, Standings
+from caal_node.cli.checks.call_strategy import look_at_asking
+from caal_node.config.settings import Settings
+from caal_node.core import paths
+from caal_node.evaluation.model_profiles import KEPT_DAYS, KEPT_FILES, ModelProfileStore
+from caal_node.evaluation.strategy_choice import choose
+from caal_node.factories import make_llm, session_llm
 from tests.stand_in_model import Call, End, StandInModel
 
 CALLS = [Call("get_weather", {"city": "Oslo"})]
@@ -26,7 +26,7 @@ def of(server: StandInModel, **more: object) -> Settings:
 
 
 def files() -> list[Path]:
-    return sorted((place.root() / "standings").glob("*"))
+    return sorted((paths.state_folder() / "standings").glob("*"))
 
 
 @function_tool
@@ -107,8 +107,8 @@ async def test_a_damaged_file_is_found_out_anew_and_mended(damage: bytes) -> Non
 async def test_a_folder_that_cannot_be_written_stops_no_session(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    place.root().parent.mkdir(parents=True, exist_ok=True)
-    place.root().write_text("a file where the folder should be")
+    paths.state_folder().parent.mkdir(parents=True, exist_ok=True)
+    paths.state_folder().write_text("a file where the folder should be")
     async with StandInModel(CALLS) as server:
         await begun(of(server))
     assert "cannot be written" in caplog.text
@@ -144,14 +144,14 @@ async def test_without_a_choice_a_model_is_kept_all_the_same() -> None:
 
 
 async def test_only_the_newest_files_stay() -> None:
-    folder = place.root() / "standings"
+    folder = paths.state_folder() / "standings"
     folder.mkdir(parents=True)
     for number in range(KEPT_FILES):
         old = folder / f"{number}.json"
         old.write_text("{}")
         os.utime(old, (number, number))
     async with StandInModel() as server:
-        await Standings(of(server)).keep("text", "a test")
+        await ModelProfileStore(of(server)).keep("text", "a test")
     assert len(files()) == KEPT_FILES
     assert not (folder / "0.json").exists()
 

@@ -8,11 +8,11 @@ import pytest
 from livekit.agents import llm
 from livekit.plugins import openai
 
-from caal_node.control.report import ModelRequest
-from caal_node.errors import ConfigError, ModelMissing
-from caal_node.models.backends import make_backend
+from caal_node.control.reports import ModelRequest
+from caal_node.core.errors import ConfigError, ModelMissing
+from caal_node.core.prompt_files import sentence
+from caal_node.models.backends.factory import make_backend
 from caal_node.models.llm import LLM
-from caal_node.prompting import sentence
 from tests.conversation import Conversation, conversation
 from tests.stand_in_model import Call, Refuse, StandInModel, Wait
 

@@ -17,8 +17,8 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from caal_node.errors import ConfigError, ModelError
-from caal_node.models.embedded import EmbeddedEngine
+from caal_node.core.errors import ConfigError, ModelError
+from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.weights import QWEN_CODER_05B
 from tests.cached_weights import cached
 
@@ -140,7 +140,7 @@ async def test_it_ends_when_its_parent_is_killed(gguf: Path) -> None:
         f"""
         import asyncio
         from pathlib import Path
-        from caal_node.models.embedded import EmbeddedEngine
+        from caal_node.models.embedded_engine import EmbeddedEngine
         async def main():
             async with EmbeddedEngine(Path({str(gguf)!r}), ctx=512) as engine:
                 print(engine.pid, flush=True)

@@ -13,17 +13,17 @@ from livekit.agents import llm
 
 import n8n
 from caal_node.agent import CaalAgent
-from caal_node.control.report import ReloadReport, ReloadRequest
-from caal_node.convert import to_schemas
-from caal_node.errors import ConfigError, ToolBroke, ToolFailure
-from caal_node.events import ToolCallEnded, ToolProgress, TurnEnded
-from caal_node.prompting import sentence
-from caal_node.settings import load_settings
-from caal_node.tools.outcome import Verbatim
-from caal_node.tools.spec import ToolSpec
-from caal_node.tools.tiers.configured import n8n_tier
-from caal_node.tools.tiers.n8n import N8nTier
-from caal_node.tools.tiers.n8n_failures import KINDS, failure_of
+from caal_node.config.settings import load_settings
+from caal_node.control.reports import ReloadReport, ReloadRequest
+from caal_node.core.errors import ConfigError, ToolBroke, ToolFailure
+from caal_node.core.events import ToolCallEnded, ToolProgress, TurnEnded
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.models.chat_context import to_schemas
+from caal_node.tools.outcomes import Verbatim
+from caal_node.tools.sources.configured import n8n_tier
+from caal_node.tools.sources.n8n import N8nToolSource
+from caal_node.tools.sources.n8n_failures import KINDS, failure_of
 from mcp_bridge import Answer, Question
 from n8n.replay import RecordedN8n
 from tests.conversation import NOWHERE, FakeTier, conversation
@@ -34,21 +34,21 @@ WORDS = "It is sunny in Paris."
 
 
 @asynccontextmanager
-async def tier_of(recorded: RecordedN8n, **more: Any) -> AsyncGenerator[N8nTier]:
+async def tier_of(recorded: RecordedN8n, **more: Any) -> AsyncGenerator[N8nToolSource]:
     options: dict[str, Any] = {
         "mcp_token": None,
         "api_key": recorded.api_key,
         "call_timeout_s": 5,
         **more,
     }
-    tier = N8nTier(recorded.base_url, **options)
+    tier = N8nToolSource(recorded.base_url, **options)
     try:
         yield tier
     finally:
         await tier.aclose()
 
 
-async def agent_of(recorded: RecordedN8n, tier: N8nTier) -> CaalAgent:
+async def agent_of(recorded: RecordedN8n, tier: N8nToolSource) -> CaalAgent:
     settings = load_settings({"CAAL_CUES": "off"}, NOWHERE)
     agent = CaalAgent(settings=settings, tiers={"n8n": tier}, warm=False)
     await agent.reload_tools()
@@ -103,7 +103,7 @@ async def test_a_call_past_its_time_has_n8ns_words_and_not_the_pipelines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The pipeline waits longer than the tier; on a busy machine it needs more than a second.
-    monkeypatch.setattr("caal_node.tools.tiers.n8n.SPARE_S", 10.0)
+    monkeypatch.setattr("caal_node.tools.sources.n8n.SPARE_S", 10.0)
     async with (
         RecordedN8n(active=["get_weather"]) as recorded,
         tier_of(recorded, call_timeout_s=0.2) as tier,
@@ -297,7 +297,7 @@ async def test_while_n8n_is_away_its_tools_stay_and_it_is_told_as_failed() -> No
         assert caught.value.spoken == "workflow_unreachable"
 
 
-class Watched(N8nTier):
+class Watched(N8nToolSource):
     """Tells of each look at n8n."""
 
     def __init__(self, *args: Any, **options: Any) -> None:

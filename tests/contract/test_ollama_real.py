@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
-from caal_node.errors import ModelLacksTools, ModelMissing, ModelReplyError
-from caal_node.models.ollama import OllamaBackend
-from caal_node.models.openai import OpenAIBackend
-from caal_node.models.port import Capabilities, Done, Request, Text
+from caal_node.core.errors import ModelLacksTools, ModelMissing, ModelReplyError
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, TextChunk
+from caal_node.models.backends.ollama import OllamaBackend
+from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.server_embedder import EmbeddingApi, ServerEmbedder
-from caal_node.models.warm import warm
+from caal_node.models.warm_up import warm
 from mcp_bridge import EmbeddingUnavailable
 from tests.fixtures_models import OllamaModels
 
@@ -34,7 +34,7 @@ TOOL: dict[str, Any] = {
         },
     },
 }
-HELLO = (User("Say hi."),)
+HELLO = (UserItem("Say hi."),)
 
 
 @pytest.fixture
@@ -44,22 +44,24 @@ async def backend(ollama: OllamaModels) -> AsyncIterator[OllamaBackend]:
     await made.aclose()
 
 
-async def spoken(backend: OllamaBackend | OpenAIBackend, request: Request) -> tuple[str, Done]:
+async def spoken(
+    backend: OllamaBackend | OpenAIBackend, request: BackendRequest
+) -> tuple[str, ReplyDone]:
     chunks = [chunk async for chunk in backend.ask(request)]
-    assert isinstance(chunks[-1], Done)
-    return "".join(c.text for c in chunks if isinstance(c, Text)), chunks[-1]
+    assert isinstance(chunks[-1], ReplyDone)
+    return "".join(c.text for c in chunks if isinstance(c, TextChunk)), chunks[-1]
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_it_answers(backend: OllamaBackend, stream: bool) -> None:
-    text, done = await spoken(backend, Request(items=HELLO, stream=stream, max_tokens=20))
+    text, done = await spoken(backend, BackendRequest(items=HELLO, stream=stream, max_tokens=20))
     assert text.startswith("Hi")
     assert done.usage.prompt > 5
     assert done.usage.completion > 1
 
 
 async def test_the_token_limit_is_told(backend: OllamaBackend) -> None:
-    _, done = await spoken(backend, Request(items=HELLO, max_tokens=2))
+    _, done = await spoken(backend, BackendRequest(items=HELLO, max_tokens=2))
     assert done.reason == "length"
     assert done.usage.completion == 2
 
@@ -75,22 +77,22 @@ async def test_a_reply_is_held_to_a_schema(backend: OllamaBackend) -> None:
             }
         ]
     }
-    text, _ = await spoken(backend, Request(items=HELLO, schema=schema, max_tokens=40))
+    text, _ = await spoken(backend, BackendRequest(items=HELLO, schema=schema, max_tokens=40))
     assert json.loads(text) == {"type": "final_answer", "text": "yes"}
 
 
 async def test_a_history_of_calls_is_taken_and_read(backend: OllamaBackend) -> None:
     items: tuple[Item, ...] = (
-        System("Be short."),
-        User("What time is it?"),
-        Assistant("One moment."),
-        Call("c1", "get_time", '{"tz": "UTC"}'),
-        Call("c2", "get_time", '{"tz": null}'),
-        Result("c1", "get_time", '{"time":"09:41"}'),
-        Result("c2", "get_time", "unknown", is_error=True),
+        SystemItem("Be short."),
+        UserItem("What time is it?"),
+        AssistantItem("One moment."),
+        CallItem("c1", "get_time", '{"tz": "UTC"}'),
+        CallItem("c2", "get_time", '{"tz": null}'),
+        ResultItem("c1", "get_time", '{"time":"09:41"}'),
+        ResultItem("c2", "get_time", "unknown", is_error=True),
     )
-    with_calls = Request(items=items, tools=(TOOL,), max_tokens=1)
-    without = Request(items=(*items[:3], *items[5:]), tools=(TOOL,), max_tokens=1)
+    with_calls = BackendRequest(items=items, tools=(TOOL,), max_tokens=1)
+    without = BackendRequest(items=(*items[:3], *items[5:]), tools=(TOOL,), max_tokens=1)
     seen = (await spoken(backend, with_calls))[1].usage.prompt
     # The template shows the calls next to the words before them: two calls are some 40 tokens.
     assert seen - (await spoken(backend, without))[1].usage.prompt > 20
@@ -103,7 +105,7 @@ async def test_capabilities_are_those_of_the_template(
     plain = OllamaBackend(ollama.without_tools, host=ollama.url)
     assert (await plain.capabilities()).tools is False
     with pytest.raises(ModelLacksTools):
-        await spoken(plain, Request(items=HELLO, tools=(TOOL,)))
+        await spoken(plain, BackendRequest(items=HELLO, tools=(TOOL,)))
     await plain.aclose()
 
 
@@ -111,7 +113,7 @@ async def test_thinking_is_not_asked_of_a_model_that_cannot(ollama: OllamaModels
     backend = OllamaBackend(
         ollama.with_tools, host=ollama.url, num_ctx=2048, think=True, options=OPTIONS
     )
-    text, _ = await spoken(backend, Request(items=HELLO, max_tokens=2))
+    text, _ = await spoken(backend, BackendRequest(items=HELLO, max_tokens=2))
     await backend.aclose()
     assert text
 
@@ -127,15 +129,15 @@ async def test_a_missing_model_is_named_with_its_mend(ollama: OllamaModels) -> N
 
 async def test_a_prompt_that_does_not_fit_is_refused_not_cut(backend: OllamaBackend) -> None:
     """Left to itself Ollama drops the oldest messages, and answers something else."""
-    items = (System("Be short."), User("word " * 3000), User("Say hi."))
+    items = (SystemItem("Be short."), UserItem("word " * 3000), UserItem("Say hi."))
     with pytest.raises(ModelReplyError, match="context length") as raised:
-        await spoken(backend, Request(items=items, max_tokens=1))
+        await spoken(backend, BackendRequest(items=items, max_tokens=1))
     assert raised.value.status == 400
 
 
 async def test_load_and_warm(backend: OllamaBackend) -> None:
     await backend.load()
-    head = Request(items=(System("You are a voice assistant."),), tools=(TOOL,))
+    head = BackendRequest(items=(SystemItem("You are a voice assistant."),), tools=(TOOL,))
     usage = await warm(backend, head)
     assert usage.prompt > 100
     assert usage.completion == 1
@@ -143,14 +145,14 @@ async def test_load_and_warm(backend: OllamaBackend) -> None:
 
 async def test_closing_a_reply_stops_the_server(backend: OllamaBackend) -> None:
     """There is one slot: had the server gone on, the second answer would wait for 2,000 tokens."""
-    count = (User("Count from one to one thousand, in words, and leave nothing out."),)
-    chunks = backend.ask(Request(items=count, max_tokens=2000))
+    count = (UserItem("Count from one to one thousand, in words, and leave nothing out."),)
+    chunks = backend.ask(BackendRequest(items=count, max_tokens=2000))
     first = await anext(chunks)
-    assert isinstance(first, Text)
+    assert isinstance(first, TextChunk)
     loop = asyncio.get_running_loop()
     await chunks.aclose()
     before = loop.time()
-    await spoken(backend, Request(items=count, max_tokens=1))
+    await spoken(backend, BackendRequest(items=count, max_tokens=1))
     # One token takes a second or two where 2,000 take a hundred.
     assert loop.time() - before < 40
 
@@ -158,12 +160,12 @@ async def test_closing_a_reply_stops_the_server(backend: OllamaBackend) -> None:
 async def test_the_openai_api_of_ollama(ollama: OllamaModels) -> None:
     backend = OpenAIBackend(ollama.with_tools, base_url=f"{ollama.url}/v1")
     assert (await backend.capabilities()).tools is None
-    text, done = await spoken(backend, Request(items=HELLO, max_tokens=2))
+    text, done = await spoken(backend, BackendRequest(items=HELLO, max_tokens=2))
     assert text
     assert done.reason == "length"
     missing = OpenAIBackend("not-here", base_url=ollama.url)
     with pytest.raises(ModelMissing):
-        await spoken(missing, Request(items=HELLO))
+        await spoken(missing, BackendRequest(items=HELLO))
     await backend.aclose()
     await missing.aclose()
 

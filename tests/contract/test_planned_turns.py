@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from caal_node.tools.spec import ToolSpec
-from caal_node.tools.tiers.port import Listing
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.source import Listing
 from tests.conversation import FakeTier, conversation, weather_spec
 from tests.stand_in_model import Call, StandInModel
 

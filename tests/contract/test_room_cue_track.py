@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from livekit import rtc
 
-from caal_node.events import CueKind
+from caal_node.core.events import CueKind
 from caal_node.room.cue_track import TRACK_NAME, CueTrack
 from caal_node.room.cues import SAMPLE_RATE_HZ, Samples, render
 from tests.livekit_server import LiveKit

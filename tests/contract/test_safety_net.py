@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from caal_node.tools.spec import ToolSpec
+from caal_node.core.tool_spec import ToolSpec
 from tests.conversation import FakeTier, conversation, weather_spec
 from tests.stand_in_model import Call, StandInModel
 

@@ -12,13 +12,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from caal_node.cli.accept import accept
-from caal_node.control import messages, report
+from caal_node.cli.accept_tools import accept
+from caal_node.config.settings import load_settings
+from caal_node.control import messages, reports
 from caal_node.control.app import make_app
-from caal_node.errors import ConfigError
-from caal_node.settings import load_settings
-from caal_node.tools.tiers.mcp import McpTier
-from caal_node.validation import place
+from caal_node.core import paths
+from caal_node.core.errors import ConfigError
+from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import DISCOVER, Pins, ServerConfig
 from mcp_bridge.tools import Definition
 from tests.fake_rooms import FakeRooms
@@ -81,7 +81,7 @@ async def test_a_body_with_such_a_field_is_refused_before_a_room_hears_of_it(
 
 
 def test_what_goes_from_process_to_process_has_no_such_field() -> None:
-    kinds = [kind for module in (messages, report) for kind in vars(module).values()]
+    kinds = [kind for module in (messages, reports) for kind in vars(module).values()]
     asked = [k for k in kinds if isinstance(k, type) and dataclasses.is_dataclass(k)]
     assert asked
     for kind in asked:
@@ -99,7 +99,7 @@ async def test_what_a_model_writes_reaches_a_server_as_arguments_and_nothing_els
     }
     file = tmp_path / "mcp_servers.json"
     file.write_text(json.dumps({"bad": entry}))
-    tier = McpTier(file, call_timeout_s=20)
+    tier = McpToolSource(file, call_timeout_s=20)
     try:
         (spec,) = (await tier.discover()).specs
         proof = tmp_path / "proof"
@@ -123,7 +123,7 @@ async def test_accepting_prints_both_wordings_and_names_what_waits(
 
     def learn(*words: str) -> None:
         for said in words:
-            pins = Pins(place.pins())
+            pins = Pins(paths.tool_pins())
             pins.read([config])
             pins.vet(config, [Definition("read", said, {})])
             pins.write()

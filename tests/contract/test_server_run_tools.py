@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.events import Spoken, ToolCallEnded, ToolCallStarted
+from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted
 from caal_node.room.hooks import Hooks
 from tests.conversation import Conversation, conversation
 from tests.stand_in_model import Raw, Reply, StandInModel, Vanish, Wait

@@ -10,7 +10,7 @@ from livekit import rtc
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions, tts, utils
 from livekit.agents.voice import io
 
-from caal_node.events import Spoken
+from caal_node.core.events import Spoken
 from tests.conversation import Conversation, conversation
 from tests.stand_in_model import StandInModel
 

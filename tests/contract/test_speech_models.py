@@ -20,7 +20,7 @@ from tests.cached_weights import cached
 
 pytestmark = pytest.mark.speech
 
-FOLDER = files("caal_node.demo") / "requests"
+FOLDER = files("caal_node.cli.demo") / "requests"
 LIST = json.loads((FOLDER / "requests.json").read_text(encoding="utf-8"))
 # A cold model on a busy machine.
 DEADLINE_S = 60

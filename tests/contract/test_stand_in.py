@@ -12,18 +12,18 @@ from typing import Any, cast
 import httpx2
 import pytest
 
-from caal_node.context.items import User
-from caal_node.errors import (
+from caal_node.core.errors import (
     ModelContextFull,
     ModelError,
     ModelLacksTools,
     ModelMissing,
     ModelReplyError,
 )
-from caal_node.models.completions import CompletionsBackend
-from caal_node.models.ollama import OllamaBackend
-from caal_node.models.openai import OpenAIBackend
-from caal_node.models.port import Chunk, Done, NativeCall, Request, Text
+from caal_node.core.items import UserItem
+from caal_node.models.backends.base import BackendRequest, Chunk, NativeCall, ReplyDone, TextChunk
+from caal_node.models.backends.completions import CompletionsBackend
+from caal_node.models.backends.ollama import OllamaBackend
+from caal_node.models.backends.openai import OpenAIBackend
 from tests.stand_in_model import Call, End, Raw, Refuse, Reply, StandInModel, Vanish
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -129,7 +129,7 @@ async def replay(name: str, backend: type[Any], url_name: str, **more: Any) -> l
         asking = backend(server.model, **{url_name: server.url}, **more)
         try:
             stream = real["content_type"] != "application/json"
-            request = Request(items=(User("?"),), stream=stream)
+            request = BackendRequest(items=(UserItem("?"),), stream=stream)
             return [chunk async for chunk in asking.ask(request)]
         finally:
             await asking.aclose()
@@ -160,9 +160,9 @@ async def test_recorded_replies_are_read(
     name: str, api: tuple[type[Any], str], text: str, reason: str
 ) -> None:
     chunks = await replay(name, *api)
-    assert "".join(chunk.text for chunk in chunks if isinstance(chunk, Text)) == text
+    assert "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)) == text
     last = chunks[-1]
-    assert isinstance(last, Done)
+    assert isinstance(last, ReplyDone)
     assert last.reason == reason
     assert last.usage.prompt > 0
     assert last.usage.completion > 0
@@ -183,13 +183,13 @@ async def test_recorded_calls_are_read(name: str, api: tuple[type[Any], str]) ->
     assert call.name == "get_time"
     assert "Tokyo" in json.loads(call.arguments)["tz"]
     assert call.id
-    assert isinstance(done, Done)
+    assert isinstance(done, ReplyDone)
     assert done.reason == "stop"
 
 
 async def test_llamas_cache_is_counted() -> None:
     done = (await replay("llama/leak_whole", *OPENAI))[-1]
-    assert isinstance(done, Done)
+    assert isinstance(done, ReplyDone)
     assert 0 < done.usage.cached < done.usage.prompt
 
 

@@ -16,16 +16,16 @@ from livekit.agents import RunContext, ToolError, function_tool, llm
 from pydantic import SecretStr
 
 from caal_node.agent import CaalAgent
+from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
-from caal_node.control.parcels import PageRequest, PartRequest
-from caal_node.control.tool_paths import MAX_CALL_BYTES
-from caal_node.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnavailable
-from caal_node.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
-from caal_node.settings import Settings
+from caal_node.control.chunking import PageRequest, PartRequest
+from caal_node.control.tool_routes import MAX_CALL_BYTES
+from caal_node.core.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnavailable
+from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.gates import Gates
-from caal_node.tools.outcome import Verbatim
-from caal_node.tools.spec import ToolSpec
-from caal_node.tools.tiers.port import Listing
+from caal_node.tools.outcomes import Verbatim
+from caal_node.tools.source import Listing
 from tests.agent_rooms import AgentRooms
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
 from tests.stand_in_model import StandInModel

@@ -14,19 +14,19 @@ import httpx2
 import uvicorn
 from pydantic import SecretStr
 
+from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
 from caal_node.control.tool_messages import (
-    Called,
+    CalledAnswer,
     FailureKind,
     FindTools,
-    Found,
+    FoundAnswer,
+    ListAnswer,
     ListTools,
     NotDone,
-    Tool,
-    Tools,
+    ToolSummary,
     read_request,
 )
-from caal_node.settings import Settings
 from tests.agent_rooms import AgentRooms
 from tests.api_fuzz import fuzz
 
@@ -41,7 +41,7 @@ KINDS: tuple[FailureKind, ...] = (
 )
 """Without `invalid_arguments`: whether arguments fit is the tool's to say, not the document's."""
 ENDS = itertools.cycle([*KINDS, None, None])
-TOOL = Tool(
+TOOL = ToolSummary(
     name="get_weather",
     tier="n8n",
     server="n8n",
@@ -57,13 +57,13 @@ async def every_answer(request: str) -> str:
     """A stand-in agent, whose calls end in every way in turn."""
     match read_request(request):
         case ListTools():
-            return Tools(tools=[TOOL], failed={"files": "is down"}).model_dump_json()
+            return ListAnswer(tools=[TOOL], failed={"files": "is down"}).model_dump_json()
         case FindTools(patterns=patterns):
-            return Found(found=len(patterns), tools=[TOOL]).model_dump_json()
+            return FoundAnswer(found=len(patterns), tools=[TOOL]).model_dump_json()
         case call:
             if (kind := next(ENDS)) is not None:
                 return NotDone(kind=kind, message="no", valid_names=["x"]).model_dump_json()
-            return Called(
+            return CalledAnswer(
                 name=call.name,
                 tier="mcp",
                 server="files",

@@ -14,9 +14,9 @@ from livekit import rtc
 from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
-from caal_node.control.agent_side import ControlListener
-from caal_node.control.report import ReloadReport, ReloadRequest
-from caal_node.tools.spec import ToolSpec
+from caal_node.control.listener import ControlListener
+from caal_node.control.reports import ReloadReport, ReloadRequest
+from caal_node.core.tool_spec import ToolSpec
 from tests.api_fuzz import fuzz
 from tests.control_process import control_process
 from tests.conversation import FakeTier, conversation

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from caal_node.cli.checks.asking import look_at_asking
-from caal_node.cli.checks.check import Check
+from caal_node.cli.checks.call_strategy import look_at_asking
+from caal_node.cli.checks.check import Finding
 from caal_node.cli.tools import list_tools
-from caal_node.models.reference import ModelReference
-from caal_node.settings import Settings
-from caal_node.validation.asking import Asking
-from caal_node.validation.result import Identity, Mark, Outcome, Validation
-from caal_node.validation.store import Store
-from caal_node.validation.suites import SUITES
+from caal_node.config.settings import Settings
+from caal_node.core.model_ref import ModelReference
+from caal_node.evaluation.model_session import Asking
+from caal_node.evaluation.result import Identity, Mark, Outcome, Validation
+from caal_node.evaluation.store import ValidationStore
+from caal_node.evaluation.suites import SUITES
 from tests.mcp_events import RAW
 from tests.stand_in_model import Call, StandInModel
 
@@ -40,10 +40,10 @@ async def keep(
         native_offered=True,
         outcomes=tuple(Outcome(suite.name, asking, "case", mark, "", 1, 1, 1) for suite in SUITES),
     )
-    await asyncio.to_thread(Store().add, found)
+    await asyncio.to_thread(ValidationStore().add, found)
 
 
-async def looked(settings: Settings) -> Check:
+async def looked(settings: Settings) -> Finding:
     found = await look_at_asking(settings)
     return found[0]
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from caal_node.cli.validate import run_validate, validate
-from caal_node.errors import ConfigError, ModelError, ModelMissing, ModelUnreachable
-from caal_node.settings import Settings
-from caal_node.validation.identity import identify
-from caal_node.validation.result import Identity, Validation
-from caal_node.validation.run import FAILURES_IN_A_ROW
-from caal_node.validation.store import Record, Store
-from caal_node.validation.suites import SUITES
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ConfigError, ModelError, ModelMissing, ModelUnreachable
+from caal_node.evaluation.model_identity import identify
+from caal_node.evaluation.result import Identity, Validation
+from caal_node.evaluation.run import FAILURES_IN_A_ROW
+from caal_node.evaluation.store import ValidationRecord, ValidationStore
+from caal_node.evaluation.suites import SUITES
 from tests import stand_in_model
 from tests.perfect_model import PerfectModel, case_of
 from tests.stand_in_model import Asked, Break, Refuse, Reply, StandInModel, Think
@@ -35,8 +35,8 @@ def settings(server: StandInModel, **more: object) -> Settings:
     return Settings(ollama_host=server.url, model=server.model, **more)  # type: ignore[arg-type]
 
 
-async def kept(server: StandInModel, api: str = "ollama") -> list[Record]:
-    return await asyncio.to_thread(Store().of, api, server.model)
+async def kept(server: StandInModel, api: str = "ollama") -> list[ValidationRecord]:
+    return await asyncio.to_thread(ValidationStore().of, api, server.model)
 
 
 async def found(server: StandInModel, *, full: bool = False, **more: object) -> Validation:
@@ -203,10 +203,10 @@ async def test_a_report_that_cannot_be_written_loses_nothing(tmp_path: Path) -> 
 async def test_a_store_that_fails_at_the_end_does_not_cost_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full_disk(self: Store, validation: Validation) -> None:
+    def full_disk(self: ValidationStore, validation: Validation) -> None:
         raise ConfigError(f"{self.path}: the disk is full")
 
-    monkeypatch.setattr(Store, "add", full_disk)
+    monkeypatch.setattr(ValidationStore, "add", full_disk)
     report = tmp_path / "report.md"
     async with StandInModel(answer=PerfectModel()) as server:
         with pytest.raises(ConfigError, match="disk is full"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from caal_node.errors import ConfigError
+from caal_node.core.errors import ConfigError
 from caal_node.weights import Weight, ensure
 from caal_node.weights.catalogue import Part
 from caal_node.weights.hub import Hub

@@ -13,7 +13,7 @@ import pytest
 from livekit import rtc
 from livekit.agents import Agent, AgentSession
 
-from caal_node.room.next_person import start_and_stay
+from caal_node.room.relink_participant import start_and_stay
 from tests.livekit_server import LiveKit
 from tests.scripted_llm import ScriptedLLM
 

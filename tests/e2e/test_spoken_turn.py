@@ -15,15 +15,22 @@ import httpx2
 import numpy as np
 import pytest
 
-from caal_node.demo.app import AGENT
-from caal_node.demo.model_choice import CONTEXT
-from caal_node.demo.room_scene import ROOM, RoomScene
-from caal_node.demo.spoken_requests import SpokenRequest, load_requests
-from caal_node.demo.timeline import SAMPLE_RATE_HZ, Samples
-from caal_node.demo.tools import WORKFLOW, write_settings
-from caal_node.demo.worker_process import WorkerProcess
-from caal_node.events import CuePlayed, Event, Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
-from caal_node.models.embedded import EmbeddedEngine
+from caal_node.cli.demo.app import AGENT
+from caal_node.cli.demo.audio_timeline import SAMPLE_RATE_HZ, Samples
+from caal_node.cli.demo.model_choice import CONTEXT
+from caal_node.cli.demo.room_scene import ROOM, RoomScene
+from caal_node.cli.demo.spoken_requests import SpokenRequest, load_requests
+from caal_node.cli.demo.tools import WORKFLOW, write_settings
+from caal_node.cli.demo.worker_process import WorkerProcess
+from caal_node.core.events import (
+    CuePlayed,
+    Event,
+    Spoken,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEnded,
+)
+from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.room.cues import render
 from caal_node.speech import fetch_local
 from n8n.replay import RecordedN8n

@@ -18,12 +18,12 @@ from livekit import rtc
 from livekit.agents import AgentSession, room_io
 
 from caal_node.agent import CaalAgent
-from caal_node.events import Event, Spoken, ToolCallEnded, ToolProgress
+from caal_node.config.settings import Settings, load_settings
+from caal_node.core.events import Event, Spoken, ToolCallEnded, ToolProgress
 from caal_node.models.llm import LLM
-from caal_node.settings import Settings, load_settings
-from caal_node.tools.outcome import Verbatim
-from caal_node.tools.tiers.configured import n8n_tier
-from caal_node.tools.tiers.mcp import McpTier
+from caal_node.tools.outcomes import Verbatim
+from caal_node.tools.sources.configured import n8n_tier
+from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import Answer, Question
 from tests.control_process import control_process
 from tests.conversation import NOWHERE, conversation
@@ -194,7 +194,7 @@ async def test_a_workflow_that_is_an_mcp_server_is_called_as_one(tmp_path: Path)
         }
         config = tmp_path / "mcp_servers.json"
         config.write_text(json.dumps({"mcpServers": {"house": server}}))
-        tier: Any = McpTier(config, call_timeout_s=30)
+        tier: Any = McpToolSource(config, call_timeout_s=30)
         try:
             listing = await tier.discover()
             assert listing.failed == {}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.addresses import ollama_url, server_url
+from caal_node.core.addresses import ollama_url, server_url
 
 
 @pytest.mark.parametrize(

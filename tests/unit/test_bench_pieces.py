@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("livekit.plugins.openai", reason="pip install 'caal-node[dev]'")
 
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
-from caal_node.models.port import Request
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.models.backends.base import BackendRequest
 from tests import fifty_tools
 from tests.bench.counting_engine import Script
 from tests.bench.layouts import DataSecond, FollowUpWithoutTools
@@ -22,12 +22,12 @@ from tests.stand_in_model import Call as SaidCall
 
 TOOL = {"type": "function", "function": {"name": weather_spec().name}}
 HISTORY: tuple[Item, ...] = (
-    System("Help."),
-    User("Weather?"),
-    Call("c1", "get_weather", "{}"),
-    Result("c1", "get_weather", '{"forecast":"sunny"}'),
-    Assistant("Sunny."),
-    User("And tomorrow?"),
+    SystemItem("Help."),
+    UserItem("Weather?"),
+    CallItem("c1", "get_weather", "{}"),
+    ResultItem("c1", "get_weather", '{"forecast":"sunny"}'),
+    AssistantItem("Sunny."),
+    UserItem("And tomorrow?"),
 )
 
 
@@ -78,18 +78,18 @@ def test_results_are_the_same_every_time_and_are_json() -> None:
 
 def test_only_the_request_after_a_result_loses_its_tools() -> None:
     layout = FollowUpWithoutTools(None)  # type: ignore[arg-type]  # it is only laid out
-    assert layout.laid_out(Request(HISTORY, tools=(TOOL,))).tools == (TOOL,)
-    assert layout.laid_out(Request(HISTORY[:4], tools=(TOOL,))).tools == ()
+    assert layout.laid_out(BackendRequest(HISTORY, tools=(TOOL,))).tools == (TOOL,)
+    assert layout.laid_out(BackendRequest(HISTORY[:4], tools=(TOOL,))).tools == ()
 
 
 def test_earlier_results_stand_second_and_the_newest_turn_is_as_it_was() -> None:
     layout = DataSecond(None)  # type: ignore[arg-type]  # it is only laid out
-    laid_out = layout.laid_out(Request(HISTORY)).items
+    laid_out = layout.laid_out(BackendRequest(HISTORY)).items
     kinds = [type(item) for item in laid_out]
-    assert kinds == [System, System, User, Assistant, User]
-    assert isinstance(laid_out[1], System)
+    assert kinds == [SystemItem, SystemItem, UserItem, AssistantItem, UserItem]
+    assert isinstance(laid_out[1], SystemItem)
     assert "sunny" in laid_out[1].text
-    assert layout.laid_out(Request(HISTORY[:4])).items == HISTORY[:4]
+    assert layout.laid_out(BackendRequest(HISTORY[:4])).items == HISTORY[:4]
 
 
 async def test_the_loop_clock_sees_what_holds_the_loop_and_names_it() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from caal_node.agent import CaalAgent
 from caal_node.cli.chosen_agent import chosen_agent
-from caal_node.errors import ConfigError
-from caal_node.settings import load_settings
+from caal_node.config.settings import load_settings
+from caal_node.core.errors import ConfigError
 from tests.conversation import NOWHERE
 
 AGENTS = """

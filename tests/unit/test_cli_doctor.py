@@ -16,12 +16,21 @@ from pydantic import SecretStr
 
 from caal_node.cli import doctor
 from caal_node.cli.checks import files, speech
-from caal_node.cli.checks.check import Check, Look, fail, in_thread, ok, one_line, take, warn
+from caal_node.cli.checks.check import (
+    Finding,
+    FindingCheck,
+    fail,
+    in_thread,
+    ok,
+    one_line,
+    take,
+    warn,
+)
 from caal_node.cli.checks.model import SHARED_HINT, look_at_model
 from caal_node.cli.checks.room import look_at_livekit
 from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
 from caal_node.cli.doctor import examine
-from caal_node.settings import Settings
+from caal_node.config.settings import Settings
 from tests import virtual_loop
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
@@ -47,12 +56,12 @@ def serving(answers: dict[str, Any]) -> Handler:
     return handle
 
 
-def model(answers: dict[str, Any] | Handler, **settings: Any) -> Sequence[Check]:
+def model(answers: dict[str, Any] | Handler, **settings: Any) -> Sequence[Finding]:
     handler = answers if callable(answers) else serving(answers)
     return asyncio.run(look_at_model(Settings(**settings), httpx2.MockTransport(handler)))
 
 
-def only(checks: Sequence[Check], status: str) -> Check:
+def only(checks: Sequence[Finding], status: str) -> Finding:
     [check] = [check for check in checks if check.status == status]
     return check
 
@@ -257,16 +266,17 @@ async def test_speech_of_ones_own_is_made_and_its_fault_told(
 
 
 def test_a_look_that_hangs_or_breaks_is_a_finding_of_its_own() -> None:
-    async def hangs(_: Settings) -> Sequence[Check]:
+    async def hangs(_: Settings) -> Sequence[Finding]:
         await asyncio.sleep(3600)
         return []
 
-    async def breaks(_: Settings) -> Sequence[Check]:
+    async def breaks(_: Settings) -> Sequence[Finding]:
         raise KeyError("x")
 
     async def story() -> None:
         slow, broken = await asyncio.gather(
-            take(Look("slow", hangs, 5), Settings()), take(Look("broken", breaks, 5), Settings())
+            take(FindingCheck("slow", hangs, 5), Settings()),
+            take(FindingCheck("broken", breaks, 5), Settings()),
         )
         assert "within 5 s" in only(slow, "fail").found
         assert "KeyError" in only(broken, "fail").found
@@ -284,11 +294,11 @@ async def test_work_in_a_thread_gives_its_result_or_its_error() -> None:
         await in_thread(broken)
 
 
-def finding(*checks: Check) -> list[Look]:
-    async def look(_: Settings) -> Sequence[Check]:
+def finding(*checks: Finding) -> list[FindingCheck]:
+    async def look(_: Settings) -> Sequence[Finding]:
         return checks
 
-    return [Look("x", look, 5)]
+    return [FindingCheck("x", look, 5)]
 
 
 async def test_findings_come_in_the_order_of_the_looks() -> None:
@@ -302,9 +312,9 @@ async def test_findings_come_in_the_order_of_the_looks() -> None:
     [(ok("a", "b"), 0), (warn("a", "b", "c"), 0), (fail("a", "[red]b[/]", "c"), 1)],
 )
 async def test_only_a_failure_makes_the_exit_code_1(
-    check: Check, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    check: Finding, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def examined(_: Settings) -> list[Check]:
+    async def examined(_: Settings) -> list[Finding]:
         return [check]
 
     monkeypatch.setattr(doctor, "examine", examined)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.context.builder import DATA_HEADING, DATA_ID, ContextBuilder
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.context.pairing import INTERRUPTED
-from caal_node.context.tokens import items_tokens
+from caal_node.context.token_estimate import items_tokens
 from caal_node.context.tool_data import ToolDataCache
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from tests.context_strategies import Grown, any_items, assert_paired, grown, tried
 
 HOTELS = [{"name": "Alpha", "price": 120}, {"name": "Beta", "price": 95}]
@@ -28,10 +28,10 @@ def searched(data: ToolDataCache, call_id: str = "c1") -> list[Item]:
     """A turn in which a tool found hotels, kept as tool data."""
     data.add(call_id, "find_hotels", {"city": "Rome"}, HOTELS)
     return [
-        User("Find hotels in Rome."),
-        Call(call_id, "find_hotels", '{"city":"Rome"}'),
-        Result(call_id, "find_hotels", json.dumps(HOTELS)),
-        Assistant("I found Alpha and Beta."),
+        UserItem("Find hotels in Rome."),
+        CallItem(call_id, "find_hotels", '{"city":"Rome"}'),
+        ResultItem(call_id, "find_hotels", json.dumps(HOTELS)),
+        AssistantItem("I found Alpha and Beta."),
     ]
 
 
@@ -39,43 +39,48 @@ def small_talk(turns: int, start: int = 0) -> list[Item]:
     return [
         item
         for number in range(start, start + turns)
-        for item in (User(f"q{number}"), Assistant(f"a{number}"))
+        for item in (UserItem(f"q{number}"), AssistantItem(f"a{number}"))
     ]
 
 
 def data_of(items: tuple[Item, ...]) -> str | None:
     return next(
-        (item.text for item in items if isinstance(item, User) and item.id == DATA_ID), None
+        (item.text for item in items if isinstance(item, UserItem) and item.id == DATA_ID), None
     )
 
 
 def test_before_a_cut_the_history_is_shown_as_it_is() -> None:
     data = ToolDataCache()
-    items = [System("s"), *searched(data), User("And the second one?")]
+    items = [SystemItem("s"), *searched(data), UserItem("And the second one?")]
     assert ContextBuilder(10, 10_000, data).build(items) == tuple(items)
 
 
 def test_the_second_one_can_be_told_after_the_call_has_left_the_window() -> None:
     data = ToolDataCache()
-    items = [System("s"), *searched(data), *small_talk(4), User("More about the second one?")]
+    items = [
+        SystemItem("s"),
+        *searched(data),
+        *small_talk(4),
+        UserItem("More about the second one?"),
+    ]
     built = ContextBuilder(4, 10_000, data).build(items)
-    assert not any(isinstance(item, Call) for item in built)
-    assert built[0] == System("s")
-    assert built[1] == User(
+    assert not any(isinstance(item, CallItem) for item in built)
+    assert built[0] == SystemItem("s")
+    assert built[1] == UserItem(
         f"{DATA_HEADING}\n"
         'find_hotels {"city":"Rome"}:\n'
         '1. {"name":"Alpha","price":120}\n'
         '2. {"name":"Beta","price":95}',
         DATA_ID,
     )
-    assert built[-1] == User("More about the second one?")
+    assert built[-1] == UserItem("More about the second one?")
 
 
 def test_data_of_calls_still_in_the_window_is_not_told_twice() -> None:
     data = ToolDataCache()
-    items = [System("s"), *small_talk(4), *searched(data), User("q")]
+    items = [SystemItem("s"), *small_talk(4), *searched(data), UserItem("q")]
     built = ContextBuilder(4, 10_000, data).build(items)
-    assert any(isinstance(item, Call) for item in built)
+    assert any(isinstance(item, CallItem) for item in built)
     assert data_of(built) is None
 
 
@@ -83,23 +88,23 @@ def test_between_cuts_the_data_message_stands_still_whatever_happens_to_the_data
     clock = Clock()
     data = ToolDataCache(max_age_s=60, clock=clock)
     builder = ContextBuilder(8, 10_000, data)
-    items = [System("s"), *searched(data), *small_talk(8)]
+    items = [SystemItem("s"), *searched(data), *small_talk(8)]
     first = builder.build(items)
     assert data_of(first)
 
     clock.now_s = 1_000
     data.add("c1", "find_hotels", {}, "something else")
-    items += [User("q8")]
+    items += [UserItem("q8")]
     assert builder.build(items)[: len(first)] == first
 
-    items += [Assistant("a8"), *small_talk(3, start=9)]
+    items += [AssistantItem("a8"), *small_talk(3, start=9)]
     assert "something else" in (data_of(builder.build(items)) or "")
 
 
 def test_data_that_has_expired_by_the_time_of_a_cut_is_not_shown() -> None:
     clock = Clock()
     data = ToolDataCache(max_age_s=60, clock=clock)
-    items = [System("s"), *searched(data), *small_talk(4)]
+    items = [SystemItem("s"), *searched(data), *small_talk(4)]
     clock.now_s = 61
     assert data_of(ContextBuilder(4, 10_000, data).build(items)) is None
 
@@ -107,11 +112,11 @@ def test_data_that_has_expired_by_the_time_of_a_cut_is_not_shown() -> None:
 def test_words_guessed_too_early_do_not_fix_the_data_of_those_that_came() -> None:
     clock = Clock()
     data = ToolDataCache(max_age_s=60, clock=clock)
-    items = [System("s"), *searched(data), *small_talk(3)]
+    items = [SystemItem("s"), *searched(data), *small_talk(3)]
     builder = ContextBuilder(4, 10_000, data)
-    assert data_of(builder.build([*items, User("tell me")]))
+    assert data_of(builder.build([*items, UserItem("tell me")]))
     clock.now_s = 61
-    came = [*items, User("tell me the news")]
+    came = [*items, UserItem("tell me the news")]
     assert builder.build(came) == ContextBuilder(4, 10_000, data).build(came)
     assert data_of(builder.build(came)) is None
 
@@ -119,38 +124,38 @@ def test_words_guessed_too_early_do_not_fix_the_data_of_those_that_came() -> Non
 def test_a_guess_that_would_have_cut_leaves_no_trace_where_no_cut_was_needed() -> None:
     data = ToolDataCache()
     builder = ContextBuilder(10, 500, data)
-    items = [System("s"), *searched(data), *small_talk(3)]
+    items = [SystemItem("s"), *searched(data), *small_talk(3)]
     before = builder.build(items)
-    guess = builder.build([*items, User("word " * 300)])
+    guess = builder.build([*items, UserItem("word " * 300)])
     assert guess[: len(before)] != before
-    assert builder.build([*items, User("yes")]) == (*before, User("yes"))
+    assert builder.build([*items, UserItem("yes")]) == (*before, UserItem("yes"))
 
 
 def test_a_long_round_of_tools_keeps_the_users_words_and_the_newest_result() -> None:
-    items: list[Item] = [System("s"), *small_talk(2), User("Research this for me.")]
+    items: list[Item] = [SystemItem("s"), *small_talk(2), UserItem("Research this for me.")]
     builder = ContextBuilder(10, 2_000)
     for number in range(12):
         items += [
-            Call(f"c{number}", "look", "{}"),
-            Result(f"c{number}", "look", f"page {number} " + "word " * 250),
+            CallItem(f"c{number}", "look", "{}"),
+            ResultItem(f"c{number}", "look", f"page {number} " + "word " * 250),
         ]
         built = builder.build(items)
-        assert User("Research this for me.") in built
+        assert UserItem("Research this for me.") in built
         assert built[-1] == items[-1]
         assert items_tokens(built) <= 2_000
         assert_paired(built)
 
 
 def test_tools_count_against_the_budget() -> None:
-    items = [System("s"), *small_talk(40)]
+    items = [SystemItem("s"), *small_talk(40)]
     builder = ContextBuilder(100, 1_000)
     assert len(builder.build(items, tools_tokens=500)) < len(builder.build(items))
 
 
 def test_a_call_without_result_is_mended_before_the_window_looks_at_it() -> None:
-    items = [System("s"), User("u"), Call("a", "look", "{}"), User("never mind")]
+    items = [SystemItem("s"), UserItem("u"), CallItem("a", "look", "{}"), UserItem("never mind")]
     built = ContextBuilder().build(items)
-    assert Result("a", "look", INTERRUPTED, is_error=True) in built
+    assert ResultItem("a", "look", INTERRUPTED, is_error=True) in built
 
 
 @pytest.mark.parametrize("limits", [(0, 100), (5, 0)])
@@ -161,7 +166,7 @@ def test_limits_without_room_are_refused(limits: tuple[int, int]) -> None:
 
 def remember(grown: Grown, data: ToolDataCache) -> None:
     for item in grown.items:
-        if isinstance(item, Result):
+        if isinstance(item, ResultItem):
             data.add(item.call_id, item.name, "{}", item.output[:50])
 
 
@@ -169,7 +174,7 @@ limits_of = st.tuples(st.integers(1, 8), st.integers(200, 4_000))
 
 
 def newest_turn(items: tuple[Item, ...]) -> int:
-    return max(at for at, item in enumerate(items) if isinstance(item, User))
+    return max(at for at, item in enumerate(items) if isinstance(item, UserItem))
 
 
 @tried(60)
@@ -187,7 +192,7 @@ def test_what_stands_in_front_of_the_newest_turn_only_changes_at_a_cut(
         # A cut takes turns away from the front, or makes results of a lone turn short.
         if now[: len(settled)] != settled:
             gone = [item for item in before if item not in now]
-            assert any(isinstance(item, (User, Result)) for item in gone)
+            assert any(isinstance(item, (UserItem, ResultItem)) for item in gone)
         before = now
 
 
@@ -202,11 +207,11 @@ def test_what_is_built_fits_the_budget_or_is_only_the_newest_turn(
     for length in grown.requests:
         built = builder.build(grown.items[:length])
         assert_paired(built)
-        assert [item for item in built if isinstance(item, System)] == [
-            item for item in grown.items[:length] if isinstance(item, System)
+        assert [item for item in built if isinstance(item, SystemItem)] == [
+            item for item in grown.items[:length] if isinstance(item, SystemItem)
         ]
         if items_tokens(built) > limits[1]:
-            users = [item for item in built if isinstance(item, User) and item.id != DATA_ID]
+            users = [item for item in built if isinstance(item, UserItem) and item.id != DATA_ID]
             assert len(users) == 1
 
 
@@ -219,8 +224,8 @@ def test_requests_made_ahead_of_time_change_nothing(
     remember(grown, data)
     plain, guessing = ContextBuilder(*limits, data), ContextBuilder(*limits, data)
     for length in grown.requests:
-        if isinstance(grown.items[length - 1], User):
-            guess = User("guess " + "g" * draw.draw(st.integers(0, 3_000)))
+        if isinstance(grown.items[length - 1], UserItem):
+            guess = UserItem("guess " + "g" * draw.draw(st.integers(0, 3_000)))
             guessing.build([*grown.items[: length - 1], guess])
         items = grown.items[:length]
         assert guessing.build(items) == plain.build(items)
@@ -251,7 +256,7 @@ def test_tightening_shows_less_each_time_until_nothing_can_be_left_out(
 
 def test_what_was_tightened_stays_so_for_the_turns_to_come() -> None:
     builder = ContextBuilder(100, 10_000)
-    said = [System("s"), *small_talk(40)]
+    said = [SystemItem("s"), *small_talk(40)]
     assert builder.tighten(said)
     fewer = len(builder.build(said))
     assert fewer < len(said)

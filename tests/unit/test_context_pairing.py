@@ -5,35 +5,35 @@ from collections.abc import Iterable
 
 from hypothesis import given
 
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
 from caal_node.context.pairing import INTERRUPTED, repair
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from tests.context_strategies import Grown, any_items, assert_paired, grown, tried
 
 
-def call(call_id: str, name: str = "look", arguments: str = "{}") -> Call:
-    return Call(call_id, name, arguments)
+def call(call_id: str, name: str = "look", arguments: str = "{}") -> CallItem:
+    return CallItem(call_id, name, arguments)
 
 
-def result(call_id: str, output: str = "found", name: str = "look") -> Result:
-    return Result(call_id, name, output)
+def result(call_id: str, output: str = "found", name: str = "look") -> ResultItem:
+    return ResultItem(call_id, name, output)
 
 
-def interrupted(call_id: str, name: str = "look") -> Result:
-    return Result(call_id, name, INTERRUPTED, is_error=True)
+def interrupted(call_id: str, name: str = "look") -> ResultItem:
+    return ResultItem(call_id, name, INTERRUPTED, is_error=True)
 
 
 def test_a_right_conversation_is_left_as_it_is() -> None:
     items = (
-        System("s"),
-        User("u"),
-        Assistant("One moment."),
+        SystemItem("s"),
+        UserItem("u"),
+        AssistantItem("One moment."),
         call("a"),
         call("b"),
         result("a"),
         result("b"),
         call("c"),
         result("c"),
-        Assistant("done"),
+        AssistantItem("done"),
     )
     assert repair(items) == items
 
@@ -48,17 +48,22 @@ def test_results_in_another_order_take_the_order_of_their_calls() -> None:
 
 
 def test_a_call_the_person_spoke_over_gets_a_short_error() -> None:
-    assert repair([User("u"), call("a"), User("no, wait")]) == (
-        User("u"),
+    assert repair([UserItem("u"), call("a"), UserItem("no, wait")]) == (
+        UserItem("u"),
         call("a"),
         interrupted("a"),
-        User("no, wait"),
+        UserItem("no, wait"),
     )
 
 
 def test_a_late_result_moves_up_to_its_call() -> None:
-    items = [call("a"), Assistant("Still looking."), User("and?"), result("a")]
-    assert repair(items) == (call("a"), result("a"), Assistant("Still looking."), User("and?"))
+    items = [call("a"), AssistantItem("Still looking."), UserItem("and?"), result("a")]
+    assert repair(items) == (
+        call("a"),
+        result("a"),
+        AssistantItem("Still looking."),
+        UserItem("and?"),
+    )
 
 
 def test_only_one_of_two_calls_in_a_reply_was_answered() -> None:
@@ -71,7 +76,7 @@ def test_only_one_of_two_calls_in_a_reply_was_answered() -> None:
 
 
 def test_a_result_whose_call_was_truncated_away_is_dropped() -> None:
-    assert repair([result("gone"), User("u"), result("gone")]) == (User("u"),)
+    assert repair([result("gone"), UserItem("u"), result("gone")]) == (UserItem("u"),)
 
 
 def test_of_two_results_for_one_call_the_first_stays() -> None:
@@ -80,21 +85,21 @@ def test_of_two_results_for_one_call_the_first_stays() -> None:
 
 
 def test_an_assistant_text_without_words_is_dropped() -> None:
-    assert repair([User("u"), Assistant(" \n"), Assistant("")]) == (User("u"),)
+    assert repair([UserItem("u"), AssistantItem(" \n"), AssistantItem("")]) == (UserItem("u"),)
 
 
 def test_ids_that_begin_again_in_each_turn_are_made_unique() -> None:
     items = [
         call("call_0"),
         result("call_0", "1"),
-        User("again"),
+        UserItem("again"),
         call("call_0"),
         result("call_0", "2"),
     ]
     assert repair(items) == (
         call("call_0"),
         result("call_0", "1"),
-        User("again"),
+        UserItem("again"),
         call("call_0_2"),
         result("call_0_2", "2"),
     )
@@ -111,22 +116,22 @@ def test_an_id_used_twice_in_one_reply_keeps_both_results_with_their_calls() -> 
 
 
 def test_a_result_goes_to_the_newest_round_that_waits_for_its_id() -> None:
-    items = [call("x"), User("forget it, again"), call("x"), result("x", "new")]
+    items = [call("x"), UserItem("forget it, again"), call("x"), result("x", "new")]
     assert repair(items) == (
         call("x"),
         interrupted("x"),
-        User("forget it, again"),
+        UserItem("forget it, again"),
         call("x_2"),
         result("x_2", "new"),
     )
 
 
 def test_calls_of_one_id_in_the_newest_round_are_answered_in_order() -> None:
-    items = [call("x"), User("again"), call("x"), call("x"), result("x", "1"), result("x", "2")]
+    items = [call("x"), UserItem("again"), call("x"), call("x"), result("x", "1"), result("x", "2")]
     assert repair(items) == (
         call("x"),
         interrupted("x"),
-        User("again"),
+        UserItem("again"),
         call("x_2"),
         call("x_3"),
         result("x_2", "1"),
@@ -167,16 +172,18 @@ def test_repair_is_idempotent(items: list[Item]) -> None:
 @given(any_items)
 def test_nothing_but_results_moves_and_no_words_are_lost(items: list[Item]) -> None:
     def spoken(of: Iterable[Item]) -> list[Item]:
-        texts = [each for each in of if isinstance(each, (System, User, Assistant))]
-        return [each for each in texts if each.text.strip() or not isinstance(each, Assistant)]
+        texts = [each for each in of if isinstance(each, (SystemItem, UserItem, AssistantItem))]
+        return [each for each in texts if each.text.strip() or not isinstance(each, AssistantItem)]
 
     repaired = repair(items)
     assert spoken(repaired) == spoken(items)
-    names = [each.name for each in items if isinstance(each, Call)]
-    assert [each.name for each in repaired if isinstance(each, Call)] == names
-    before = Counter(each.output for each in items if isinstance(each, Result))
+    names = [each.name for each in items if isinstance(each, CallItem)]
+    assert [each.name for each in repaired if isinstance(each, CallItem)] == names
+    before = Counter(each.output for each in items if isinstance(each, ResultItem))
     after = Counter(
-        each.output for each in repaired if isinstance(each, Result) and each.output != INTERRUPTED
+        each.output
+        for each in repaired
+        if isinstance(each, ResultItem) and each.output != INTERRUPTED
     )
     assert after <= before
 
@@ -186,8 +193,8 @@ def test_nothing_but_results_moves_and_no_words_are_lost(items: list[Item]) -> N
 def test_ids_given_once_do_not_change_when_the_conversation_grows(
     items: list[Item], more: list[Item]
 ) -> None:
-    before = [each.call_id for each in repair(items) if isinstance(each, Call)]
-    after = [each.call_id for each in repair([*items, *more]) if isinstance(each, Call)]
+    before = [each.call_id for each in repair(items) if isinstance(each, CallItem)]
+    after = [each.call_id for each in repair([*items, *more]) if isinstance(each, CallItem)]
     assert after[: len(before)] == before
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context.items import Assistant, Call, Result, System, User
-from caal_node.context.tokens import item_tokens, items_tokens, text_tokens, tools_tokens
+from caal_node.context.token_estimate import item_tokens, items_tokens, text_tokens, tools_tokens
+from caal_node.core.items import AssistantItem, CallItem, ResultItem, SystemItem, UserItem
 from tests.context_strategies import tried
 
 # Counted with the vocabulary of Qwen2.5: (text, its tokens).
@@ -39,7 +39,13 @@ def test_an_empty_text_costs_only_what_the_template_puts_around_it() -> None:
     assert text_tokens("") == 0
     assert all(
         0 < item_tokens(item) < 30
-        for item in (System(""), User(""), Assistant(""), Call("a", "", ""), Result("a", "", ""))
+        for item in (
+            SystemItem(""),
+            UserItem(""),
+            AssistantItem(""),
+            CallItem("a", "", ""),
+            ResultItem("a", "", ""),
+        )
     )
 
 
@@ -48,7 +54,7 @@ def test_half_a_character_is_counted_and_not_refused() -> None:
 
 
 def test_items_add_up() -> None:
-    items = [User("hello"), Call("a", "look", '{"a":1}'), Result("a", "look", "found")]
+    items = [UserItem("hello"), CallItem("a", "look", '{"a":1}'), ResultItem("a", "look", "found")]
     assert items_tokens(items) == sum(item_tokens(item) for item in items)
 
 

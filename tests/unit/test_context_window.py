@@ -5,27 +5,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.context import window as window_module
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
-from caal_node.context.tokens import item_tokens, items_tokens
-from caal_node.context.window import Limits, Window, cut
+from caal_node.context.token_estimate import item_tokens, items_tokens
+from caal_node.context.window import Window, WindowLimits, cut
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from tests.context_strategies import Grown, assert_paired, grown, tried
 
-WIDE = Limits(turns=1_000, tokens=1_000_000)
+WIDE = WindowLimits(turns=1_000, tokens=1_000_000)
 
 
 def chat(turns: int) -> list[Item]:
-    items: list[Item] = [System("s")]
+    items: list[Item] = [SystemItem("s")]
     for number in range(turns):
-        items += [User(f"q{number}"), Assistant(f"a{number}")]
+        items += [UserItem(f"q{number}"), AssistantItem(f"a{number}")]
     return items
 
 
 def tool_round(call_id: str, output: str) -> list[Item]:
-    return [Call(call_id, "look", "{}"), Result(call_id, "look", output)]
+    return [CallItem(call_id, "look", "{}"), ResultItem(call_id, "look", output)]
 
 
 def users(window: Window) -> list[str]:
-    return [item.text for item in window.kept if isinstance(item, User)]
+    return [item.text for item in window.kept if isinstance(item, UserItem)]
 
 
 def test_a_short_conversation_is_shown_whole() -> None:
@@ -36,70 +36,70 @@ def test_a_short_conversation_is_shown_whole() -> None:
 
 
 def test_too_many_turns_are_cut_to_three_quarters_at_once() -> None:
-    assert len(users(cut(chat(8), Limits(8, 100_000)))) == 8
-    assert users(cut(chat(9), Limits(8, 100_000))) == ["q3", "q4", "q5", "q6", "q7", "q8"]
-    assert len(users(cut(chat(11), Limits(8, 100_000)))) == 8
-    assert len(users(cut(chat(12), Limits(8, 100_000)))) == 6
+    assert len(users(cut(chat(8), WindowLimits(8, 100_000)))) == 8
+    assert users(cut(chat(9), WindowLimits(8, 100_000))) == ["q3", "q4", "q5", "q6", "q7", "q8"]
+    assert len(users(cut(chat(11), WindowLimits(8, 100_000)))) == 8
+    assert len(users(cut(chat(12), WindowLimits(8, 100_000)))) == 6
 
 
 def test_too_many_tokens_are_cut_to_three_quarters_of_the_room() -> None:
-    items: list[Item] = [System("s")]
+    items: list[Item] = [SystemItem("s")]
     for number in range(30):
-        items += [User(f"q{number} " + "word " * 40), Assistant("word " * 40)]
-    window = cut(items, Limits(100, 2_000))
+        items += [UserItem(f"q{number} " + "word " * 40), AssistantItem("word " * 40)]
+    window = cut(items, WindowLimits(100, 2_000))
     room = 2_000 - window_module.FIXED_STEP
     assert window.dropped
     assert items_tokens(window.kept) <= room
 
     assert window.cut_at is not None
-    at_the_cut = cut(items[: window.cut_at + 1], Limits(100, 2_000))
+    at_the_cut = cut(items[: window.cut_at + 1], WindowLimits(100, 2_000))
     assert room / 2 < items_tokens(at_the_cut.kept) <= room * window_module.KEPT
 
 
 def test_a_greeting_belongs_to_the_first_turn() -> None:
-    items = [System("s"), Assistant("Hello!"), *chat(9)[1:]]
-    assert users(cut(items, Limits(8, 100_000)))[0] == "q3"
-    assert cut(items[:-2], Limits(8, 100_000)).cut_at is None
+    items = [SystemItem("s"), AssistantItem("Hello!"), *chat(9)[1:]]
+    assert users(cut(items, WindowLimits(8, 100_000)))[0] == "q3"
+    assert cut(items[:-2], WindowLimits(8, 100_000)).cut_at is None
 
 
 def test_instructions_of_dropped_turns_move_behind_the_first_ones() -> None:
     items = chat(2)
-    items.append(System("Now speak German."))
+    items.append(SystemItem("Now speak German."))
     items += chat(8)[1:]
-    window = cut(items, Limits(4, 100_000))
-    assert window.head == (System("s"), System("Now speak German."))
-    assert System("Now speak German.") not in window.kept + window.dropped
+    window = cut(items, WindowLimits(4, 100_000))
+    assert window.head == (SystemItem("s"), SystemItem("Now speak German."))
+    assert SystemItem("Now speak German.") not in window.kept + window.dropped
 
 
 def test_instructions_that_moved_to_the_head_still_count() -> None:
-    items: list[Item] = [System("s"), User("u"), System("word " * 200)]
+    items: list[Item] = [SystemItem("s"), UserItem("u"), SystemItem("word " * 200)]
     for number in range(20):
-        items += [User(f"q{number}"), Assistant("word " * 20)]
-        window = cut(items, Limits(100, 1_000))
+        items += [UserItem(f"q{number}"), AssistantItem("word " * 20)]
+        window = cut(items, WindowLimits(100, 1_000))
         assert items_tokens((*window.head, *window.kept)) <= 1_000
-    assert System("word " * 200) in window.head
+    assert SystemItem("word " * 200) in window.head
 
 
 def test_instructions_of_kept_turns_stay_where_they_are() -> None:
-    items = [*chat(3), System("Now speak German.")]
+    items = [*chat(3), SystemItem("Now speak German.")]
     window = cut(items, WIDE)
-    assert window.head == (System("s"),)
-    assert window.kept[-1] == System("Now speak German.")
+    assert window.head == (SystemItem("s"),)
+    assert window.kept[-1] == SystemItem("Now speak German.")
 
 
 def test_the_newest_turn_stays_however_long_it_is() -> None:
-    items = [*chat(3), User("word " * 5_000)]
-    window = cut(items, Limits(10, 500))
+    items = [*chat(3), UserItem("word " * 5_000)]
+    window = cut(items, WindowLimits(10, 500))
     assert window.kept == (items[-1],)
 
 
 def test_in_a_turn_too_long_the_oldest_results_become_notes() -> None:
-    items: list[Item] = [System("s"), User("research this")]
+    items: list[Item] = [SystemItem("s"), UserItem("research this")]
     for number in range(6):
         items += tool_round(f"c{number}", f"result {number} " + "word " * 300)
-    window = cut(items, Limits(10, 2_000))
-    results = [item for item in window.kept if isinstance(item, Result)]
-    assert window.kept[0] == User("research this")
+    window = cut(items, WindowLimits(10, 2_000))
+    results = [item for item in window.kept if isinstance(item, ResultItem)]
+    assert window.kept[0] == UserItem("research this")
     assert results[0].output.startswith("(shortened to make room: 1509 characters, beginning resu")
     assert results[-1] == items[-1]
     assert items_tokens(window.kept) <= 2_000
@@ -107,27 +107,27 @@ def test_in_a_turn_too_long_the_oldest_results_become_notes() -> None:
 
 
 def test_the_newest_result_stays_whole_even_if_it_alone_is_too_long() -> None:
-    items = [System("s"), User("u"), *tool_round("c", "word " * 5_000)]
-    assert cut(items, Limits(10, 500)).kept == tuple(items[1:])
+    items = [SystemItem("s"), UserItem("u"), *tool_round("c", "word " * 5_000)]
+    assert cut(items, WindowLimits(10, 500)).kept == tuple(items[1:])
 
 
 def test_errors_that_are_short_already_are_not_made_longer() -> None:
-    items: list[Item] = [System("s"), User("u")]
+    items: list[Item] = [SystemItem("s"), UserItem("u")]
     for number in range(60):
         items += tool_round(f"c{number}", '{"error":"timeout"}')
-    assert cut(items, Limits(10, 500)).kept == tuple(items[1:])
+    assert cut(items, WindowLimits(10, 500)).kept == tuple(items[1:])
 
 
 def test_tools_that_leave_no_room_still_leave_the_newest_turn() -> None:
-    window = cut(chat(5), Limits(10, 1_000, tools_tokens=5_000))
-    assert window.kept == (User("q4"), Assistant("a4"))
+    window = cut(chat(5), WindowLimits(10, 1_000, tools_tokens=5_000))
+    assert window.kept == (UserItem("q4"), AssistantItem("a4"))
 
 
 def test_instructions_that_change_by_a_word_do_not_move_the_cut() -> None:
     body = chat(60)[1:]
-    limits = Limits(100, 700)
-    at_ten = cut([System("It is ten o'clock."), *body], limits)
-    at_nine = cut([System("It is nine minutes past ten o'clock."), *body], limits)
+    limits = WindowLimits(100, 700)
+    at_ten = cut([SystemItem("It is ten o'clock."), *body], limits)
+    at_nine = cut([SystemItem("It is nine minutes past ten o'clock."), *body], limits)
     assert at_ten.cut_at is not None
     assert at_ten.kept == at_nine.kept
 
@@ -142,12 +142,12 @@ def test_each_item_is_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(window_module, "item_tokens", count)
     items = chat(2_000)
-    cut(items, Limits(10, 300))
+    cut(items, WindowLimits(10, 300))
     assert weighed == len(items) - 1
 
 
 limits_of = st.builds(
-    Limits,
+    WindowLimits,
     turns=st.integers(1, 8),
     tokens=st.integers(200, 4_000),
     tools_tokens=st.sampled_from([0, 0, 300]),
@@ -160,7 +160,9 @@ def output(window: Window) -> tuple[Item, ...]:
 
 @tried(100)
 @given(grown(), limits_of)
-def test_between_two_cuts_the_window_only_grows_at_its_end(grown: Grown, limits: Limits) -> None:
+def test_between_two_cuts_the_window_only_grows_at_its_end(
+    grown: Grown, limits: WindowLimits
+) -> None:
     before: Window | None = None
     for length in grown.requests:
         now = cut(grown.items[:length], limits)
@@ -168,7 +170,7 @@ def test_between_two_cuts_the_window_only_grows_at_its_end(grown: Grown, limits:
             shortened = [
                 each
                 for each in now.kept[: len(before.kept)]
-                if isinstance(each, Result) and each not in before.kept
+                if isinstance(each, ResultItem) and each not in before.kept
             ]
             if not shortened:
                 assert output(now)[: len(output(before))] == output(before)
@@ -181,7 +183,7 @@ def test_between_two_cuts_the_window_only_grows_at_its_end(grown: Grown, limits:
 @tried(100)
 @given(grown(), limits_of)
 def test_a_cut_once_made_stands_wherever_the_conversation_goes(
-    grown: Grown, limits: Limits
+    grown: Grown, limits: WindowLimits
 ) -> None:
     seen: int | None = None
     length_then = 0
@@ -193,19 +195,19 @@ def test_a_cut_once_made_stands_wherever_the_conversation_goes(
 
 @tried(100)
 @given(grown(), limits_of)
-def test_nothing_is_lost_or_doubled(grown: Grown, limits: Limits) -> None:
+def test_nothing_is_lost_or_doubled(grown: Grown, limits: WindowLimits) -> None:
     for length in grown.requests:
         items = grown.items[:length]
         window = cut(items, limits)
-        systems = [item for item in items if isinstance(item, System)]
-        others = [item for item in items if not isinstance(item, System)]
-        assert [item for item in output(window) if isinstance(item, System)] == systems
-        shown = [item for item in window.kept if not isinstance(item, System)]
+        systems = [item for item in items if isinstance(item, SystemItem)]
+        others = [item for item in items if not isinstance(item, SystemItem)]
+        assert [item for item in output(window) if isinstance(item, SystemItem)] == systems
+        shown = [item for item in window.kept if not isinstance(item, SystemItem)]
         assert len(window.dropped) + len(shown) == len(others)
         for item, original in zip((*window.dropped, *shown), others, strict=True):
             assert item == original or (
-                isinstance(item, Result)
-                and isinstance(original, Result)
+                isinstance(item, ResultItem)
+                and isinstance(original, ResultItem)
                 and item.call_id == original.call_id
                 and item.output.startswith("(shortened")
             )
@@ -214,16 +216,16 @@ def test_nothing_is_lost_or_doubled(grown: Grown, limits: Limits) -> None:
 @tried(100)
 @given(grown(), limits_of)
 def test_calls_and_results_are_never_parted_and_turns_never_split(
-    grown: Grown, limits: Limits
+    grown: Grown, limits: WindowLimits
 ) -> None:
     for length in grown.requests:
         window = cut(grown.items[:length], limits)
         assert_paired(window.kept)
         assert_paired(window.dropped)
         if window.cut_at is not None:
-            assert isinstance(window.kept[0], User)
+            assert isinstance(window.kept[0], UserItem)
         last_user = max(
-            at for at, item in enumerate(grown.items[:length]) if isinstance(item, User)
+            at for at, item in enumerate(grown.items[:length]) if isinstance(item, UserItem)
         )
         assert grown.items[last_user] in window.kept
 
@@ -231,7 +233,7 @@ def test_calls_and_results_are_never_parted_and_turns_never_split(
 @tried(100)
 @given(grown(), limits_of)
 def test_the_budget_is_kept_unless_the_newest_turn_cannot_be_made_smaller(
-    grown: Grown, limits: Limits
+    grown: Grown, limits: WindowLimits
 ) -> None:
     for length in grown.requests:
         window = cut(grown.items[:length], limits)
@@ -240,5 +242,5 @@ def test_the_budget_is_kept_unless_the_newest_turn_cannot_be_made_smaller(
         used = limits.tools_tokens + items_tokens(output(window)) + window.data_tokens
         if used > limits.tokens:
             assert turns == 1
-            results = [item for item in window.kept if isinstance(item, Result)]
+            results = [item for item in window.kept if isinstance(item, ResultItem)]
             assert all(item_tokens(item) < 100 for item in results[:-1])

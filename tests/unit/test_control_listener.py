@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from livekit import rtc
 
-from caal_node.control.agent_side import REFUSED, ControlListener
+from caal_node.control.listener import REFUSED, ControlListener
 from caal_node.control.messages import (
     METHOD,
     Answer,
-    Done,
-    Failed,
-    Running,
+    CallDone,
+    CallFailed,
+    CallRunning,
     read_answer,
     seal,
 )
-from caal_node.control.report import ReloadReport, ReloadRequest
+from caal_node.control.reports import ReloadReport, ReloadRequest
 from tests import virtual_loop
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
@@ -101,7 +101,7 @@ def test_a_quick_reload_is_answered_at_once() -> None:
         room, reloads = FakeRoom(), Reloads()
         reloads.go.set()
         control = listener(room, reloads)
-        assert await room.ask("1", "Hello.") == Done(REPORT)
+        assert await room.ask("1", "Hello.") == CallDone(REPORT)
         assert reloads.began == [ReloadRequest("1", None, "Hello.")]
         await control.aclose()
 
@@ -112,11 +112,11 @@ def test_a_slow_reload_is_asked_about_until_it_is_done_and_runs_once() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
-        assert await room.ask("1") == Running()
-        assert await room.ask("1") == Running()
+        assert await room.ask("1") == CallRunning()
+        assert await room.ask("1") == CallRunning()
         reloads.go.set()
-        assert await room.ask("1") == Done(REPORT)
-        assert await room.ask("1") == Done(REPORT)
+        assert await room.ask("1") == CallDone(REPORT)
+        assert await room.ask("1") == CallDone(REPORT)
         assert len(reloads.began) == 1
         await control.aclose()
 
@@ -127,10 +127,10 @@ def test_a_second_request_waits_for_the_first_and_then_looks_again() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
-        assert await asyncio.gather(room.ask("1"), room.ask("2")) == [Running(), Running()]
+        assert await asyncio.gather(room.ask("1"), room.ask("2")) == [CallRunning(), CallRunning()]
         assert len(reloads.began) == 1
         reloads.go.set()
-        assert await room.ask("2") == Done(REPORT)
+        assert await room.ask("2") == CallDone(REPORT)
         assert len(reloads.began) == 2
         assert reloads.most == 1
         await control.aclose()
@@ -143,7 +143,7 @@ def test_a_crowd_of_requests_is_told_that_the_agent_is_busy() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
         answers = await asyncio.gather(*(room.ask(str(n)) for n in range(9)))
-        assert answers.count(Failed("busy")) == 4
+        assert answers.count(CallFailed("busy")) == 4
         await control.aclose()
         assert (reloads.cancelled, reloads.running) == (1, 0)
 
@@ -155,10 +155,10 @@ def test_a_reload_that_hangs_is_stopped_at_its_deadline() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads, reload_s=3.5)
         answers = [await room.ask("1") for _ in range(4)]
-        assert answers == [Running(), Running(), Running(), Failed("timeout")]
+        assert answers == [CallRunning(), CallRunning(), CallRunning(), CallFailed("timeout")]
         assert (reloads.cancelled, reloads.running) == (1, 0)
         reloads.go.set()
-        assert await room.ask("2") == Done(REPORT)
+        assert await room.ask("2") == CallDone(REPORT)
         await control.aclose()
 
     virtual_loop.run(story())
@@ -173,7 +173,7 @@ def test_a_reload_that_raises_is_reported_without_its_words(
     async def story() -> None:
         room = FakeRoom()
         control = listener(room, broken)
-        assert await room.ask("1") == Failed("error")
+        assert await room.ask("1") == CallFailed("error")
         await control.aclose()
 
     virtual_loop.run(story())
@@ -209,7 +209,7 @@ def test_it_listens_as_soon_as_the_room_is_connected_and_not_after_the_end() -> 
         room.connected = True
         for tell in room.listeners:
             tell(None)
-        assert await room.ask("1") == Done(REPORT)
+        assert await room.ask("1") == CallDone(REPORT)
         await control.aclose()
         await control.aclose()
         assert (room.methods, room.listeners) == ({}, [])
@@ -223,10 +223,10 @@ def test_finished_reloads_are_forgotten_in_the_end() -> None:
         reloads.go.set()
         control = listener(room, reloads)
         for n in range(40):
-            assert await room.ask(str(n)) == Done(REPORT)
-        assert await room.ask("39") == Done(REPORT)
+            assert await room.ask(str(n)) == CallDone(REPORT)
+        assert await room.ask("39") == CallDone(REPORT)
         assert len(reloads.began) == 40
-        assert await room.ask("0") == Done(REPORT)
+        assert await room.ask("0") == CallDone(REPORT)
         assert len(reloads.began) == 41
         await control.aclose()
 

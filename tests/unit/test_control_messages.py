@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from livekit import api
 
 from caal_node.control.messages import (
-    Done,
-    Failed,
+    CallDone,
+    CallFailed,
+    CallRunning,
     NotGenuine,
-    Running,
     read_answer,
     seal,
     unseal,
     write_answer,
 )
-from caal_node.control.report import (
+from caal_node.control.reports import (
     ControlRequest,
     ModelReport,
     ModelRequest,
@@ -57,7 +57,7 @@ def test_a_request_for_another_model_is_read_back(request_: ModelRequest) -> Non
 
 
 def test_the_answer_about_a_model_and_a_reason_are_read_back() -> None:
-    for answer in (Done(ModelReport("m", "ollama")), Failed("error", "it is not there")):
+    for answer in (CallDone(ModelReport("m", "ollama")), CallFailed("error", "it is not there")):
         assert read_answer(write_answer(answer)) == answer
 
 
@@ -131,9 +131,15 @@ def test_any_other_envelope_is_refused(token: object, body: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [Running(), Done(ReloadReport(2, added=("a",))), Failed("timeout"), Failed("busy")]
+    "answer",
+    [
+        CallRunning(),
+        CallDone(ReloadReport(2, added=("a",))),
+        CallFailed("timeout"),
+        CallFailed("busy"),
+    ],
 )
-def test_an_answer_is_read_back(answer: Running | Done | Failed) -> None:
+def test_an_answer_is_read_back(answer: CallRunning | CallDone | CallFailed) -> None:
     assert read_answer(write_answer(answer)) == answer
 
 

@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.control import deliveries
-from caal_node.control.deliveries import (
-    BUSY,
-    GONE,
-    MAX_KEPT,
-    MAX_OPEN,
-    MAX_RUNNING,
-    TOO_LARGE,
-    Deliveries,
-)
-from caal_node.control.messages import Answer, Failed, Running
-from caal_node.control.parcels import (
+from caal_node.control import request_dedup
+from caal_node.control.chunking import (
     MAX_REQUEST_BYTES,
     PART_CHARS,
     Page,
@@ -31,7 +21,17 @@ from caal_node.control.parcels import (
     pack,
     unpack,
 )
-from caal_node.errors import ConfigError
+from caal_node.control.messages import Answer, CallFailed, CallRunning
+from caal_node.control.request_dedup import (
+    BUSY,
+    GONE,
+    MAX_KEPT,
+    MAX_OPEN,
+    MAX_RUNNING,
+    TOO_LARGE,
+    Deliveries,
+)
+from caal_node.core.errors import ConfigError
 from tests import virtual_loop
 
 NOISE = random.Random(7).randbytes(60_000).hex()
@@ -104,8 +104,8 @@ def told(desk: Callable[[Desk], Awaitable[None]]) -> None:
 
 def test_a_request_that_comes_again_is_done_once() -> None:
     async def story(desk: Desk) -> None:
-        assert await desk.send("1") == Running()
-        assert await desk.send("1") == Running()
+        assert await desk.send("1") == CallRunning()
+        assert await desk.send("1") == CallRunning()
         desk.go.set()
         page = await desk.send("1")
         assert isinstance(page, Page)
@@ -124,20 +124,20 @@ async def test_a_request_in_parts_begins_when_all_are_there_in_any_order() -> No
         numbers = list(range(len(parts)))[::-1]
         for n in (*numbers[:-1], numbers[0]):
             part = PartRequest("1", n, len(parts), parts[n])
-            assert await desk.deliveries.take(part) == Running()
+            assert await desk.deliveries.take(part) == CallRunning()
         first = await desk.deliveries.take(PartRequest("1", 0, len(parts), parts[0]))
         assert isinstance(first, Page)
         pages = [await desk.deliveries.page(PageRequest("1", n)) for n in range(first.of)]
         assert unpack([p.data for p in pages if isinstance(p, Page)], len(NOISE)) == NOISE.upper()
-        assert await desk.deliveries.page(PageRequest("1", first.of)) == Failed("unknown")
-        assert await desk.deliveries.page(PageRequest("1", -1)) == Failed("unknown")
+        assert await desk.deliveries.page(PageRequest("1", first.of)) == CallFailed("unknown")
+        assert await desk.deliveries.page(PageRequest("1", -1)) == CallFailed("unknown")
     finally:
         await desk.deliveries.aclose()
 
 
 def test_a_request_nobody_knows_begins_nothing() -> None:
     async def story(desk: Desk) -> None:
-        assert await desk.deliveries.page(PageRequest("1", 0)) == Failed("unknown")
+        assert await desk.deliveries.page(PageRequest("1", 0)) == CallFailed("unknown")
         assert desk.begun == []
 
     told(story)
@@ -157,7 +157,7 @@ def test_a_request_nobody_knows_begins_nothing() -> None:
 )
 def test_parts_that_are_none_are_refused(part: PartRequest) -> None:
     async def story(desk: Desk) -> None:
-        assert await desk.deliveries.take(part) == Failed("error", TOO_LARGE)
+        assert await desk.deliveries.take(part) == CallFailed("error", TOO_LARGE)
         assert desk.begun == []
 
     told(story)
@@ -168,7 +168,7 @@ def test_an_answer_that_is_no_longer_kept_is_told_so_and_not_made_again() -> Non
         desk.go.set()
         for n in range(MAX_KEPT + 3):
             await desk.send(str(n))
-        assert await desk.send("0") == Failed("error", GONE)
+        assert await desk.send("0") == CallFailed("error", GONE)
         assert len(desk.begun) == MAX_KEPT + 3
 
     told(story)
@@ -177,7 +177,7 @@ def test_an_answer_that_is_no_longer_kept_is_told_so_and_not_made_again() -> Non
 def test_a_crowd_is_told_to_wait() -> None:
     async def story(desk: Desk) -> None:
         answers = await asyncio.gather(*(desk.send(str(n)) for n in range(MAX_RUNNING + 2)))
-        assert answers.count(Failed("busy", BUSY)) == 2
+        assert answers.count(CallFailed("busy", BUSY)) == 2
 
     told(story)
 
@@ -185,18 +185,18 @@ def test_a_crowd_is_told_to_wait() -> None:
 def test_requests_that_are_never_whole_are_dropped() -> None:
     async def story(desk: Desk) -> None:
         for n in range(MAX_OPEN + 1):
-            assert await desk.deliveries.take(PartRequest(str(n), 0, 2, "")) == Running()
+            assert await desk.deliveries.take(PartRequest(str(n), 0, 2, "")) == CallRunning()
         last = PartRequest("0", 1, 2, "")
-        assert await desk.deliveries.take(last) == Running()  # its first part is gone
+        assert await desk.deliveries.take(last) == CallRunning()  # its first part is gone
 
     told(story)
 
 
 def test_closing_cancels_what_runs() -> None:
     async def story(desk: Desk) -> None:
-        assert await desk.send("1") == Running()
+        assert await desk.send("1") == CallRunning()
         await desk.deliveries.aclose()
-        assert await desk.deliveries.page(PageRequest("1", 0)) == Failed("error")
+        assert await desk.deliveries.page(PageRequest("1", 0)) == CallFailed("error")
 
     told(story)
 
@@ -214,19 +214,19 @@ def test_what_goes_wrong_is_told_in_our_own_words_only(
     async def story() -> None:
         here = Deliveries(broken)
         answer = await here.take(PartRequest("1", 0, 1, pack("x")[0]))
-        assert answer == Failed("error", said)
+        assert answer == CallFailed("error", said)
 
     virtual_loop.run(story())
     assert "hunter2" not in caplog.text
 
 
 def test_an_answer_that_is_too_large_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliveries, "MAX_ANSWER_BYTES", 3)
+    monkeypatch.setattr(request_dedup, "MAX_ANSWER_BYTES", 3)
 
     async def story(desk: Desk) -> None:
         desk.go.set()
         answer = await desk.send("1")
-        assert isinstance(answer, Failed)
+        assert isinstance(answer, CallFailed)
         assert "ask for less" in answer.detail
 
     told(story)

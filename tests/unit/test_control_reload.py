@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from caal_node.control.messages import Done, Failed, Running
-from caal_node.control.report import ReloadRequest
+from caal_node.control.messages import CallDone, CallFailed, CallRunning
+from caal_node.control.reports import ReloadRequest
 from caal_node.control.rooms import (
     NoAnswer,
     ReloadFailed,
@@ -60,13 +60,15 @@ def test_no_room_is_unknown(name: str | None) -> None:
 
 
 def test_a_reload_is_asked_for_until_it_is_done_with_the_agent_that_answers() -> None:
-    rooms = FakeRooms({"a": ["other", "ours"]}, [None, Running(), Running(), Done(REPORT)])
+    rooms = FakeRooms(
+        {"a": ["other", "ours"]}, [None, CallRunning(), CallRunning(), CallDone(REPORT)]
+    )
     assert virtual_loop.run(reload(rooms, "a", REQUEST)) == REPORT
     assert [identity for _, identity, _ in rooms.asked] == ["other", "ours", "ours", "ours"]
 
 
 def test_an_agent_that_begins_to_listen_late_is_still_heard() -> None:
-    rooms = FakeRooms({"a": ["x"]}, [None, None, None, Done(REPORT)])
+    rooms = FakeRooms({"a": ["x"]}, [None, None, None, CallDone(REPORT)])
     assert virtual_loop.run(reload(rooms, "a", REQUEST)) == REPORT
 
 
@@ -81,7 +83,7 @@ def test_agents_that_never_listen_are_given_up_after_a_while() -> None:
 
 def test_an_agent_that_dies_in_the_middle_is_given_up() -> None:
     with pytest.raises(NoAnswer):
-        virtual_loop.run(reload(FakeRooms({"a": ["x"]}, [Running(), None]), "a", REQUEST))
+        virtual_loop.run(reload(FakeRooms({"a": ["x"]}, [CallRunning(), None]), "a", REQUEST))
 
 
 def test_a_room_without_an_agent_has_no_answer() -> None:
@@ -91,9 +93,9 @@ def test_a_room_without_an_agent_has_no_answer() -> None:
 
 def test_a_reload_that_never_ends_is_given_up_at_the_deadline() -> None:
     class Slow(FakeRooms):
-        async def ask(self, room: str, identity: str, request: ReloadRequest) -> Running:
+        async def ask(self, room: str, identity: str, request: ReloadRequest) -> CallRunning:
             await asyncio.sleep(1)  # as the agent itself lets an asker wait
-            return Running()
+            return CallRunning()
 
     async def story() -> None:
         with pytest.raises(NoAnswer, match="within 60 seconds"):
@@ -105,4 +107,4 @@ def test_a_reload_that_never_ends_is_given_up_at_the_deadline() -> None:
 
 def test_a_reload_that_failed_says_why() -> None:
     with pytest.raises(ReloadFailed, match="timeout"):
-        virtual_loop.run(reload(FakeRooms({"a": ["x"]}, [Failed("timeout")]), "a", REQUEST))
+        virtual_loop.run(reload(FakeRooms({"a": ["x"]}, [CallFailed("timeout")]), "a", REQUEST))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.control.report import (
+from caal_node.control.reports import (
     MAX_REPORT_BYTES,
     ReloadReport,
     bounded,

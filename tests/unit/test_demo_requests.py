@@ -9,7 +9,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-FOLDER = files("caal_node.demo") / "requests"
+FOLDER = files("caal_node.cli.demo") / "requests"
 LIST = json.loads((FOLDER / "requests.json").read_text(encoding="utf-8"))
 ALL = [*LIST["requests"], *LIST["spare"]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from caal_node.demo.room_scene import MESSAGE_S, Reader, read_events
-from caal_node.events import Event, Spoken, to_json
+from caal_node.cli.demo.room_scene import MESSAGE_S, EventReader, read_events
+from caal_node.core.events import Event, Spoken, to_json
 from tests import virtual_loop
 
 
@@ -26,7 +26,7 @@ class Broken:
 
 def test_events_keep_their_order_and_bad_messages_are_left_out() -> None:
     async def story() -> None:
-        messages: asyncio.Queue[Reader] = asyncio.Queue()
+        messages: asyncio.Queue[EventReader] = asyncio.Queue()
         events: asyncio.Queue[Event] = asyncio.Queue()
         reading = asyncio.create_task(read_events(messages, events))
         for message in (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.models.body import BREATHE_BYTES, SLICE_CHARS, encode
+from caal_node.models.backends.request_body import BREATHE_BYTES, SLICE_CHARS, encode
 
 scalars = (
     st.none()

@@ -9,13 +9,21 @@ from typing import Any
 
 import pytest
 
-from caal_node.context.items import Assistant, System, User
-from caal_node.models.calibrate import calibrate
-from caal_node.models.engine import Engine
-from caal_node.models.port import Capabilities, Chunk, Done, Request, Text, Token, Usage
+from caal_node.core.items import AssistantItem, SystemItem, UserItem
+from caal_node.core.tool_spec import Example
+from caal_node.models.backends.base import (
+    BackendRequest,
+    Capabilities,
+    Chunk,
+    GeneratedToken,
+    ReplyDone,
+    TextChunk,
+    Usage,
+)
+from caal_node.models.call_threshold import calibrate
+from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
-from caal_node.models.ways import Thresholds
-from caal_node.tools.spec import Example
+from caal_node.models.strategies import CallThresholds
 
 
 def tool(name: str, description: str) -> Any:
@@ -25,7 +33,9 @@ def tool(name: str, description: str) -> Any:
 
 
 TOOLS = (tool("set_timer", "Start a timer. Rings once."), tool("play", "Play a song."))
-HEAD = Question((System("You help."), User("Earlier."), Assistant("Yes.")), TOOLS, stream=False)
+HEAD = Question(
+    (SystemItem("You help."), UserItem("Earlier."), AssistantItem("Yes.")), TOOLS, stream=False
+)
 
 
 class Odds:
@@ -35,24 +45,24 @@ class Odds:
 
     def __init__(self, margin: Callable[[str], float] | None) -> None:
         self.margin = margin
-        self.asked: list[Request] = []
+        self.asked: list[BackendRequest] = []
 
     async def capabilities(self) -> Capabilities:
         return Capabilities(tools=False, schema=True)
 
-    async def ask(self, request: Request) -> AsyncGenerator[Chunk]:
+    async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
         self.asked.append(request)
         said = request.items[-1]
-        assert isinstance(said, User)
+        assert isinstance(said, UserItem)
         if request.top_logprobs and self.margin is not None:
             margin = self.margin(said.text)
             key = "calls" if margin > 0 else "say"
             top = (("calls", margin), ("say", 0.0))
-            yield Text('{"', (Token('{"', (('{"', 0.0),)),))
-            yield Text(key, (Token(key, top),))
+            yield TextChunk('{"', (GeneratedToken('{"', (('{"', 0.0),)),))
+            yield TextChunk(key, (GeneratedToken(key, top),))
         else:
-            yield Text('{"say":"')
-        yield Done("stop", Usage(1, 1, 0))
+            yield TextChunk('{"say":"')
+        yield ReplyDone("stop", Usage(1, 1, 0))
 
     async def aclose(self) -> None:
         pass
@@ -63,40 +73,40 @@ def apart(low: float, high: float) -> Callable[[str], float]:
 
 
 async def test_the_bound_lies_in_the_middle_of_small_talk_and_what_the_tools_do() -> None:
-    assert await calibrate(Odds(apart(6.0, 10.0)), HEAD) == Thresholds(sure=8.0, far=8.0)
-    assert await calibrate(Odds(apart(-4.0, 1.0)), HEAD) == Thresholds(sure=-1.5, far=-1.5)
+    assert await calibrate(Odds(apart(6.0, 10.0)), HEAD) == CallThresholds(sure=8.0, far=8.0)
+    assert await calibrate(Odds(apart(-4.0, 1.0)), HEAD) == CallThresholds(sure=-1.5, far=-1.5)
 
 
 async def test_odds_that_do_not_part_leave_the_model_its_choice() -> None:
-    assert await calibrate(Odds(apart(8.0, 9.0)), HEAD) == Thresholds()
-    assert await calibrate(Odds(apart(9.0, 3.0)), HEAD) == Thresholds()
+    assert await calibrate(Odds(apart(8.0, 9.0)), HEAD) == CallThresholds()
+    assert await calibrate(Odds(apart(9.0, 3.0)), HEAD) == CallThresholds()
 
 
 async def test_where_descriptions_sound_like_small_talk_the_tools_examples_count() -> None:
     examples = {"set_timer": (Example("ten minutes", {}),), "play": (Example("some jazz", {}),)}
     spoken = replace(HEAD, examples=examples)
     odds = Odds(lambda said: 5.0 if said.startswith("um") else 1.0)
-    assert await calibrate(odds, spoken) == Thresholds(sure=3.0, far=3.0)
+    assert await calibrate(odds, spoken) == CallThresholds(sure=3.0, far=3.0)
     said = [request.items[-1] for request in odds.asked]
-    assert User("um, ten minutes please") in said
-    assert await calibrate(Odds(lambda _: 1.0), spoken) == Thresholds()
+    assert UserItem("um, ten minutes please") in said
+    assert await calibrate(Odds(lambda _: 1.0), spoken) == CallThresholds()
 
 
 async def test_examples_are_asked_only_where_they_are_needed() -> None:
     spoken = replace(HEAD, examples={"play": (Example("some jazz", {}),)})
     odds = Odds(apart(6.0, 10.0))
-    assert await calibrate(odds, spoken) == Thresholds(sure=8.0, far=8.0)
+    assert await calibrate(odds, spoken) == CallThresholds(sure=8.0, far=8.0)
     assert not any("jazz" in str(request.items[-1]) for request in odds.asked)
 
 
 async def test_a_server_that_tells_no_odds_is_asked_once() -> None:
     silent = Odds(None)
-    assert await calibrate(silent, HEAD) == Thresholds()
+    assert await calibrate(silent, HEAD) == CallThresholds()
     assert len(silent.asked) == 1
 
 
 async def test_no_tools_no_bound() -> None:
-    assert await calibrate(Odds(apart(1.0, 9.0)), Question(HEAD.items)) == Thresholds()
+    assert await calibrate(Odds(apart(1.0, 9.0)), Question(HEAD.items)) == CallThresholds()
 
 
 async def test_only_the_head_is_asked_behind_and_descriptions_are_short() -> None:
@@ -104,12 +114,12 @@ async def test_only_the_head_is_asked_behind_and_descriptions_are_short() -> Non
     long = tool("long", "word " * 100)
     many = (long, *(tool(f"tool_{n}", f"Do thing {n}.") for n in range(40)))
     await calibrate(odds, Question(HEAD.items, many, stream=False))
-    said = [item.text for r in odds.asked for item in r.items[-1:] if isinstance(item, User)]
+    said = [item.text for r in odds.asked for item in r.items[-1:] if isinstance(item, UserItem)]
     described = [text for text in said if text.startswith("please")]
     assert described[0] == "please " + " ".join(["word"] * 12)
     assert len(described) == 6
     assert len(set(described)) == 6
-    assert all(User("Earlier.") not in request.items for request in odds.asked)
+    assert all(UserItem("Earlier.") not in request.items for request in odds.asked)
     assert {request.items[:-1] for request in odds.asked} == {odds.asked[0].items[:-1]}
 
 
@@ -141,9 +151,9 @@ async def test_a_bound_is_found_out_once_for_the_same_tools() -> None:
         (again, HEAD),
         (other, Question(HEAD.items, TOOLS[:1], stream=False)),
     ):
-        engine = Engine(odds, False, memory=memory)
+        engine = ModelConnection(odds, False, memory=memory)
         await engine.warm(head)
-        assert engine.ladder.thresholds == Thresholds(8.0, 8.0)
+        assert engine.ladder.thresholds == CallThresholds(8.0, 8.0)
         await engine.aclose()
     assert len(first.asked) > len(again.asked) == 1  # the warm-up alone
     assert len(other.asked) > 1
@@ -151,9 +161,9 @@ async def test_a_bound_is_found_out_once_for_the_same_tools() -> None:
 
 async def test_a_call_below_the_bound_becomes_speech() -> None:
     odds = Odds(apart(6.0, 10.0))
-    engine = Engine(odds, False)
+    engine = ModelConnection(odds, False)
     await engine.warm(HEAD)
-    asked = Question((System("You help."), User("how do birds sleep")), TOOLS, stream=False)
+    asked = Question((SystemItem("You help."), UserItem("how do birds sleep")), TOOLS, stream=False)
     with pytest.raises(Exception, match="no reply"):  # this backend never says anything
         async for _ in engine.ladder.ask(asked):
             pass
@@ -165,18 +175,18 @@ async def test_leaving_while_it_is_found_out_leaves_nothing_behind() -> None:
     begun = asyncio.Event()
 
     class Slow(Odds):
-        async def ask(self, request: Request) -> AsyncGenerator[Chunk]:
+        async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
             if request.top_logprobs:
                 begun.set()
                 await asyncio.Event().wait()
             async for chunk in super().ask(request):
                 yield chunk
 
-    engine = Engine(Slow(apart(1.0, 9.0)), False)
+    engine = ModelConnection(Slow(apart(1.0, 9.0)), False)
     warming = asyncio.create_task(engine.warm(HEAD))
     await begun.wait()
     warming.cancel()
     await asyncio.gather(warming, return_exceptions=True)
     assert warming.cancelled()
-    assert engine.ladder.thresholds == Thresholds()
+    assert engine.ladder.thresholds == CallThresholds()
     await engine.aclose()

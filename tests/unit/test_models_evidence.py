@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context.items import Result, User
-from caal_node.models.context_gauge import ContextGauge
-from caal_node.models.port import Request, Token
-from caal_node.models.ways.evidence import Evidence, numbers_said
-from caal_node.models.ways.fitting import Fitting
-from caal_node.models.ways.gate import Gate
-from caal_node.models.ways.wishes import wishes
-from caal_node.tools.spec import Example
+from caal_node.core.items import ResultItem, UserItem
+from caal_node.core.tool_spec import Example
+from caal_node.models.backends.base import BackendRequest, GeneratedToken
+from caal_node.models.strategies.bm25 import ToolRelevance
+from caal_node.models.strategies.evidence import Evidence, numbers_said
+from caal_node.models.strategies.logprob_gate import LogprobGate
+from caal_node.models.strategies.request_splitter import wishes
+from caal_node.models.truncation_detector import TruncationDetector
 
 WEATHER: Any = {
     "type": "function",
@@ -50,7 +50,7 @@ TIMER: Any = {
 
 
 def judged(words: str, **arguments: Any) -> dict[str, Any]:
-    return Evidence([User(words)]).judge(WEATHER, arguments).arguments
+    return Evidence([UserItem(words)]).judge(WEATHER, arguments).arguments
 
 
 def test_an_optional_argument_that_nobody_said_is_dropped() -> None:
@@ -75,23 +75,23 @@ def test_a_required_number_needs_a_number() -> None:
     def unsaid(*items: Any) -> tuple[str, ...]:
         return Evidence(items).judge(TIMER, {"minutes": 5}).unsaid
 
-    assert unsaid(User("set a timer please")) == ("minutes",)
+    assert unsaid(UserItem("set a timer please")) == ("minutes",)
     for words in ("five minutes", "5", "half an hour", "a quarter of an hour", "zehn Minuten"):
-        assert unsaid(User(words)) == ()
-    assert unsaid(User("as long as it says"), Result("1", "recipe", '{"minutes":12}')) == ()
+        assert unsaid(UserItem(words)) == ()
+    assert unsaid(UserItem("as long as it says"), ResultItem("1", "recipe", '{"minutes":12}')) == ()
 
 
 def test_words_copied_from_an_example_are_no_request() -> None:
     examples = (Example("rain in Bergen", {"city": "Bergen"}),)
-    said = Evidence([User("what is the weather like")])
+    said = Evidence([UserItem("what is the weather like")])
     assert said.judge(WEATHER, {"city": "Bergen"}, examples).unsaid == ("city",)
-    said = Evidence([User("and in bergen")])
+    said = Evidence([UserItem("and in bergen")])
     assert said.judge(WEATHER, {"city": "Bergen"}, examples).unsaid == ()
 
 
 def test_a_value_in_other_words_than_the_persons_is_the_models_to_know() -> None:
     assert (
-        Evidence([User("the weather in the capital of Norway")])
+        Evidence([UserItem("the weather in the capital of Norway")])
         .judge(WEATHER, {"city": "Oslo"})
         .unsaid
         == ()
@@ -125,13 +125,13 @@ _json = st.recursive(
 def test_no_words_and_no_arguments_raise_and_nothing_is_added(
     words: str, arguments: dict[str, Any]
 ) -> None:
-    left = Evidence([User(words)]).judge(WEATHER, arguments).arguments
+    left = Evidence([UserItem(words)]).judge(WEATHER, arguments).arguments
     assert left.keys() <= arguments.keys()
-    again = Evidence([User(words)]).judge(WEATHER, left).arguments
+    again = Evidence([UserItem(words)]).judge(WEATHER, left).arguments
     assert again == left
 
 
-FITTING = Fitting(
+FITTING = ToolRelevance(
     [WEATHER, TIMER], {"set_timer": (Example("wake me in an hour", {"minutes": 60}),)}
 )
 
@@ -155,38 +155,40 @@ def test_two_wishes_are_told_from_one_with_an_and() -> None:
     assert len(wishes("the weather please", FITTING, least=0.5)) == 1
 
 
-def _margin(*tokens: Token) -> float | None:
-    gate = Gate()
+def _margin(*tokens: GeneratedToken) -> float | None:
+    gate = LogprobGate()
     gate.see(tokens)
     return gate.margin
 
 
 def test_the_margin_is_read_at_the_key_however_it_is_cut_into_tokens() -> None:
-    whole = (Token('{"', ()), Token("calls", (("calls", -0.2), ("say", -2.2))))
+    whole = (GeneratedToken('{"', ()), GeneratedToken("calls", (("calls", -0.2), ("say", -2.2))))
     assert _margin(*whole) == pytest.approx(2.0)
     split = (
-        Token("{", ()),
-        Token('"', ()),
-        Token("c", (("c", -0.5), ("calls", -1.5), ("say", -3.0))),
+        GeneratedToken("{", ()),
+        GeneratedToken('"', ()),
+        GeneratedToken("c", (("c", -0.5), ("calls", -1.5), ("say", -3.0))),
     )
     assert _margin(*split) == pytest.approx(2.813, abs=0.01)
-    assert _margin(Token('{"say', (('{"say', -0.1), ('{"calls', -4.1)))) == pytest.approx(-4.0)
+    assert _margin(GeneratedToken('{"say', (('{"say', -0.1), ('{"calls', -4.1)))) == pytest.approx(
+        -4.0
+    )
 
 
 def test_a_key_below_the_candidates_counts_as_the_least_likely() -> None:
     top = (("calls", -0.01), ("other", -7.0))
-    assert _margin(Token('{"', ()), Token("calls", top)) == pytest.approx(6.99)
-    assert _margin(Token('{"', ()), Token("calls", ())) is None
+    assert _margin(GeneratedToken('{"', ()), GeneratedToken("calls", top)) == pytest.approx(6.99)
+    assert _margin(GeneratedToken('{"', ()), GeneratedToken("calls", ())) is None
 
 
 @given(st.lists(st.tuples(st.text(max_size=4), st.floats(-50, 0)), max_size=4), st.text(max_size=8))
 def test_no_tokens_break_the_gate(top: list[tuple[str, float]], text: str) -> None:
-    _margin(Token(text[:3], ()), Token(text[3:], tuple(top)))
+    _margin(GeneratedToken(text[:3], ()), GeneratedToken(text[3:], tuple(top)))
 
 
 def test_the_gauge_learns_how_far_its_estimate_is_off() -> None:
-    gauge = ContextGauge()
-    long = Request((User("word " * 3_000),))
+    gauge = TruncationDetector()
+    long = BackendRequest((UserItem("word " * 3_000),))
     assert not gauge.is_cut(long, 3_000, None)
     assert not gauge.is_cut(long, 2_900, None)
     assert gauge.is_cut(long, 1_600, None)
@@ -194,4 +196,4 @@ def test_the_gauge_learns_how_far_its_estimate_is_off() -> None:
 
 
 def test_a_short_prompt_is_never_called_cut() -> None:
-    assert not ContextGauge().is_cut(Request((User("hello"),)), 3, None)
+    assert not TruncationDetector().is_cut(BackendRequest((UserItem("hello"),)), 3, None)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.errors import (
+from caal_node.core.errors import (
     ModelContextFull,
     ModelError,
     ModelLacksTools,
     ModelMissing,
     ModelReplyError,
 )
-from caal_node.models.failures import TEXT_MAX_CHARS, failure, server_words
+from caal_node.models.backends.server_errors import TEXT_MAX_CHARS, failure, server_words
 
 
 @pytest.mark.parametrize(

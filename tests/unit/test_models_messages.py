@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
-from caal_node.models.completions import to_prompt
-from caal_node.models.messages import arguments_object, arguments_text, to_messages
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.models.backends.chat_messages import arguments_object, arguments_text, to_messages
+from caal_node.models.backends.completions import to_prompt
 
-A = Call("a", "f", "{}")
-B = Call("b", "g", "{}")
+A = CallItem("a", "f", "{}")
+B = CallItem("b", "g", "{}")
 
 
 def shape(*items: Item) -> list[tuple[str, str, list[str]]]:
@@ -32,7 +32,7 @@ def shape(*items: Item) -> list[tuple[str, str, list[str]]]:
 
 
 def test_adjacent_calls_are_one_message() -> None:
-    assert shape(User("u"), A, B, Result("a", "f", "1"), Result("b", "g", "2")) == [
+    assert shape(UserItem("u"), A, B, ResultItem("a", "f", "1"), ResultItem("b", "g", "2")) == [
         ("user", "u", []),
         ("assistant", "", ["a", "b"]),
         ("tool", "1", []),
@@ -41,14 +41,14 @@ def test_adjacent_calls_are_one_message() -> None:
 
 
 def test_words_right_before_calls_belong_to_their_message() -> None:
-    assert shape(Assistant("Wait."), A, Assistant("So.")) == [
+    assert shape(AssistantItem("Wait."), A, AssistantItem("So.")) == [
         ("assistant", "Wait.", ["a"]),
         ("assistant", "So.", []),
     ]
 
 
 def test_rounds_stay_apart() -> None:
-    rounds = shape(A, Result("a", "f", "1"), B, Result("b", "g", "2"), System("late"))
+    rounds = shape(A, ResultItem("a", "f", "1"), B, ResultItem("b", "g", "2"), SystemItem("late"))
     assert [row[0] for row in rounds] == ["assistant", "tool", "assistant", "tool", "system"]
 
 
@@ -66,14 +66,16 @@ def test_rounds_stay_apart() -> None:
 def test_broken_arguments_do_not_break_the_request(
     written: str, value: dict[str, Any], text: str
 ) -> None:
-    call = Call("a", "f", written)
+    call = CallItem("a", "f", written)
     assert arguments_object(call) == value
     assert arguments_text(call) == text
 
 
 @given(
     st.lists(
-        st.sampled_from([System("s"), User("u"), Assistant("a"), A, B, Result("a", "f", "r")]),
+        st.sampled_from(
+            [SystemItem("s"), UserItem("u"), AssistantItem("a"), A, B, ResultItem("a", "f", "r")]
+        ),
         max_size=12,
     )
 )
@@ -85,7 +87,7 @@ def test_a_longer_conversation_only_appends(items: list[Item]) -> None:
 
 
 def test_a_plain_prompt_has_a_role_a_line_and_ends_with_the_assistant() -> None:
-    items = (System("Be short."), User("Time?"), A, Result("a", "f", "noon"))
+    items = (SystemItem("Be short."), UserItem("Time?"), A, ResultItem("a", "f", "noon"))
     assert to_prompt(items) == (
         "System: Be short.\nUser: Time?\n"
         'Assistant: {"type": "tool_call", "name": "f", "arguments": {}}\n'

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from caal_node.errors import ConfigError
-from caal_node.models.reference import APIS, ModelReference, parse_reference
-from caal_node.settings import Settings, load_settings
+from caal_node.config.settings import Settings, load_settings
+from caal_node.core.errors import ConfigError
+from caal_node.core.model_ref import APIS, ModelReference, parse_reference
 
 
 @pytest.mark.parametrize(

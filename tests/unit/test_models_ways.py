@@ -10,20 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caal_node.context.items import Assistant, Call, Item, Result, System, User
-from caal_node.models.messages import to_messages
-from caal_node.models.port import Done, Text, Token, Usage
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.tool_spec import Example
+from caal_node.models.backends.base import GeneratedToken, ReplyDone, TextChunk, Usage
+from caal_node.models.backends.chat_messages import to_messages
+from caal_node.models.call_repair import repaired
 from caal_node.models.question import Question
-from caal_node.models.repair import repaired
-from caal_node.models.ways import OneReply, Plain, Protocol, Way
-from caal_node.models.ways.catalogue import catalogue
-from caal_node.models.ways.head import EXAMPLE_TOKENS, prompt
-from caal_node.models.ways.limits import Limits, turn_is_over
-from caal_node.models.ways.one_reply import Thresholds
-from caal_node.models.ways.outline import outline
-from caal_node.models.ways.reach import is_far, reach
-from caal_node.models.ways.reply_schema import line_schema, reply_schema
-from caal_node.models.ways.styles import STYLES, OneObject
+from caal_node.models.strategies import (
+    CallStrategy,
+    JsonReplyStrategy,
+    PlainStrategy,
+    TextProtocolStrategy,
+)
+from caal_node.models.strategies.json_reply import CallThresholds
+from caal_node.models.strategies.limits import ProtocolLimits, turn_is_over
+from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, prompt
+from caal_node.models.strategies.reply_schema import line_schema, reply_schema
+from caal_node.models.strategies.result_outline import outline
+from caal_node.models.strategies.styles import STYLES, OneObjectStyle
+from caal_node.models.strategies.tool_catalogue import catalogue
+from caal_node.models.strategies.tool_shortlist import is_far, reach
 from caal_node.replies import (
     BrokenCall,
     TextDelta,
@@ -32,7 +38,6 @@ from caal_node.replies import (
     parse_reply,
     summarise,
 )
-from caal_node.tools.spec import Example
 
 
 def tool(name: str, description: str = "", required: tuple[str, ...] = (), **props: Any) -> Any:
@@ -61,7 +66,7 @@ EXAMPLES: Final = {
     "set_timer": (Example("ten minutes for the pasta", {"minutes": 10, "label": "pasta"}),),
     "play_music": (Example("put on some jazz", {"query": "jazz"}),),
 }
-SYSTEM: Final = System("You help.")
+SYSTEM: Final = SystemItem("You help.")
 
 
 def question(*items: Item, **given_: Any) -> Question:
@@ -70,7 +75,13 @@ def question(*items: Item, **given_: Any) -> Question:
 
 ways = pytest.mark.parametrize(
     "way",
-    [OneReply(), Protocol(), Protocol(constrain=True), Protocol("xml"), Protocol("markdown-json")],
+    [
+        JsonReplyStrategy(),
+        TextProtocolStrategy(),
+        TextProtocolStrategy(constrain=True),
+        TextProtocolStrategy("xml"),
+        TextProtocolStrategy("markdown-json"),
+    ],
     ids=["one_reply", "jsonl", "jsonl+schema", "xml", "markdown-json"],
 )
 
@@ -88,23 +99,23 @@ _values = st.recursive(
 @st.composite
 def _turn(draw: st.DrawFn) -> list[list[Item]]:
     """One turn as the requests see it: each list is what is new at that request."""
-    rounds: list[list[Item]] = [[User(draw(_words))]]
+    rounds: list[list[Item]] = [[UserItem(draw(_words))]]
     for number in range(draw(st.integers(0, 3))):
         names = draw(st.lists(st.sampled_from(["set_timer", "play_music"]), min_size=1, max_size=3))
         ids = [f"c{number}_{n}" for n in range(len(names))]
         new: list[Item] = [
-            Call(i, name, json.dumps({"minutes": draw(st.integers(0, 9))}))
+            CallItem(i, name, json.dumps({"minutes": draw(st.integers(0, 9))}))
             for i, name in zip(ids, names, strict=True)
         ]
         new += [
-            Result(i, name, json.dumps(draw(_values)), is_error=draw(st.booleans()))
+            ResultItem(i, name, json.dumps(draw(_values)), is_error=draw(st.booleans()))
             for i, name in zip(ids, names, strict=True)
         ]
         rounds.append(new)
     return rounds
 
 
-def _sent(way: Way, items: list[Item]) -> list[Any]:
+def _sent(way: CallStrategy, items: list[Item]) -> list[Any]:
     request = way.request(question(*items))
     return to_messages(request.items, lambda call, index: {}, lambda result: {})
 
@@ -113,7 +124,7 @@ def _sent(way: Way, items: list[Item]) -> list[Any]:
 @given(turns=st.lists(st.tuples(_turn(), _words), min_size=1, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_a_request_is_the_beginning_of_the_next_one(
-    way: Way, turns: list[tuple[list[list[Item]], str]]
+    way: CallStrategy, turns: list[tuple[list[list[Item]], str]]
 ) -> None:
     items: list[Item] = []
     before: list[Any] = []
@@ -123,31 +134,31 @@ def test_a_request_is_the_beginning_of_the_next_one(
             sent = _sent(way, items)
             assert sent[: len(before)] == before
             before = sent
-        items.append(Assistant(answer))
+        items.append(AssistantItem(answer))
 
 
 @ways
-def test_the_head_does_not_depend_on_what_is_asked(way: Way) -> None:
-    first = way.request(question(User("five minutes please"))).items
-    other = way.request(question(User("play jazz and dim the lights"))).items
+def test_the_head_does_not_depend_on_what_is_asked(way: CallStrategy) -> None:
+    first = way.request(question(UserItem("five minutes please"))).items
+    other = way.request(question(UserItem("play jazz and dim the lights"))).items
     assert first[:-1] == other[:-1]
 
 
 def test_a_repair_stands_at_the_end_and_says_what_is_valid() -> None:
-    asked = question(User("wake me"))
+    asked = question(UserItem("wake me"))
     told = repaired(asked, [UnknownCall("alarm", ("set_timer",)), BrokenCall("1", "x", "cut off")])
     assert told.items[: len(asked.items)] == asked.items
-    for way in (OneReply(), Protocol()):
+    for way in (JsonReplyStrategy(), TextProtocolStrategy()):
         before, after = way.request(asked).items, way.request(told).items
         assert after[: len(before)] == before
         last = after[-1]
-        assert isinstance(last, User)
+        assert isinstance(last, UserItem)
         assert "set_timer" in last.text
         assert "cut off" in last.text
 
 
 def test_without_problems_the_same_question_is_asked() -> None:
-    asked = question(User("wake me"))
+    asked = question(UserItem("wake me"))
     assert repaired(asked, []) is asked
 
 
@@ -192,8 +203,12 @@ def test_examples_are_chat_turns_one_round_of_each_tool_before_the_second() -> N
         name: tuple(Example(f"{name} {n}", {}) for n in range(9))
         for name in ("set_timer", "play_music")
     }
-    asked = replace(question(User("hi")), examples=many)
-    said = [item.text for item in Protocol().request(asked).items if isinstance(item, User)]
+    asked = replace(question(UserItem("hi")), examples=many)
+    said = [
+        item.text
+        for item in TextProtocolStrategy().request(asked).items
+        if isinstance(item, UserItem)
+    ]
     shown = [text for text in said if text.startswith(("set_timer", "play_music"))]
     assert shown == [f"{name} {n}" for n in range(3) for name in ("set_timer", "play_music")]
 
@@ -201,24 +216,30 @@ def test_examples_are_chat_turns_one_round_of_each_tool_before_the_second() -> N
 def test_many_tools_share_the_room_for_examples() -> None:
     tools = tuple(tool(f"tool_{n}") for n in range(200))
     examples = {f"tool_{n}": (Example("words " * 10, {}),) * 3 for n in range(200)}
-    asked = Question((SYSTEM, User("hi")), tools, examples=examples)
+    asked = Question((SYSTEM, UserItem("hi")), tools, examples=examples)
     items = prompt(asked, STYLES["jsonl"], may_call=True, dialogues=False)
-    from caal_node.context.tokens import items_tokens
+    from caal_node.context.token_estimate import items_tokens
 
     assert items_tokens(items[1:-1]) < EXAMPLE_TOKENS + 300
     assert len(items) > 20
 
 
 def test_dialogues_with_tools_of_no_table_are_shown_only_under_a_schema() -> None:
-    asked = question(User("hi"))
-    assert "next_train" in str(OneReply().request(asked).items)
-    assert "next_train" in str(Protocol(constrain=True).request(asked).items)
-    for free in (Protocol(), Protocol("xml"), Protocol("markdown-json")):
+    asked = question(UserItem("hi"))
+    assert "next_train" in str(JsonReplyStrategy().request(asked).items)
+    assert "next_train" in str(TextProtocolStrategy(constrain=True).request(asked).items)
+    for free in (
+        TextProtocolStrategy(),
+        TextProtocolStrategy("xml"),
+        TextProtocolStrategy("markdown-json"),
+    ):
         assert "next_train" not in str(free.request(asked).items)
         assert free.request(asked).schema is None
 
 
-@pytest.mark.parametrize("style", [*STYLES.values(), OneObject()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "style", [*STYLES.values(), OneObjectStyle()], ids=lambda s: type(s).__name__
+)
 def test_what_a_style_writes_is_understood(style: Any) -> None:
     calls = [("set_timer", {"minutes": 5}), ("play_music", {"query": 'say "hi"\n{ok}'})]
     reply = parse_reply(style.calls(calls), list(TOOLS))
@@ -230,47 +251,47 @@ def test_what_a_style_writes_is_understood(style: Any) -> None:
 
 
 def _round(n: int, calls: int = 1) -> list[Item]:
-    made: list[Item] = [Call(f"{n}.{c}", "set_timer", "{}") for c in range(calls)]
-    return [*made, *(Result(f"{n}.{c}", "set_timer", "1") for c in range(calls))]
+    made: list[Item] = [CallItem(f"{n}.{c}", "set_timer", "{}") for c in range(calls)]
+    return [*made, *(ResultItem(f"{n}.{c}", "set_timer", "1") for c in range(calls))]
 
 
 def test_a_turn_ends_after_so_many_replies_or_calls() -> None:
-    limits = Limits(iterations=2, calls_per_turn=5)
-    items: list[Item] = [User("go"), *_round(1)]
+    limits = ProtocolLimits(iterations=2, calls_per_turn=5)
+    items: list[Item] = [UserItem("go"), *_round(1)]
     assert not turn_is_over(items, limits)
     assert turn_is_over([*items, *_round(2)], limits)
-    assert turn_is_over([User("go"), *_round(1, calls=5)], limits)
-    assert not turn_is_over([*items, *_round(2), User("again")], limits)
+    assert turn_is_over([UserItem("go"), *_round(1, calls=5)], limits)
+    assert not turn_is_over([*items, *_round(2), UserItem("again")], limits)
 
 
 def test_after_the_limits_only_speech_is_in_reach() -> None:
-    way = OneReply(limits=Limits(iterations=1))
-    request = way.request(question(User("go"), *_round(1)))
+    way = JsonReplyStrategy(limits=ProtocolLimits(iterations=1))
+    request = way.request(question(UserItem("go"), *_round(1)))
     assert request.schema == reply_schema(())
     last = request.items[-1]
-    assert isinstance(last, User)
+    assert isinstance(last, UserItem)
     assert "No more tools" in last.text
 
 
-def _read(way: Way, asked: Question, *pieces: str) -> list[Any]:
+def _read(way: CallStrategy, asked: Question, *pieces: str) -> list[Any]:
     reader = way.reader(asked)
-    return [e for piece in pieces for e in reader.feed(Text(piece))] + reader.finish()
+    return [e for piece in pieces for e in reader.feed(TextChunk(piece))] + reader.finish()
 
 
 def test_calls_beyond_the_limit_of_a_reply_are_not_made() -> None:
-    way = Protocol(limits=Limits(calls_per_reply=2))
+    way = TextProtocolStrategy(limits=ProtocolLimits(calls_per_reply=2))
     lines = "\n".join(
         json.dumps({"type": "tool_call", "name": "set_timer", "arguments": {"minutes": n}})
         for n in range(5)
     )
-    reply = summarise(_read(way, question(User("go")), lines))
+    reply = summarise(_read(way, question(UserItem("go")), lines))
     assert [call.arguments["minutes"] for call in reply.calls] == [0, 1]
 
 
 def test_arguments_beyond_the_limit_are_a_broken_call() -> None:
-    way = Protocol(limits=Limits(payload_bytes=50))
+    way = TextProtocolStrategy(limits=ProtocolLimits(payload_bytes=50))
     call = {"type": "tool_call", "name": "play_music", "arguments": {"query": "x" * 60}}
-    events = _read(way, question(User("go")), json.dumps(call))
+    events = _read(way, question(UserItem("go")), json.dumps(call))
     (problem,) = [e for e in events if isinstance(e, BrokenCall)]
     assert "50" in problem.problem
     assert not any(isinstance(e, ToolCallEnd) for e in events)
@@ -307,12 +328,12 @@ def _names(schema: Any) -> list[str]:
 
 def test_the_grammar_reaches_the_tools_that_fit_and_the_prompt_shows_all() -> None:
     tools = (*TOOLS, *(tool(f"other_{n}", f"Something else entirely {n}") for n in range(20)))
-    asked = Question((SYSTEM, User("play a song")), tools, examples=EXAMPLES)
-    request = OneReply().request(asked)
+    asked = Question((SYSTEM, UserItem("play a song")), tools, examples=EXAMPLES)
+    request = JsonReplyStrategy().request(asked)
     assert "play_music" in _names(request.schema)
     assert len(_names(request.schema)) <= 5
     head = request.items[0]
-    assert isinstance(head, System)
+    assert isinstance(head, SystemItem)
     assert all(t["function"]["name"] in head.text for t in tools)
 
 
@@ -321,27 +342,27 @@ def _reached(*items: Item) -> list[set[str]]:
 
 
 def test_words_that_name_no_tool_leave_all_in_reach() -> None:
-    assert _reached(User("yes")) == [{"set_timer", "play_music", "set_light"}]
+    assert _reached(UserItem("yes")) == [{"set_timer", "play_music", "set_light"}]
 
 
 def test_a_tool_that_was_called_stays_in_reach() -> None:
-    called = (Call("1", "set_light", "{}"), Result("1", "set_light", "ok"))
-    (reached,) = _reached(User("play a song"), *called)
+    called = (CallItem("1", "set_light", "{}"), ResultItem("1", "set_light", "ok"))
+    (reached,) = _reached(UserItem("play a song"), *called)
     assert reached >= {"set_light", "play_music"}
 
 
 def test_talk_that_shares_no_word_with_a_tool_is_far_unless_it_goes_on_from_one() -> None:
     far = "who wrote that"
-    asked = Question((SYSTEM, User(far)), (tool("x", "What is set by the person"),))
+    asked = Question((SYSTEM, UserItem(far)), (tool("x", "What is set by the person"),))
     assert is_far(asked)
-    assert not is_far(replace(asked, items=(*asked.items, Call("1", "x", "{}"), User(far))))
-    assert not is_far(replace(asked, items=(SYSTEM, User("person"), User(far))))
-    assert not is_far(replace(asked, items=(SYSTEM, User("was steht im Kalender"))))
+    assert not is_far(replace(asked, items=(*asked.items, CallItem("1", "x", "{}"), UserItem(far))))
+    assert not is_far(replace(asked, items=(SYSTEM, UserItem("person"), UserItem(far))))
+    assert not is_far(replace(asked, items=(SYSTEM, UserItem("was steht im Kalender"))))
 
 
 def test_two_wishes_ask_for_a_call_each_of_what_fits_it() -> None:
-    asked = question(User("set a timer for five minutes and play some jazz"))
-    schema: Any = OneReply().request(asked).schema
+    asked = question(UserItem("set a timer for five minutes and play some jazz"))
+    schema: Any = JsonReplyStrategy().request(asked).schema
     calls = schema["anyOf"][0]["properties"]["calls"]
     assert (calls["minItems"], calls["maxItems"]) == (2, 2)
     timer, music = (
@@ -350,21 +371,21 @@ def test_two_wishes_ask_for_a_call_each_of_what_fits_it() -> None:
     )
     assert "set_timer" in timer
     assert music == ["play_music"]
-    assert len(_reached(User("play some jazz and soul"))) == 1
+    assert len(_reached(UserItem("play some jazz and soul"))) == 1
 
 
 def test_speech_goes_out_as_it_is_generated() -> None:
-    reader = OneReply().reader(question(User("hi"), *_round(1)))
+    reader = JsonReplyStrategy().reader(question(UserItem("hi"), *_round(1)))
     heard = [
-        "".join(e.text for e in reader.feed(Text(piece)) if isinstance(e, TextDelta))
+        "".join(e.text for e in reader.feed(TextChunk(piece)) if isinstance(e, TextDelta))
         for piece in ('{"say": "', "It ", "is ", "su", "nny", '."}')
     ]
     assert heard[1:5] == ["It ", "is ", "su", "nny"]
 
 
-def _odds(calls: float, say: float, chosen: str) -> Text:
+def _odds(calls: float, say: float, chosen: str) -> TextChunk:
     tops = (("calls", calls), ("say", say))
-    return Text(f'{{"{chosen}', (Token('{"', ()), Token(chosen, tops)))
+    return TextChunk(f'{{"{chosen}', (GeneratedToken('{"', ()), GeneratedToken(chosen, tops)))
 
 
 @pytest.mark.parametrize(
@@ -374,21 +395,21 @@ def _odds(calls: float, say: float, chosen: str) -> Text:
 def test_a_call_that_the_model_holds_for_unlikely_is_doubted(
     calls: float, say: float, chosen: str, doubt: str | None
 ) -> None:
-    way = OneReply(thresholds=Thresholds(sure=7.0, far=7.0))
-    reader = way.reader(question(User("hello")))
+    way = JsonReplyStrategy(thresholds=CallThresholds(sure=7.0, far=7.0))
+    reader = way.reader(question(UserItem("hello")))
     reader.feed(_odds(calls, say, chosen))
     assert reader.doubt == doubt
 
 
 def test_a_server_without_odds_is_believed() -> None:
-    reader = OneReply().reader(question(User("set a timer for 5 minutes")))
-    reader.feed(Text('{"calls": [{"name": "set_timer", "arguments": {"minutes": 5}}]}'))
+    reader = JsonReplyStrategy().reader(question(UserItem("set a timer for 5 minutes")))
+    reader.feed(TextChunk('{"calls": [{"name": "set_timer", "arguments": {"minutes": 5}}]}'))
     assert reader.doubt is None
 
 
 def test_a_required_number_that_nobody_said_is_asked_for() -> None:
     reply = '{"calls": [{"name": "set_timer", "arguments": {"minutes": 5}}]}'
-    events = _read(OneReply(), question(User("set a timer please")), reply)
+    events = _read(JsonReplyStrategy(), question(UserItem("set a timer please")), reply)
     assert events == [TextDelta("For that I still need to know the how long.")]
 
 
@@ -397,14 +418,16 @@ def test_a_call_that_can_be_made_is_made_beside_one_that_cannot() -> None:
         '{"calls": [{"name": "set_timer", "arguments": {"minutes": 5}}, '
         '{"name": "play_music", "arguments": {"query": "soul"}}]}'
     )
-    told = summarise(_read(OneReply(), question(User("set a timer and play soul")), reply))
+    told = summarise(
+        _read(JsonReplyStrategy(), question(UserItem("set a timer and play soul")), reply)
+    )
     assert [call.name for call in told.calls] == ["play_music"]
     assert told.text == ""
 
 
 def test_asking_again_after_a_doubt_changes_the_grammar_alone() -> None:
-    asked = question(User("hello"))
-    way = OneReply()
+    asked = question(UserItem("hello"))
+    way = JsonReplyStrategy()
     spoken, called = way.doubted("unsure").request(asked), way.doubted("too_shy").request(asked)
     assert spoken.schema == reply_schema(())
     assert "anyOf" not in (called.schema or {})
@@ -412,10 +435,12 @@ def test_asking_again_after_a_doubt_changes_the_grammar_alone() -> None:
 
 
 def test_plain_shows_results_as_words_where_the_template_has_no_place_for_them() -> None:
-    items = Plain(as_text=True).request(question(User("go"), *_round(1))).items
-    assert not any(isinstance(item, Call | Result) for item in items)
-    assert items[-1] == User("(set_timer: 1)", "")
+    items = PlainStrategy(as_text=True).request(question(UserItem("go"), *_round(1))).items
+    assert not any(isinstance(item, CallItem | ResultItem) for item in items)
+    assert items[-1] == UserItem("(set_timer: 1)", "")
 
 
 def test_the_end_of_a_reply_is_no_event() -> None:
-    assert OneReply().reader(question(User("x"))).feed(Done("stop", Usage())) == []
+    assert (
+        JsonReplyStrategy().reader(question(UserItem("x"))).feed(ReplyDone("stop", Usage())) == []
+    )

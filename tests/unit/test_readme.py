@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from caal_node.cli.app import app
-from caal_node.settings import FIELDS
+from caal_node.config.settings import FIELDS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.prompting import read
+from caal_node.core.prompt_files import read
 from caal_node.replies.hedging import Hedging, search_arguments, search_tool
 
 DATA = Path(__file__).parents[1] / "data"

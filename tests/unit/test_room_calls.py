@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from livekit.agents import llm
 
-from caal_node.events import Outcome, ToolCallEnded
-from caal_node.room.calls import Calls
-from caal_node.room.origin import ToolOrigin
+from caal_node.core.events import Outcome, ToolCallEnded
+from caal_node.room.call_tracker import CallTracker
+from caal_node.room.tool_origin import ToolOrigin
 
 
 def call(arguments: str = "{}") -> llm.FunctionCall:
     return llm.FunctionCall(call_id="c1", name="look", arguments=arguments)
 
 
-def calls(noted: Outcome | None = None) -> Calls:
-    return Calls(lambda _: ToolOrigin("mcp", "files"), lambda _: noted)
+def calls(noted: Outcome | None = None) -> CallTracker:
+    return CallTracker(lambda _: ToolOrigin("mcp", "files"), lambda _: noted)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caal_node.errors import ConfigError
+from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import FILE_MAX_BYTES, load_cues, load_wav
 from caal_node.room.cues import PEAK_MAX_DBFS, SAMPLE_RATE_HZ, Samples, render
 

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from caal_node.events import Outcome
+from caal_node.core.events import Outcome
 from caal_node.room.cue_policy import SPEECH_GAP_S, TICK_EVERY_S, Act, CuePolicy
 from caal_node.room.cues import CueSet
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.events import CueKind
+from caal_node.core.events import CueKind
 from caal_node.room.cues import PEAK_MAX_DBFS, SAMPLE_RATE_HZ, CueSet, Samples, conform, render
 
 KINDS: tuple[CueKind, ...] = ("tool", "agent", "error", "tick")

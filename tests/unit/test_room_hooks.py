@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from caal_node.events import Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
-from caal_node.room.hooks import MAX_INTERIM, Hooks, HookTeller
+from caal_node.core.events import Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
+from caal_node.room.hooks import MAX_INTERIM, HookNotifier, Hooks
 
 
 class Told:
     def __init__(self) -> None:
         self.all: list[object] = []
-        self.teller = HookTeller(Hooks(self.all.append, self.interim, self.call))
+        self.teller = HookNotifier(Hooks(self.all.append, self.interim, self.call))
 
     def interim(self, text: str) -> None:
         self.all.append(f"says {text}")

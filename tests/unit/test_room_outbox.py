@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from caal_node.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
+from caal_node.core.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
 from caal_node.room.attributes import AGAIN_S, LAST_S, SET_DEADLINE_S, Attributes
 from caal_node.room.outbox import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Outbox
 from caal_node.room.transcript import Transcript

@@ -23,7 +23,7 @@ from livekit.agents import (
 )
 from livekit.agents.voice import SpeechHandle, io
 
-from caal_node.events import (
+from caal_node.core.events import (
     CueKind,
     CuePlayed,
     Event,
@@ -35,8 +35,8 @@ from caal_node.events import (
     UserSaid,
 )
 from caal_node.room.cues import Samples, render
-from caal_node.room.origin import ToolOrigin
 from caal_node.room.presence import Presence
+from caal_node.room.tool_origin import ToolOrigin
 from tests.scripted_llm import Call, Reply, ScriptedLLM
 from tests.virtual_clock import VirtualClock
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from livekit.agents import tokenize
 
-from caal_node.room.spoken import SENTENCE_CHARS, speakable, watched
+from caal_node.room.spoken_text import SENTENCE_CHARS, speakable, watched
 
 
 async def pieces(*given: str) -> AsyncIterator[str]:

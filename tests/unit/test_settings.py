@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.errors import ConfigError
-from caal_node.settings import FIELDS, Settings, load_settings
-from caal_node.settings_file import unknown_variables, variable
-from caal_node.tools.spec import Example
+from caal_node.config.file import unknown_variables, variable
+from caal_node.config.settings import FIELDS, Settings, load_settings
+from caal_node.core.errors import ConfigError
+from caal_node.core.tool_spec import Example
 
 ENV_EXAMPLE = Path(__file__).parents[2] / ".env.example"
 

@@ -9,8 +9,8 @@ import pytest
 from livekit.agents import tts, vad
 
 from caal_node import speech
-from caal_node.errors import ConfigError
-from caal_node.factory import call_factory
+from caal_node.config.object_reference import call_factory
+from caal_node.core.errors import ConfigError
 
 MODULE = """
 from livekit.agents import tts

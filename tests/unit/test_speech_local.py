@@ -18,7 +18,7 @@ from livekit import rtc
 from livekit.agents import APIConnectOptions, APITimeoutError
 from numpy.typing import NDArray
 
-from caal_node.errors import ConfigError
+from caal_node.core.errors import ConfigError
 from caal_node.speech import whisper_stt
 from caal_node.speech.piper_tts import MAX_TEXT_CHARS, PiperTTS
 from caal_node.speech.whisper_stt import WhisperSTT

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from caal_node.tools.argument_check import fits
 from caal_node.tools.bounded_validator import (
     STEPS_MAX,
-    TooMuchError,
+    ValidationTooCostly,
     faults,
     is_quick,
     of_one_dialect,
 )
-from caal_node.tools.validation import fits
 
 
 def with_text(**rules: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_what_would_take_for_ever_or_goes_in_a_circle_is_left_to_the_server(
 def test_work_past_the_bound_is_said_to_be_too_much() -> None:
     schema = {"properties": {"rows": {"items": {"type": "integer"}}}}
     assert faults(schema, {"rows": [1] * 100}) == []
-    with pytest.raises(TooMuchError):
+    with pytest.raises(ValidationTooCostly):
         faults(schema, {"rows": [1] * STEPS_MAX})
 
 

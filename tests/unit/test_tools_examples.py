@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.tools.examples import EXAMPLES_MAX, from_text, without_examples
-from caal_node.tools.spec import Example
+from caal_node.core.tool_examples import EXAMPLES_MAX, from_text, without_examples
+from caal_node.core.tool_spec import Example
 
 
 def test_an_example_is_words_and_arguments() -> None:

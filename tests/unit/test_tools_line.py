@@ -12,20 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.errors import ToolRefused, ToolTimeout
-from caal_node.events import TierName
+from caal_node.core.errors import ToolRefused, ToolTimeout
+from caal_node.core.events import TierName
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.gates import Gates, all_at_once
-from caal_node.tools.line import Line
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.spec import ToolSpec
-from caal_node.tools.table import Entry
+from caal_node.tools.table import ToolEntry
 
 
 def entry(
     name: str, *, tier: TierName = "mcp", source: str = "files", read_only: bool | None = None
-) -> Entry:
+) -> ToolEntry:
     spec = ToolSpec(tier, source, name, name, "", {"type": "object"}, read_only=read_only)
-    return Entry(name, spec, {})
+    return ToolEntry(name, spec, {})
 
 
 class Work:
@@ -39,7 +39,7 @@ class Work:
         self._may_end: dict[str, asyncio.Event] = {}
 
     def call(
-        self, what: Entry, arguments: Mapping[str, Any] | None = None, *, deadline: bool = True
+        self, what: ToolEntry, arguments: Mapping[str, Any] | None = None, *, deadline: bool = True
     ) -> asyncio.Task[Any]:
         name = what.exposed
         self._began[name], self._may_end[name] = asyncio.Event(), asyncio.Event()
@@ -165,7 +165,7 @@ async def test_a_running_call_that_is_cancelled_frees_the_others() -> None:
 
 
 async def test_a_call_that_fails_frees_the_others() -> None:
-    async def no(entry: Entry, arguments: Mapping[str, Any]) -> None:
+    async def no(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
         if entry.exposed == "first":
             raise ToolRefused("not today")
 
@@ -180,7 +180,7 @@ async def test_a_call_that_fails_frees_the_others() -> None:
 async def test_the_order_is_the_models_though_a_policy_takes_its_time() -> None:
     asked, may = asyncio.Event(), asyncio.Event()
 
-    async def slow(entry: Entry, arguments: Mapping[str, Any]) -> None:
+    async def slow(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
         if entry.exposed == "first":
             asked.set()
             await may.wait()
@@ -206,7 +206,7 @@ async def test_a_call_without_a_deadline_waits_and_is_not_waited_for() -> None:
 
 
 async def test_waiting_has_an_end() -> None:
-    work = Work(gates=Gates(plan=Line(wait_s=0.01)))
+    work = Work(gates=Gates(plan=CallScheduler(wait_s=0.01)))
     work.call(entry("first"))
     second = work.call(entry("second"))
     await work.began("first")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.models.example_maker import checked
-from caal_node.tools.made_examples import MadeExamples, with_made
-from caal_node.tools.spec import Example, ToolSpec
+from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.tools.example_maker import checked
+from caal_node.tools.example_store import ExampleStore, with_made
 from caal_node.tools.table import ToolTable
 
 PARAMETERS: Final = {
@@ -78,7 +78,7 @@ def test_no_reply_raises(text: str) -> None:
 
 def test_they_are_kept_in_a_file_and_found_again(tmp_path: Path) -> None:
     path = tmp_path / "state" / "examples.json"
-    MadeExamples(path).keep({"w": (SPEC, (OSLO,))})
+    ExampleStore(path).keep({"w": (SPEC, (OSLO,))})
     (spec,) = with_made([SPEC], path)
     assert spec.examples == (OSLO,)
     assert list(path.parent.iterdir()) == [path]
@@ -86,14 +86,14 @@ def test_they_are_kept_in_a_file_and_found_again(tmp_path: Path) -> None:
 
 def test_what_an_author_wrote_comes_first(tmp_path: Path) -> None:
     path = tmp_path / "examples.json"
-    MadeExamples(path).keep({"w": (SPEC, (OSLO,))})
+    ExampleStore(path).keep({"w": (SPEC, (OSLO,))})
     own = replace(SPEC, examples=(Example("sun in Rome", {"city": "Rome"}),))
     assert with_made([own], path) == [own]
 
 
 def test_a_tool_that_has_changed_loses_its_old_examples(tmp_path: Path) -> None:
     path = tmp_path / "examples.json"
-    MadeExamples(path).keep({"w": (SPEC, (OSLO,))})
+    ExampleStore(path).keep({"w": (SPEC, (OSLO,))})
     changed = replace(SPEC, description="Weather of a region.")
     assert with_made([changed], path)[0].examples == ()
 

@@ -12,7 +12,7 @@ import pytest
 
 from caal_node.context.compact import to_line
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.errors import (
+from caal_node.core.errors import (
     InvalidArguments,
     ToolBroke,
     ToolRefused,
@@ -20,11 +20,11 @@ from caal_node.errors import (
     ToolUnavailable,
     UnknownTool,
 )
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.gates import Gates
-from caal_node.tools.outcome import error_text
+from caal_node.tools.outcomes import error_text
 from caal_node.tools.pipeline import RESULT_CHARS, Pipeline
-from caal_node.tools.spec import ToolSpec
-from caal_node.tools.table import Entry, ToolTable
+from caal_node.tools.table import ToolEntry, ToolTable
 
 WEATHER = ToolSpec(
     "n8n",
@@ -40,7 +40,7 @@ WEATHER = ToolSpec(
 )
 
 
-def entry() -> Entry:
+def entry() -> ToolEntry:
     return ToolTable([WEATHER]).resolve("get_weather")
 
 
@@ -96,7 +96,7 @@ async def test_a_failure_in_the_tree_passes_as_it_is() -> None:
 
 
 async def test_a_policy_that_says_no_runs_nothing() -> None:
-    async def no(entry: Entry, arguments: Mapping[str, Any]) -> None:
+    async def no(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
         raise ToolRefused("not today")
 
     tier, line = Tier("never"), pipeline(gates=Gates(policy=no))
@@ -110,7 +110,7 @@ async def test_the_plan_is_held_while_the_tool_runs() -> None:
     order: list[str] = []
 
     class Turn:
-        def __init__(self, entry: Entry, arguments: Mapping[str, Any], call_id: str) -> None:
+        def __init__(self, entry: ToolEntry, arguments: Mapping[str, Any], call_id: str) -> None:
             self.call_id = call_id
 
         def __enter__(self) -> None:

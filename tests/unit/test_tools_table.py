@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.errors import UnknownTool
-from caal_node.events import TierName
-from caal_node.tools.spec import ToolSpec
+from caal_node.core.errors import UnknownTool
+from caal_node.core.events import TierName
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.table import ToolTable
 
 NAME = re.compile(r"^[A-Za-z0-9_-]{1,64}$")

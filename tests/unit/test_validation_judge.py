@@ -10,17 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from caal_node.context.items import User
+from caal_node.core.items import UserItem
+from caal_node.evaluation.case import (
+    ABSENT,
+    ExpectedCall,
+    ExpectedCalls,
+    ExpectedCleanText,
+    ExpectedSpeech,
+    Right,
+    SuiteName,
+)
+from caal_node.evaluation.judge import fault, same
+from caal_node.evaluation.model_session import Asking
+from caal_node.evaluation.report import markdown, table
+from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
+from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS
+from caal_node.evaluation.suites import SUITES
 from caal_node.replies import Reply, ToolCall, UnknownCall
-from caal_node.validation.asking import Asking
-from caal_node.validation.case import ABSENT, Calling, Calls, Clean, Right, Speech, SuiteName
-from caal_node.validation.judge import fault, same
-from caal_node.validation.report import markdown, table
-from caal_node.validation.result import Identity, Mark, Outcome, Validation, to_object
-from caal_node.validation.sample_tools import EXAMPLES, TOOLS
-from caal_node.validation.suites import SUITES
 
-TIMER = Calls((Calling("set_timer", {"minutes": (5,), "label": (ABSENT, "tea")}),))
+TIMER = ExpectedCalls((ExpectedCall("set_timer", {"minutes": (5,), "label": (ABSENT, "tea")}),))
 
 
 def calling(*calls: tuple[str, dict[str, Any]], text: str = "") -> Reply:
@@ -30,10 +38,10 @@ def calling(*calls: tuple[str, dict[str, Any]], text: str = "") -> Reply:
 RIGHT: list[tuple[Right, Reply]] = [
     (TIMER, calling(("set_timer", {"minutes": 5}))),
     (TIMER, calling(("set_timer", {"minutes": 5.0, "label": "Tea"}), text="One moment.")),
-    (Speech(), Reply(text="Good morning.")),
-    (Speech(("Rome",)), Reply(text="It is rome, of course.")),
-    (Clean(), Reply(text="Four.", reasoning="2 + 2")),
-    (Clean(), calling(("set_timer", {}))),
+    (ExpectedSpeech(), Reply(text="Good morning.")),
+    (ExpectedSpeech(("Rome",)), Reply(text="It is rome, of course.")),
+    (ExpectedCleanText(), Reply(text="Four.", reasoning="2 + 2")),
+    (ExpectedCleanText(), calling(("set_timer", {}))),
 ]
 
 
@@ -53,13 +61,13 @@ WRONG: list[tuple[Right, Reply, str]] = [
     (TIMER, calling(("set_timer", {"minutes": 5, "loud": True})), "loud was not said"),
     (TIMER, calling(("set_timer", {"minutes": 5}), ("set_timer", {"minutes": 5})), "also called"),
     (TIMER, Reply(problems=[UnknownCall("timer", ("set_timer",))]), "cannot be made"),
-    (Speech(), calling(("set_timer", {"minutes": 5})), "called set_timer"),
-    (Speech(), Reply(text=" "), "said nothing"),
-    (Speech(("Rome",)), Reply(text="Paris."), "said Paris."),
-    (Speech(), Reply(text='{"type": "final_answer", "text": "Hi"}'), "spoke"),
-    (Speech(), Reply(text="<think>hm</think> Hi"), "spoke"),
-    (Clean(), Reply(text="```json\n{}\n```"), "spoke"),
-    (Clean(), Reply(reasoning="hm"), "no reply"),
+    (ExpectedSpeech(), calling(("set_timer", {"minutes": 5})), "called set_timer"),
+    (ExpectedSpeech(), Reply(text=" "), "said nothing"),
+    (ExpectedSpeech(("Rome",)), Reply(text="Paris."), "said Paris."),
+    (ExpectedSpeech(), Reply(text='{"type": "final_answer", "text": "Hi"}'), "spoke"),
+    (ExpectedSpeech(), Reply(text="<think>hm</think> Hi"), "spoke"),
+    (ExpectedCleanText(), Reply(text="```json\n{}\n```"), "spoke"),
+    (ExpectedCleanText(), Reply(reasoning="hm"), "no reply"),
 ]
 
 
@@ -71,7 +79,9 @@ def test_what_is_wrong_is_said_in_a_few_words(right: Right, reply: Reply, says: 
 
 
 def test_two_calls_of_one_tool_are_right_in_either_order() -> None:
-    both = Calls((Calling("set_timer", {"minutes": (4,)}), Calling("set_timer", {"minutes": (9,)})))
+    both = ExpectedCalls(
+        (ExpectedCall("set_timer", {"minutes": (4,)}), ExpectedCall("set_timer", {"minutes": (9,)}))
+    )
     four, nine = ("set_timer", {"minutes": 4}), ("set_timer", {"minutes": 9})
     assert fault(both, calling(nine, four)) == ""
     assert fault(both, calling(nine, nine)) != ""
@@ -80,9 +90,9 @@ def test_two_calls_of_one_tool_are_right_in_either_order() -> None:
 
 def test_long_speech_must_come_in_pieces_where_it_is_streamed() -> None:
     long = Reply(text="A rainbow is light that rain has bent.")
-    assert fault(Speech(in_pieces=True), long, pieces=1)
-    assert not fault(Speech(in_pieces=True), long, pieces=5)
-    assert not fault(Speech(in_pieces=True), Reply(text="Light."), pieces=1)
+    assert fault(ExpectedSpeech(in_pieces=True), long, pieces=1)
+    assert not fault(ExpectedSpeech(in_pieces=True), long, pieces=5)
+    assert not fault(ExpectedSpeech(in_pieces=True), Reply(text="Light."), pieces=1)
 
 
 VALUES = st.recursive(
@@ -120,8 +130,8 @@ def test_every_case_is_of_a_tool_that_is_there_and_stands_in_no_example() -> Non
         assert suite.chosen(full=False), suite.name
         for case in suite.cases:
             said.append(f"{suite.name}: {case.name}")
-            assert not {i.text.lower() for i in case.said if isinstance(i, User)} & shown
-            wanted = case.right.wanted if isinstance(case.right, Calls) else ()
+            assert not {i.text.lower() for i in case.said if isinstance(i, UserItem)} & shown
+            wanted = case.right.wanted if isinstance(case.right, ExpectedCalls) else ()
             for calling in wanted:
                 assert set(calling.arguments) <= set(names[calling.tool]["properties"])
                 for required in names[calling.tool]["required"]:

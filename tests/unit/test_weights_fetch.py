@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from caal_node.errors import ConfigError
+from caal_node.core.errors import ConfigError
 from caal_node.weights import cache, ensure, present
 from caal_node.weights.catalogue import WeightFile
 from caal_node.weights.fetch import Sources

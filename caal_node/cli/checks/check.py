@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from caal_node.settings import Settings
+from caal_node.config.settings import Settings
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 T = TypeVar("T")
@@ -18,7 +18,7 @@ MAX_FOUND_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Finding:
     """What was found of one part; `mend` is one line that says what to do, or a hint."""
 
     name: str
@@ -28,27 +28,27 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FindingCheck:
     """A function that looks at one part, and how long it may take."""
 
     name: str
-    at: Callable[[Settings], Awaitable[Sequence[Check]]]
+    at: Callable[[Settings], Awaitable[Sequence[Finding]]]
     deadline_s: float
 
 
-def ok(name: str, found: str, hint: str = "") -> Check:
-    return Check(name, "ok", found, hint)
+def ok(name: str, found: str, hint: str = "") -> Finding:
+    return Finding(name, "ok", found, hint)
 
 
-def warn(name: str, found: str, mend: str) -> Check:
-    return Check(name, "warn", one_line(found), one_line(mend))
+def warn(name: str, found: str, mend: str) -> Finding:
+    return Finding(name, "warn", one_line(found), one_line(mend))
 
 
-def fail(name: str, found: str, mend: str) -> Check:
-    return Check(name, "fail", one_line(found), one_line(mend))
+def fail(name: str, found: str, mend: str) -> Finding:
+    return Finding(name, "fail", one_line(found), one_line(mend))
 
 
-def told(name: str, message: str, separator: str = "; ", mend: str = "See above.") -> Check:
+def told(name: str, message: str, separator: str = "; ", mend: str = "See above.") -> Finding:
     """A failure from an error that tells its own mend after the first `separator`."""
     found, _, own = message.partition(separator)
     return fail(name, found, own or mend)
@@ -60,7 +60,7 @@ def one_line(text: str) -> str:
     return plain if len(plain) <= MAX_FOUND_CHARS else f"{plain[:MAX_FOUND_CHARS]}..."
 
 
-async def take(look: Look, settings: Settings) -> Sequence[Check]:
+async def take(look: FindingCheck, settings: Settings) -> Sequence[Finding]:
     """Look, and give a finding whatever happens."""
     try:
         async with asyncio.timeout(look.deadline_s):

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from caal_node import weights
-from caal_node.cli.checks.check import Check, in_thread, ok, warn
-from caal_node.embedding import FETCH, make_embedder
-from caal_node.errors import ConfigError
+from caal_node.cli.checks.check import Finding, in_thread, ok, warn
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ConfigError
+from caal_node.models.embedding import FETCH, make_embedder
 from caal_node.models.server_embedder import ServerEmbedder
-from caal_node.settings import Settings
 from mcp_bridge import EmbeddingUnavailable
 
 EMBEDDING: Final = "embedding"
 _WORDS: Final = "tools are searched for by words alone"
 
 
-async def look_at_embedding(settings: Settings) -> Sequence[Check]:
+async def look_at_embedding(settings: Settings) -> Sequence[Finding]:
     """Never a failure: without it, searches go by words."""
     if settings.embedding == "off":
         return [ok(EMBEDDING, f"off: {_WORDS}")]

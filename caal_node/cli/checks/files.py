@@ -6,20 +6,20 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from caal_node.cli.checks.check import Check, in_thread, ok, told, warn
+from caal_node.cli.checks.check import Finding, in_thread, ok, told, warn
 from caal_node.cli.chosen_agent import chosen_agent
-from caal_node.errors import ConfigError
-from caal_node.instructions import instructions_of
+from caal_node.config.file import unknown_variables
+from caal_node.config.instructions import instructions_of
+from caal_node.config.settings import FIELDS, Settings
+from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import load_wav
-from caal_node.settings import FIELDS, Settings
-from caal_node.settings_file import unknown_variables
 
 CUES: Final = "cues"
 ELSEWHERE: Final = frozenset({"CAAL_CACHE", "CAAL_STATE", "CAAL_TEST_GGUF"})
 """Variables of this project that are no settings."""
 
 
-async def look_at_settings(settings: Settings) -> Sequence[Check]:
+async def look_at_settings(settings: Settings) -> Sequence[Finding]:
     unknown = [pair for pair in unknown_variables(os.environ, FIELDS) if pair[0] not in ELSEWHERE]
     return [
         warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
@@ -27,7 +27,7 @@ async def look_at_settings(settings: Settings) -> Sequence[Check]:
     ] or [ok("settings", "every CAAL_ variable is known")]
 
 
-async def look_at_cues(settings: Settings) -> Sequence[Check]:
+async def look_at_cues(settings: Settings) -> Sequence[Finding]:
     if not settings.cues:
         return [ok(CUES, "off")]
     files = [
@@ -39,7 +39,7 @@ async def look_at_cues(settings: Settings) -> Sequence[Check]:
         )
         if path is not None
     ]
-    wrong: list[Check] = []
+    wrong: list[Finding] = []
     for variable, path in files:
         try:
             await in_thread(lambda path=path: load_wav(path))
@@ -48,8 +48,8 @@ async def look_at_cues(settings: Settings) -> Sequence[Check]:
     return wrong or [ok(CUES, ", ".join(str(path) for _, path in files) or "built in")]
 
 
-async def look_at_agent(settings: Settings) -> Sequence[Check]:
-    found: list[Check] = []
+async def look_at_agent(settings: Settings) -> Sequence[Finding]:
+    found: list[Finding] = []
     try:
         instructions_of(settings)
         found.append(ok("instructions", str(settings.instructions or "built in")))

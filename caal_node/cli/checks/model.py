@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from caal_node.addresses import is_loopback
-from caal_node.cli.checks.check import Check, fail, ok, warn
-from caal_node.settings import Settings
+from caal_node.cli.checks.check import Finding, fail, ok, warn
+from caal_node.config.settings import Settings
+from caal_node.core.addresses import is_loopback
 
 REQUEST_S: Final = 5.0
 MAX_NAMES: Final = 8
@@ -28,18 +28,18 @@ SHARED_HINT: Final = (
 class _Stop(Exception):
     """A finding that leaves nothing further to look at."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: Finding) -> None:
         super().__init__(check.found)
         self.check = check
 
 
 async def look_at_model(
     settings: Settings, transport: httpx2.AsyncBaseTransport | None = None
-) -> Sequence[Check]:
+) -> Sequence[Finding]:
     """`transport` is for tests."""
     key = settings.api_key
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-    found: list[Check] = []
+    found: list[Finding] = []
     async with httpx2.AsyncClient(
         base_url=settings.model_address,
         headers=headers,
@@ -59,7 +59,7 @@ async def look_at_model(
     return found
 
 
-async def _ollama(http: httpx2.AsyncClient, settings: Settings) -> Check:
+async def _ollama(http: httpx2.AsyncClient, settings: Settings) -> Finding:
     version = (await _fetch(http, settings, "GET", "/api/version")).get("version")
     if not isinstance(version, str):
         raise _Stop(_stranger(settings))
@@ -68,7 +68,7 @@ async def _ollama(http: httpx2.AsyncClient, settings: Settings) -> Check:
     return ok(SERVER, found, "" if shared else SHARED_HINT)
 
 
-async def _ollama_model(http: httpx2.AsyncClient, settings: Settings) -> list[Check]:
+async def _ollama_model(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]:
     wanted = settings.model
     listed = _dicts((await _fetch(http, settings, "GET", "/api/tags")).get("models"))
     names = [str(model.get("name")) for model in listed]
@@ -88,7 +88,7 @@ async def _ollama_model(http: httpx2.AsyncClient, settings: Settings) -> list[Ch
     ]
 
 
-def _abilities(settings: Settings, can: Sequence[str]) -> list[Check]:
+def _abilities(settings: Settings, can: Sequence[str]) -> list[Finding]:
     said = f"{settings.model}: {', '.join(can) or 'nothing'}"
     if "completion" not in can:
         return [fail(MODEL, f"{said}; it cannot chat", "Set CAAL_MODEL to a chat model.")]
@@ -103,7 +103,7 @@ def _abilities(settings: Settings, can: Sequence[str]) -> list[Check]:
     return [ok(MODEL, said)]
 
 
-def _context(settings: Settings, info: dict[str, Any]) -> list[Check]:
+def _context(settings: Settings, info: dict[str, Any]) -> list[Finding]:
     made_for = info.get(f"{info.get('general.architecture')}.context_length")
     if not isinstance(made_for, int) or settings.num_ctx <= made_for:
         return []
@@ -111,7 +111,7 @@ def _context(settings: Settings, info: dict[str, Any]) -> list[Check]:
     return [warn("context", found, f"Set CAAL_NUM_CTX={made_for} or less.")]
 
 
-async def _openai(http: httpx2.AsyncClient, settings: Settings) -> list[Check]:
+async def _openai(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]:
     listed = _dicts((await _fetch(http, settings, "GET", "/models")).get("data"))
     names = [str(model.get("id")) for model in listed]
     server = ok(SERVER, f"{settings.api} API at {settings.model_address}")
@@ -152,7 +152,7 @@ async def _fetch(
     return cast("dict[str, Any]", answer)
 
 
-def _stranger(settings: Settings) -> Check:
+def _stranger(settings: Settings) -> Finding:
     address = settings.model_address
     if settings.api == "ollama":
         found = f"what answers at {address} is no Ollama"

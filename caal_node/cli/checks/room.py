@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from caal_node.cli.checks.check import Check, fail, ok, told, warn
+from caal_node.cli.checks.check import Finding, fail, ok, told, warn
+from caal_node.config.settings import Settings
 from caal_node.control.livekit_rooms import LiveKitRooms
 from caal_node.control.rooms import ControlError
-from caal_node.settings import Settings
 
 MIN_TOKEN_CHARS: Final = 16
 LIVEKIT: Final = "livekit"
 CONTROL: Final = "control"
 
 
-async def look_at_livekit(settings: Settings) -> Sequence[Check]:
+async def look_at_livekit(settings: Settings) -> Sequence[Finding]:
     names = ("livekit_url", "livekit_api_key", "livekit_api_secret")
     missing = [name.upper() for name in names if getattr(settings, name) is None]
     if len(missing) == len(names):
@@ -34,7 +34,7 @@ async def look_at_livekit(settings: Settings) -> Sequence[Check]:
     return [ok(LIVEKIT, f"{settings.livekit_url}, {len(live)} open rooms"), _token(settings)]
 
 
-def _token(settings: Settings) -> Check:
+def _token(settings: Settings) -> Finding:
     if settings.control_token is None:
         mend = "Set CAAL_CONTROL_TOKEN to a long random text to use caal-node control."
         return warn(CONTROL, "no CAAL_CONTROL_TOKEN, so tools cannot be reloaded in a room", mend)

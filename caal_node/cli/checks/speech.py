@@ -8,30 +8,30 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from caal_node import speech, weights
-from caal_node.cli.checks.check import Check, fail, in_thread, ok, told
-from caal_node.errors import ConfigError
-from caal_node.settings import Settings
+from caal_node.cli.checks.check import Finding, fail, in_thread, ok, told
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ConfigError
 
 EXTRA: Final = 'Run: pip install "caal-node[local-speech]", or set {variable}=none.'
 
 
-async def look_at_stt(settings: Settings) -> Sequence[Check]:
+async def look_at_stt(settings: Settings) -> Sequence[Finding]:
     local = ("faster_whisper", weights.WHISPER_TINY_EN)
     return [await _part("CAAL_STT", settings.stt, speech.make_stt, local)]
 
 
-async def look_at_tts(settings: Settings) -> Sequence[Check]:
+async def look_at_tts(settings: Settings) -> Sequence[Finding]:
     return [await _part("CAAL_TTS", settings.tts, speech.make_tts, ("piper", weights.PIPER_JOE))]
 
 
-async def look_at_vad(settings: Settings) -> Sequence[Check]:
+async def look_at_vad(settings: Settings) -> Sequence[Finding]:
     # livekit-plugins-silero is a dependency, and carries its weights.
     return [await _part("CAAL_VAD", settings.vad, speech.make_vad, None)]
 
 
 async def _part(
     variable: str, spec: str, make: Callable[[str], object], local: tuple[str, Any] | None
-) -> Check:
+) -> Finding:
     name = variable.removeprefix("CAAL_").lower()
     if spec == "none":
         return ok(name, "none: text only")
@@ -50,7 +50,7 @@ async def _part(
     return ok(name, spec)
 
 
-async def _local(variable: str, name: str, local: tuple[str, Any] | None) -> Check:
+async def _local(variable: str, name: str, local: tuple[str, Any] | None) -> Finding:
     if local is None:
         return ok(name, "local")
     module, weight = local

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import mcp_bridge
-from caal_node.cli.checks.check import Check, fail, ok, told, warn
-from caal_node.settings import Settings
-from caal_node.validation import place
+from caal_node.cli.checks.check import Finding, fail, ok, told, warn
+from caal_node.config.settings import Settings
+from caal_node.core import paths
 from n8n import Discovery, N8nError, N8nTools
 
 N8N: Final = "n8n"
@@ -17,7 +17,7 @@ MCP: Final = "mcp"
 N8N_S: Final = 15.0
 
 
-async def look_at_n8n(settings: Settings) -> Sequence[Check]:
+async def look_at_n8n(settings: Settings) -> Sequence[Finding]:
     token, key = settings.n8n_mcp_token, settings.n8n_api_key
     if settings.n8n_url is None:
         if token is None and key is None:
@@ -36,7 +36,7 @@ async def look_at_n8n(settings: Settings) -> Sequence[Check]:
     return [_workflows(settings, found)]
 
 
-def _workflows(settings: Settings, found: Discovery) -> Check:
+def _workflows(settings: Settings, found: Discovery) -> Finding:
     skipped = Counter(workflow.reason for workflow in found.skipped)
     left = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in skipped.items())
     said = f"{settings.n8n_url}: {len(found.tools)} tools" + (
@@ -51,18 +51,20 @@ def _workflows(settings: Settings, found: Discovery) -> Check:
     return ok(N8N, said)
 
 
-async def look_at_mcp(settings: Settings) -> Sequence[Check]:
+async def look_at_mcp(settings: Settings) -> Sequence[Finding]:
     try:
         configs = mcp_bridge.load_servers(settings.mcp_servers, missing_ok=True)
     except mcp_bridge.ConfigError as error:
         return [told(MCP, str(error), mend="Mend that line.")]
     if not configs:
         return [ok(MCP, f"no servers in {settings.mcp_servers}")]
-    async with mcp_bridge.ServerManager(configs, pins=mcp_bridge.Pins(place.pins())) as manager:
+    async with mcp_bridge.ServerManager(
+        configs, pins=mcp_bridge.Pins(paths.tool_pins())
+    ) as manager:
         return [_server(status) for status in manager.servers]
 
 
-def _server(status: mcp_bridge.ServerStatus) -> Check:
+def _server(status: mcp_bridge.ServerStatus) -> Finding:
     name = f"{MCP} {status.name}"
     if status.state == "off":
         return ok(name, f"off: {'; '.join(status.notes) or 'so says the file'}")

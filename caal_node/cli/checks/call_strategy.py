@@ -1,0 +1,70 @@
+"""Which way of asking is in use for the model, and why; and the state of its fallbacks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from caal_node.cli.checks.check import Finding, ok, warn
+from caal_node.config.settings import Settings
+from caal_node.core.errors import CaalError
+from caal_node.evaluation.strategy_choice import StrategyChoice, choose
+from caal_node.evaluation.validity import Validity
+from caal_node.factories import make_llm
+from caal_node.models.native_call_probe import calls_natively
+
+ASKING: Final = "way of asking"
+PROBE_S: Final = 30.0
+"""A small question to a model that is loaded takes a second or two."""
+
+
+async def look_at_asking(settings: Settings) -> Sequence[Finding]:
+    choice = await choose(settings)
+    found = [await _main(settings, choice)]
+    for reference in settings.fallbacks:
+        other = settings.with_model(reference)
+        found.append(_fallback(str(reference), settings, (await choose(other)).validity))
+    return found
+
+
+async def _main(settings: Settings, choice: StrategyChoice) -> Finding:
+    command = f"caal-node validate {settings.model}"
+    said, state = f"{choice.words}: {choice.why}", choice.validity.state
+    if state == "failed":
+        return warn(ASKING, said, f"It did not pass; choose another model, or see: {command}")
+    if choice.asking is None:
+        try:
+            said = f"{await _probed(settings)} ({choice.why})"
+        except (CaalError, TimeoutError) as error:
+            why = str(error) or f"no answer to a sample request in {PROBE_S:g} s"
+            return warn(ASKING, f"not found out: {why}", "See what is said of the model above.")
+    if state == "stale":
+        return warn(ASKING, said, f"Run: {command}")
+    return ok(ASKING, said, f"Run: {command}" if state == "untried" else "")
+
+
+async def _probed(settings: Settings) -> str:
+    """What a session's own sample request finds.
+
+    Raises:
+        CaalError, TimeoutError: it could not be asked.
+    """
+    model = make_llm(settings)
+    try:
+        async with asyncio.timeout(PROBE_S):
+            native = await calls_natively(model.backend)
+    finally:
+        await model.aclose()
+    return (
+        "its server's own tool calls: it answered a sample request with one"
+        if native
+        else "the text protocol: it answered a sample request without a structured call"
+    )
+
+
+def _fallback(name: str, settings: Settings, validity: Validity) -> Finding:
+    part = f"fallback {name}"
+    if why := validity.unfit(only_validated=settings.use_only_validated_fallbacks):
+        return warn(part, f"left out: {why}", f"Run: caal-node validate {name}")
+    return ok(part, validity.why)

@@ -1,0 +1,111 @@
+"""`caal-node demo`: a spoken conversation, from microphone to loudspeaker, set up by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from caal_node.cli.demo.livekit_binary import obtain_server
+from caal_node.cli.demo.livekit_server import LiveKitServer
+from caal_node.cli.demo.local_scene import LoopScene
+from caal_node.cli.demo.model_choice import choose_model
+from caal_node.cli.demo.room_scene import RoomScene
+from caal_node.cli.demo.scene import DemoScene
+from caal_node.cli.demo.show import DemoShow
+from caal_node.cli.demo.spoken_requests import load_requests
+from caal_node.cli.demo.tools import open_n8n, write_settings
+from caal_node.cli.demo.worker_process import WorkerProcess
+from caal_node.config.settings import load_settings
+from caal_node.speech import fetch_local
+
+AGENT: Final = "caal_node.cli.demo.agent:DemoAgent"
+_NEXT: Final = """\
+Three things to try next
+  1. type to it             caal-node chat --agent caal_node.cli.demo.agent:DemoAgent
+  2. give it your own tools copy mcp_servers.json.example to mcp_servers.json, or set N8N_URL
+  3. see what is missing    caal-node doctor"""
+
+
+async def run_demo(out: Path, *, use_room: bool) -> None:
+    """Speak the recorded requests to an agent; write demo.wav and demo.jsonl into `out`.
+
+    Raises:
+        CaalError: something cannot be had, or a turn did not end.
+    """
+    console, began = Console(highlight=False), time.monotonic()
+    if not console.is_terminal:
+        console.width = 120  # a log is read in windows of any width
+    settings = load_settings()
+    async with AsyncExitStack() as open_:
+        folder = Path(tempfile.mkdtemp(prefix="caal-demo-"))
+        open_.callback(shutil.rmtree, folder, ignore_errors=True)
+        server = await asyncio.to_thread(obtain_server, console) if use_room else None
+        await asyncio.to_thread(fetch_local, stt="local", tts="local", console=console)
+        model = await choose_model(settings, console, open_)
+        n8n_shown, n8n_env = await open_n8n(settings, open_)
+        env = {
+            **model.env(),
+            **n8n_env,
+            **write_settings(folder),
+            "CAAL_AGENT": AGENT,
+            "CAAL_SHOW_ARGUMENTS": "on",
+            "CAAL_STT": "local",
+            "CAAL_TTS": "local",
+            "CAAL_VAD": "local",
+        }
+        console.print(f"[dim]model  {model.shown}[/]")
+        console.print(f"[dim]tools  set_timer (agent), {n8n_shown}, MCP server time (stdio)[/]")
+        if server is None:
+            why = "no livekit-server here, no Go" if use_room else "as asked"
+            console.print(f"[yellow]room   none: a local audio loop ({why})[/]")
+        scene = await _scene(console, server, folder, env, open_)
+        console.print("[dim]starting the agent and warming its model up …[/]")
+        await open_.enter_async_context(scene)
+        console.print(f"[dim]ready after {time.monotonic() - began:.0f} s[/]")
+        show = DemoShow(scene, console, out / "demo.jsonl")
+        await show.play(load_requests())
+        seconds = await asyncio.to_thread(scene.timeline.write, out / "demo.wav")
+    _sum_up(console, show, out, seconds, time.monotonic() - began)
+
+
+async def _scene(
+    console: Console,
+    server: Path | None,
+    folder: Path,
+    env: Mapping[str, str],
+    open_: AsyncExitStack,
+) -> DemoScene:
+    if server is None:
+        return LoopScene(folder, {**os.environ, **env})
+    livekit = await open_.enter_async_context(LiveKitServer(server))
+    console.print(f"[dim]room   a real livekit-server at {livekit.url}[/]")
+    keys = {
+        "LIVEKIT_URL": livekit.url,
+        "LIVEKIT_API_KEY": livekit.api_key,
+        "LIVEKIT_API_SECRET": livekit.api_secret,
+    }
+    worker = WorkerProcess(folder, {**env, **keys})
+    return RoomScene(livekit.url, livekit.api_key, livekit.api_secret, worker)
+
+
+def _sum_up(console: Console, show: DemoShow, out: Path, seconds: float, took: float) -> None:
+    sums = show.sums
+    calls = ", ".join(f"{tier} {count}" for tier, count in sorted(sums.tiers.items()))
+    console.print(
+        f"\n[bold]{sums.turns} spoken turns[/] in {took:.0f} s: "
+        f"tool calls by tier {calls or 'none'} ({sums.failed} failed), {sums.cues} cues, "
+        f"median turn {statistics.median(sums.turn_ms) / 1000:.1f} s"
+    )
+    console.print(f"{out / 'demo.wav'}    {seconds:.0f} s: what the participant heard, and said")
+    console.print(f"{out / 'demo.jsonl'}  every event, with its time\n")
+    console.print(_NEXT)

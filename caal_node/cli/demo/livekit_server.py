@@ -1,0 +1,152 @@
+"""A real livekit-server on loopback, for as long as a block lasts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Self
+
+import httpx2
+
+from caal_node.core import child_process
+from caal_node.core.errors import ConfigError
+
+# It is ready in one to two seconds.
+READY_DEADLINE_S = 20.0
+ASK_INTERVAL_S = 0.05
+# Ports are chosen free and may be taken before the server has them.
+ATTEMPTS = 3
+
+_PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")
+
+
+class LiveKitServer:
+    """`async with LiveKitServer(program) as server:` then `url`, `api_key`, `api_secret`.
+
+    Own free ports and own random key, so it never meets another server. Ends with the block, and
+    with this process however it ends.
+    """
+
+    def __init__(self, program: Path, *, ready_deadline_s: float = READY_DEADLINE_S) -> None:
+        self.api_key = f"API{secrets.token_hex(6)}"
+        self.api_secret = secrets.token_urlsafe(32)
+        self._program = program
+        self._ready_deadline_s = ready_deadline_s
+        self._port: int | None = None
+        self._process: Process | None = None
+        self.log: Path | None = None
+        """What the server says. Removed by a clean end."""
+
+    @property
+    def url(self) -> str:
+        """`ws://127.0.0.1:PORT`, for LIVEKIT_URL."""
+        if self._port is None:
+            raise RuntimeError("the server is not open")
+        return f"ws://127.0.0.1:{self._port}"
+
+    async def __aenter__(self) -> Self:
+        handle, name = tempfile.mkstemp(prefix="caal-livekit-", suffix=".log")
+        os.close(handle)
+        self.log = Path(name)
+        for _ in range(ATTEMPTS):
+            try:
+                if await self._start():
+                    return self
+            except BaseException:
+                await self._stop()
+                raise
+            await self._stop()
+        raise ConfigError(
+            f"{self._program}: did not start ({_last_line(self.log)}); see {self.log}, "
+            "or take it off PATH to have one built"
+        )
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+        if self.log is not None:
+            self.log.unlink(missing_ok=True)
+
+    async def _start(self) -> bool:
+        """Whether it came up; False also where another took its port first."""
+        assert self.log is not None
+        http, tcp, udp = _free_ports()
+        config = {
+            "port": http,
+            "bind_addresses": ["127.0.0.1"],
+            "keys": {self.api_key: self.api_secret},
+            "rtc": {
+                "tcp_port": tcp,
+                "udp_port": udp,
+                "node_ip": "127.0.0.1",
+                "enable_loopback_candidate": True,
+                "use_external_ip": False,
+            },
+            "logging": {"level": "warn"},
+        }
+        with self.log.open("ab") as words:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", str(_PARENT_WATCHDOG), str(self._program)),
+                stdin=PIPE,
+                stdout=words,
+                stderr=words,
+                # By the environment: a command line is open to everybody on the machine. JSON is
+                # YAML.
+                env={**os.environ, "LIVEKIT_CONFIG": json.dumps(config)},
+                start_new_session=True,
+            )
+        if not await self._ready(http):
+            return False
+        self._port = http
+        return True
+
+    async def _ready(self, port: int) -> bool:
+        assert self._process is not None
+        ended = asyncio.create_task(self._process.wait())
+        try:
+            async with (
+                asyncio.timeout(self._ready_deadline_s),
+                httpx2.AsyncClient(trust_env=False) as client,
+            ):
+                while not ended.done():
+                    try:
+                        reply = await client.get(f"http://127.0.0.1:{port}/")
+                    except httpx2.TransportError:
+                        await asyncio.wait({ended}, timeout=ASK_INTERVAL_S)
+                    else:
+                        return reply.status_code == 200
+        except TimeoutError:
+            return False
+        finally:
+            ended.cancel()
+            await asyncio.wait({ended})
+        return False
+
+    async def _stop(self) -> None:
+        process, self._process, self._port = self._process, None, None
+        if process is not None:
+            await child_process.end(process)
+
+
+def _free_ports() -> tuple[int, int, int]:
+    """Signalling (TCP), media over TCP, media over UDP; all different numbers."""
+    with (
+        socket.socket() as http,
+        socket.socket() as tcp,
+        socket.socket(type=socket.SOCK_DGRAM) as udp,
+    ):
+        for each in (http, tcp, udp):
+            each.bind(("127.0.0.1", 0))
+        a, b, c = (each.getsockname()[1] for each in (http, tcp, udp))
+    return (a, b, c) if len({a, b, c}) == 3 else _free_ports()
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return (lines or ["without a word"])[-1][:200]

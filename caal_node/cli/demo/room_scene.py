@@ -1,0 +1,159 @@
+"""The demo in a real room: a livekit-server, a worker process, and a participant who speaks."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from typing import Any, Final, Protocol, Self
+
+import numpy as np
+from livekit import api, rtc
+from livekit.agents.utils import aio
+
+from caal_node.cli.demo.audio_timeline import SAMPLE_RATE_HZ, AudioTimeline
+from caal_node.cli.demo.microphone import Microphone
+from caal_node.cli.demo.spoken_requests import RATE_HZ, SpokenRequest
+from caal_node.cli.demo.worker_process import WorkerProcess
+from caal_node.core.errors import CaalError
+from caal_node.core.events import Event, from_json
+from caal_node.room.attributes import STATE
+from caal_node.room.transcript import TOPIC
+
+ROOM: Final = "demo"
+IDENTITY: Final = "demo-person"
+READY_S: Final = 300.0
+"""Seconds for the agent to join and its model to read the prompt, 0.8 k tokens: some ten on two
+cores, and twenty times as many where others work on them too."""
+MESSAGE_S: Final = 10.0
+"""For one message of the room, from its first packet to its last; normally some milliseconds."""
+
+_log = logging.getLogger(__name__)
+
+
+class EventReader(Protocol):
+    """A message that is arriving."""
+
+    async def read_all(self) -> str: ...
+
+
+class RoomScene:
+    """A `Scene`. The participant subscribes to everything the agent publishes and records it.
+
+    `room` must be new: a server sends an agent to a room when that is made.
+    """
+
+    def __init__(
+        self, url: str, key: str, secret: str, worker: WorkerProcess, *, room: str = ROOM
+    ) -> None:
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self._url = url
+        self._token = (
+            api.AccessToken(key, secret)
+            .with_identity(IDENTITY)
+            .with_grants(api.VideoGrants(room_join=True, room=room))
+            .to_jwt()
+        )
+        self._worker = worker
+        self._room = rtc.Room()
+        self._open = AsyncExitStack()
+        self._readers: set[asyncio.Task[None]] = set()
+        self._messages: asyncio.Queue[EventReader] = asyncio.Queue()
+
+    async def __aenter__(self) -> Self:
+        self.timeline = AudioTimeline(asyncio.get_running_loop().time)
+        try:
+            # A room that is made before the worker has registered gets no agent.
+            await self._open.enter_async_context(self._worker)
+            await self._join()
+            await self._agent_is_ready()
+        except BaseException:
+            await self._open.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    async def speak(self, request: SpokenRequest) -> None:
+        await self._microphone.say(request)
+
+    async def _join(self) -> None:
+        self._room.on("track_subscribed", self._on_track)
+        self._room.register_text_stream_handler(TOPIC, self._on_text)
+        self._open.push_async_callback(self._leave)  # also where it cannot be joined
+        self._own(read_events(self._messages, self.events))
+        await self._room.connect(self._url, self._token)
+        source = rtc.AudioSource(RATE_HZ, 1, queue_size_ms=100)
+        track = rtc.LocalAudioTrack.create_audio_track("microphone", source)
+        options = rtc.TrackPublishOptions(source=rtc.TrackSource.SOURCE_MICROPHONE)
+        await self._room.local_participant.publish_track(track, options)
+        self._microphone = Microphone(source.capture_frame, self.timeline.track())
+        self._microphone.on()
+        self._open.push_async_callback(self._microphone.aclose)
+
+    async def _leave(self) -> None:
+        await self._room.disconnect()
+        await aio.cancel_and_wait(*self._readers)
+
+    async def _agent_is_ready(self) -> None:
+        ready = asyncio.Event()
+
+        def look(*_: Any) -> None:
+            for participant in self._room.remote_participants.values():
+                if participant.attributes.get(STATE) == "idle":
+                    ready.set()
+
+        self._room.on("participant_attributes_changed", look)
+        self._room.on("participant_connected", look)
+        look()
+        try:
+            async with asyncio.timeout(READY_S):
+                await self._worker.alive_until(ready.wait())
+        except TimeoutError:
+            raise CaalError(
+                f"no agent was ready in the room after {READY_S:g} s; see {self._worker.log}"
+            ) from None
+        finally:
+            self._room.off("participant_attributes_changed", look)
+            self._room.off("participant_connected", look)
+
+    def _on_track(self, track: rtc.Track, *_: Any) -> None:
+        if track.kind == rtc.TrackKind.KIND_AUDIO:
+            self._own(self._record(track))
+
+    async def _record(self, track: rtc.Track) -> None:
+        heard = self.timeline.track()
+        stream = rtc.AudioStream(track, sample_rate=SAMPLE_RATE_HZ, num_channels=1)
+        try:
+            async for event in stream:
+                heard.write(np.frombuffer(event.frame.data, dtype=np.int16))
+        finally:
+            await stream.aclose()
+
+    def _on_text(self, reader: rtc.TextStreamReader, identity: str) -> None:
+        self._messages.put_nowait(reader)
+
+    def _own(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work)
+        self._readers.add(task)
+        task.add_done_callback(self._readers.discard)
+
+
+async def read_events(messages: asyncio.Queue[EventReader], events: asyncio.Queue[Event]) -> None:
+    """One message after the other, since a short one may be complete before a longer.
+
+    One that breaks off, or is no event, is left out: the scene goes on.
+    """
+    while True:
+        reader = await messages.get()
+        try:
+            async with asyncio.timeout(MESSAGE_S):
+                events.put_nowait(from_json(await reader.read_all()))
+        except Exception as error:
+            _log.warning("a message of the room was left out: %s", type(error).__name__)

@@ -1,0 +1,300 @@
+"""Every setting, its type, its bounds and its default.
+
+Settings come from the environment and from `caal.toml`; the environment wins. A field is set by
+its variable (`num_ctx` by CAAL_NUM_CTX, `n8n_url` by N8N_URL) or by its name in the file. Example
+utterances, a table, are set in the file alone:
+
+    [examples]
+    get_weather = [{say = "how warm is it in Oslo", arguments = {city = "Oslo"}}]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SecretStr,
+    ValidationError,
+)
+
+from caal_node.config.errors import explained
+from caal_node.config.file import GivenSetting, from_environment, from_file
+from caal_node.core.addresses import ollama_url, server_url
+from caal_node.core.model_ref import Api, ModelReference, parse_reference
+from caal_node.core.paths import from_home
+from caal_node.core.tool_spec import Example
+
+Detection: TypeAlias = Literal["complete", "streamed"]
+ToolCalls: TypeAlias = Literal["auto", "native", "text"]
+TextProtocol: TypeAlias = Literal["auto", "jsonl", "xml", "markdown-json"]
+_DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
+_THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
+_OWN: Final = re.compile(r"[\w.]+:\w+")
+
+
+def _names(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return [name for part in value.split(",") if (name := part.strip())]
+
+
+def _references(value: Any) -> Any:
+    names: object = _names(value)
+    if not isinstance(names, list | tuple):
+        raise ValueError("write a list of models, each a name or api:model@url")
+    parts = cast("list[object]", names)
+    return tuple(parse_reference(part) if isinstance(part, str) else part for part in parts)
+
+
+def _embedding(value: Any) -> Any:
+    if value is False:
+        return "off"
+    if not isinstance(value, str) or value in ("off", "minilm"):
+        return value
+    reference = parse_reference(value)
+    if not (reference.api or reference.base_url) or reference.api not in (None, "ollama", "openai"):
+        raise ValueError("write off, minilm, ollama:model or openai:model@url")
+    return reference
+
+
+def _part(value: str) -> str:
+    if value not in ("local", "none") and not _OWN.fullmatch(value):
+        raise ValueError("write local, none, or module:factory")
+    return value
+
+
+def _class_name(value: str) -> str:
+    if not _OWN.fullmatch(value):
+        raise ValueError("write module:Class")
+    return value
+
+
+def _think(value: Any) -> Any:
+    if str(value).lower() not in _THINK:
+        raise ValueError("write on, off, low, medium or high")
+    return value
+
+
+def _keep_alive(value: Any) -> int | str:
+    # Ollama reads a JSON number as seconds and a JSON string as a duration with a unit.
+    text = str(value).strip()
+    if not _DURATION.fullmatch(text):
+        raise ValueError("write a duration such as 30m, seconds, or -1 for always")
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    if any(char.isspace() for char in value.get_secret_value()):
+        raise ValueError("there is a space or a line break inside it; copy it again")
+    return value
+
+
+def _json(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("write a JSON object; it is none") from None
+
+
+def _examples(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise ValueError('write a list such as [{say = "...", arguments = {}}]')
+    rows = map(_ExampleRow.model_validate, cast("list[object]", value))
+    return tuple(Example(row.say, row.arguments) for row in rows)
+
+
+class _ExampleRow(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    say: Annotated[str, Field(min_length=1, max_length=500)]
+    arguments: dict[str, JsonValue] = {}
+
+
+OllamaUrl: TypeAlias = Annotated[str, AfterValidator(ollama_url)]
+HttpUrl: TypeAlias = Annotated[str, AfterValidator(lambda s: server_url(s, ("http", "https")))]
+RoomUrl: TypeAlias = Annotated[
+    str, AfterValidator(lambda s: server_url(s, ("ws", "wss", "http", "https")))
+]
+Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_secret)]
+WebhookSecrets: TypeAlias = Mapping[str, Mapping[str, SecretStr]]
+Part: TypeAlias = Annotated[str, AfterValidator(_part)]
+"""`local` (what this project brings), `none`, or `module:factory` of one's own."""
+ClassName: TypeAlias = Annotated[str, AfterValidator(_class_name)]
+Examples: TypeAlias = Annotated[
+    tuple[Example, ...], BeforeValidator(_examples), Field(max_length=20)
+]
+
+
+class Settings(BaseModel):
+    """What a node is run with. Immutable; secrets never show in its repr.
+
+    Calling it directly with wrong values raises pydantic's ValidationError; `load_settings` turns
+    that into a ConfigError.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    # The model.
+    ollama_host: OllamaUrl = "http://127.0.0.1:11434"
+    """A URL, whichever of Ollama's spellings was given."""
+    model: Annotated[str, Field(min_length=1)] = "qwen3:8b"
+    api: Api = "ollama"
+    base_url: HttpUrl | None = None
+    """None: `ollama_host`. See `model_address`."""
+    api_key: Secret | None = None
+    num_ctx: Annotated[int, Field(ge=512, le=1 << 20)] = 8192
+    """Tokens. 50 compact tool schemas and a window fit; Ollama's own default often does not."""
+    think: Annotated[bool | Literal["low", "medium", "high"], BeforeValidator(_think)] = False
+    """Off: a spoken answer must not wait for reasoning that nobody hears."""
+    keep_alive: Annotated[int | str, BeforeValidator(_keep_alive)] = "30m"
+    """How long the server keeps the model after a request: people pause longer than 5 minutes."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.2
+    """Low, so that the choice of a tool repeats; above 0, as greedy decoding can loop."""
+
+    tool_calls: ToolCalls = "auto"
+    """Whether calls are asked for with the server's own tool calls or by text; auto finds out."""
+    text_protocol: TextProtocol = "auto"
+    """How calls are written where they are asked for by text; auto is one object for a whole reply
+    where the server can hold it to a schema, else JSONL."""
+    fallbacks: Annotated[
+        tuple[ModelReference, ...], BeforeValidator(_references), Field(max_length=8)
+    ] = ()
+    """Models that answer, in this order, where `model` fails: `api:model@url` or a name alone."""
+    use_only_validated_fallbacks: bool = False
+    """Whether fallbacks that never were validated, or not as they are now, are left out as well.
+    One that failed validation is always left out."""
+    fallback_after: Annotated[float, Field(gt=0, le=600)] = 30
+    """Seconds in which a reply must begin before the next model is asked. On a slow machine a whole
+    first reply takes that long."""
+
+    # The conversation.
+    detection: Detection = "complete"
+    max_tool_rounds: Annotated[int, Field(ge=1, le=20)] = 4
+    agent: ClassName | None = None
+    """`module:Class` of one's own CaalAgent, for the command line. None: a plain CaalAgent."""
+    instructions: Path | None = None
+    """A text file that replaces the built-in system prompt."""
+    window_turns: Annotated[int, Field(ge=1, le=1000)] = 20
+    window_tokens: int = Field(
+        default_factory=lambda data: data.get("num_ctx", 8192) * 3 // 4, ge=128, le=1 << 20
+    )
+    """Of a whole prompt, tools included. Three quarters of num_ctx unless it is set: the rest is
+    for the reply, and for what the estimate misses."""
+    examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
+    """Tool name -> words that people say for it, with the call's arguments."""
+
+    # The tools.
+    mcp_servers: Path = Path("mcp_servers.json")
+    mcp_path: Path | None = None
+    """The folder that a room works in, for servers that want one (`with_path`)."""
+    mcp_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
+    """Of all MCP schemas together. Where they are more, the model is offered `mcp_discover` in
+    their place: 20 tools and 3,000 tokens are 50 s of reading on two cores."""
+    embedding: Annotated[Literal["off", "minilm"] | ModelReference, BeforeValidator(_embedding)] = (
+        "off"
+    )
+    """What makes searches for tools go by meaning as well as by words: `minilm` in this process, or
+    a server's own model, `[api:]model@url`. docs/discovery.md."""
+    tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
+    """Seconds for one call. Silence longer than this reads as a broken line."""
+    n8n_url: HttpUrl | None = None
+    n8n_mcp_token: Secret | None = None
+    n8n_api_key: Secret | None = None
+    n8n_auth: Annotated[WebhookSecrets, BeforeValidator(_json), Field(max_length=500)] = {}
+    """Credentials of webhooks, by path, tool name or workflow id. docs/n8n.md has the forms."""
+    n8n_poll: Annotated[float, Field(ge=0, le=86_400)] = 0
+    """Seconds between looks at n8n for workflows that came, went or changed; 0: only on reload."""
+
+    # What is heard and seen.
+    stt: Part = "local"
+    tts: Part = "local"
+    vad: Part = "local"
+    search_if_hedged: bool = True
+    """Whether a reply that says it cannot know is replaced by one search, if there is a tool."""
+    speakable: bool = True
+    """Whether what the model writes is made speakable: `5 km/h`, tables, links. docs/speech.md."""
+    cues: bool = True
+    cue_tool: Path | None = None
+    """A WAV file in place of the built-in cue; likewise the next two."""
+    cue_agent: Path | None = None
+    cue_error: Path | None = None
+    agent_tools: Annotated[tuple[str, ...], BeforeValidator(_names)] = (
+        "spawn_agent",
+        "delegate",
+        "run_sub_agent",
+    )
+    """Names of tools that hand work to another agent, and so get the agent cue."""
+    show_arguments: bool = False
+    """Whether tool events in the room carry arguments."""
+
+    # The room.
+    control_token: Secret | None = None
+    livekit_url: RoomUrl | None = None
+    livekit_api_key: str | None = None
+    """A name, not a secret: it is the issuer in every participant's token."""
+    livekit_api_secret: Secret | None = None
+
+    @property
+    def model_address(self) -> str:
+        """Where the model's requests go: `base_url`, else Ollama (its `/v1` for OpenAI's API)."""
+        if self.base_url is not None:
+            return self.base_url
+        return self.ollama_host if self.api == "ollama" else f"{self.ollama_host}/v1"
+
+    def with_model(self, reference: ModelReference) -> Settings:
+        """These settings, for another model.
+
+        The key is for the server that it was given for, and goes to no other.
+        """
+        api = reference.api or self.api
+        kin = api == self.api or {api, self.api} == {"openai", "completions"}
+        base_url = reference.base_url or (self.base_url if kin else None)
+        model: dict[str, Any] = {"model": reference.model, "api": api, "base_url": base_url}
+        other = self.model_copy(update=model)
+        if urlsplit(other.model_address)[:2] == urlsplit(self.model_address)[:2]:
+            return other
+        return other.model_copy(update={"api_key": None})
+
+
+_PATHS: Final = frozenset(
+    {"instructions", "mcp_servers", "mcp_path", "cue_tool", "cue_agent", "cue_error"}
+)
+FIELDS: Final = tuple(Settings.model_fields)
+SECRETS: Final = frozenset(
+    name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)
+)
+
+
+def load_settings(env: Mapping[str, str] = os.environ, path: Path = Path("caal.toml")) -> Settings:
+    """Settings from `path` (none when it does not exist) and from `env`, which wins.
+
+    A relative path in the file starts from the file's folder; in the environment, from the
+    working directory.
+
+    Raises:
+        ConfigError: one line with the variable, or file, line and key, and the mend.
+    """
+    given = from_file(path, FIELDS) | from_environment(env, FIELDS)
+    try:
+        return Settings.model_validate({name: _value(name, g) for name, g in given.items()})
+    except ValidationError as error:
+        raise explained(error, given, SECRETS) from None
+
+
+def _value(name: str, given: GivenSetting) -> Any:
+    if name in _PATHS and isinstance(given.value, str):
+        return given.base / from_home(given.value, given.where)
+    return given.value

@@ -1,0 +1,195 @@
+"""Writes a value as compact JSON in a given shape, and stops as soon as it is too long."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final
+
+from caal_node.context.omission_notes import (
+    KEY,
+    OmittedTotal,
+    items_note,
+    keys_note,
+    noted_items,
+    noted_keys,
+    split_text,
+    text_note,
+)
+from caal_node.context.plain_values import JsonTexts, plain
+
+ALL: Final = 1 << 62
+DEPTH: Final = 32
+"""Levels that a line shows; also what ends a value that contains itself."""
+SHORT_TEXT: Final = 300
+"""Characters that tell what a text is about. Shorter than this, whole items are left out first."""
+
+_NUMBER_BITS: Final = 212
+"""Bits of the longest whole number that is written out: 64 digits."""
+_NOTE_CHARS: Final = 48
+"""A text is cut only where more than a note's length is saved."""
+_NAME_CHARS: Final = 32
+"""Names up to this length are encoded once: a list of records repeats them."""
+_encode_text: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class JsonShape:
+    """How much of a value is written: characters of a text, members, items, levels."""
+
+    text: int
+    keys: int
+    items: int
+    depth: int = DEPTH
+
+
+class JsonTooLong(Exception):
+    """The line is longer than it may be."""
+
+
+class JsonWriter:
+    """Writes one value in one shape, and stops where the room ends."""
+
+    def __init__(self, shape: JsonShape, room: int, texts: JsonTexts) -> None:
+        self.parts: list[str] = []
+        self.reached = 0
+        """Items of the outermost list that were written when the room ended."""
+        self.long_text = False
+        """A text came by that is worth cutting."""
+        self._shape = shape
+        self._room = room
+        self._texts = texts
+
+    def value(self, value: object, depth: int) -> None:
+        """Append one value, `depth` levels down.
+
+        Raises:
+            Full: the line is longer than it may be.
+        """
+        if (number := _number(value)) is not None:
+            self._put(number)
+            return
+        seen = plain(value)
+        if isinstance(seen, str):
+            seen = self._texts.read(seen)
+        # The concrete types stand first because asking for the abstract ones takes longer.
+        if isinstance(seen, str):
+            self._put(self._text(seen))
+        elif isinstance(seen, (dict, Mapping)):
+            self._object(seen, depth)
+        elif isinstance(seen, (list, Sequence)):
+            self._array(seen, depth)
+        else:
+            self._put(_number(seen) or "null")
+
+    def _put(self, part: str) -> None:
+        self._room -= len(part)
+        if self._room < 0:
+            raise JsonTooLong
+        self.parts.append(part)
+
+    def _text(self, text: str) -> str:
+        self.long_text = self.long_text or len(text) > SHORT_TEXT + _NOTE_CHARS
+        if len(text) > self._shape.text + _NOTE_CHARS:
+            end, total = split_text(text)
+            shown = min(end, self._shape.text)
+            text = text[:shown] + text_note(shown, total)
+        elif len(text) > self._room:
+            raise JsonTooLong
+        return json_text(text)
+
+    def _name(self, key: object) -> str:
+        name = key if type(key) is str else str(plain(key))
+        return _short_name(name) if len(name) <= _NAME_CHARS else self._text(name)
+
+    def _object(self, members: Mapping[Any, Any], depth: int) -> None:
+        total = noted_keys(members)
+        noted = total is not None
+        limit = self._shape.keys if depth < self._shape.depth else 0
+        shown = 0
+        between = "{"
+        try:
+            for key, member in members.items():
+                if member is None or (noted and key == KEY):
+                    continue
+                if shown == limit:
+                    total = total or OmittedTotal(len(members))
+                    break
+                self._put(f"{between}{self._name(key)}:")
+                self.value(member, depth + 1)
+                shown += 1
+                between = ","
+        except JsonTooLong:
+            self.reached = max(self.reached, shown)
+            raise
+        if total is not None:
+            self._put(f"{between}{json_text(KEY)}:{json_text(keys_note(shown, total))}}}")
+        else:
+            self._put("}" if shown else "{}")
+
+    def _array(self, values: Sequence[Any], depth: int) -> None:
+        total = noted_items(values)
+        count = len(values) - (total is not None)
+        limit = self._shape.items if depth < self._shape.depth else 0
+        most = min(count, limit)
+        shown = 0
+        between = "["
+        try:
+            for member in islice(values, most):
+                self._put(between)
+                self.value(member, depth + 1)
+                shown += 1
+                between = ","
+        except JsonTooLong:
+            self.reached = shown  # the outermost list comes last
+            raise
+        if most < count or total is not None:
+            self._put(f"{between}{json_text(items_note(most, total or OmittedTotal(count)))}]")
+        else:
+            self._put("]" if most else "[]")
+
+
+def _number(value: object) -> str | None:
+    """A number, bool or null as JSON; None for anything else, also for their subclasses."""
+    if value is None:
+        return "null"
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float() if math.isfinite(value) and type(value) is float:
+            return repr(value)
+        case int() if type(value) is int:
+            bits = value.bit_length()
+            return repr(value) if bits <= _NUMBER_BITS else f'"(a number of {bits} bits)"'
+        case _:
+            return None
+
+
+@lru_cache(maxsize=1024)
+def _short_name(name: str) -> str:
+    return json_text(name)
+
+
+def json_text(text: str) -> str:
+    """A JSON string on one line."""
+    line = _encode_text(text)
+    if line.isascii():
+        return line
+    # JSON lets these stand bare, but readers of lines break at them.
+    for character, escape in (("\x85", "\\u0085"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
+        if character in line:
+            line = line.replace(character, escape)
+    return encodable(line)
+
+
+def encodable(text: str) -> str:
+    """The text without half characters (lone surrogates), which no wire can carry."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text

@@ -1,0 +1,73 @@
+"""How many tokens a text is, roughly: the same answer every time, without a tokenizer.
+
+The estimate errs high, because too low is the worse mistake: past its limit Ollama drops the
+oldest messages and says nothing.
+
+Source of the figures: texts counted with the vocabulary of Qwen2.5 (151,936 entries). Estimate by
+Qwen2.5's own count: 1.35 on English prose, 1.19 on German and French, 1.2 to 1.4 on JSON records
+and tool listings, 1.09 on numbers, 1.6 to 2.3 on Korean, Japanese, Chinese and Arabic. It is too
+low where hardly any token is a word: 0.94 on UUIDs, 0.87 on Polish, 0.85 on base64, 0.5 on random
+letters. Digits weigh most because many families split numbers into single digits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from caal_node.core.items import CallItem, Item, ResultItem
+
+# Hundredths of a token for each byte of a kind. Whole numbers, so that no rounding differs.
+_LOWER_OR_SPACE: Final = 29
+_UPPER: Final = 75
+_DIGIT: Final = 115
+_NOT_ASCII: Final = 50
+_OTHER: Final = 60
+
+_LOWER_BYTES: Final = bytes(range(ord("a"), ord("z") + 1)) + b" "
+_UPPER_BYTES: Final = bytes(range(ord("A"), ord("Z") + 1))
+_DIGIT_BYTES: Final = b"0123456789"
+_HIGH_BYTES: Final = bytes(range(0x80, 0x100))
+
+# What a chat template puts around an item, measured with Qwen2.5's: 5 for a message, 16 for a
+# call, 14 for a result, 78 in front of the tools. One more each, as other templates are longer.
+MESSAGE_TOKENS: Final = 6
+CALL_TOKENS: Final = 17
+RESULT_TOKENS: Final = 15
+TOOLS_TOKENS: Final = 90
+
+
+def text_tokens(text: str) -> int:
+    """Tokens of a bare text: linear in its length, about 5 ms for a mebibyte."""
+    data = text.encode("utf-8", "surrogatepass")
+    rest = data.translate(None, _LOWER_BYTES)
+    hundredths = (len(data) - len(rest)) * _LOWER_OR_SPACE
+    for kind, weight in ((_UPPER_BYTES, _UPPER), (_DIGIT_BYTES, _DIGIT), (_HIGH_BYTES, _NOT_ASCII)):
+        left = rest.translate(None, kind)
+        hundredths += (len(rest) - len(left)) * weight
+        rest = left
+    hundredths += len(rest) * _OTHER
+    return -(-hundredths // 100)
+
+
+def item_tokens(item: Item) -> int:
+    """Tokens of one item with what a chat template puts around it."""
+    if isinstance(item, CallItem):
+        return CALL_TOKENS + text_tokens(item.name) + text_tokens(item.arguments)
+    if isinstance(item, ResultItem):
+        return RESULT_TOKENS + text_tokens(item.output)
+    return MESSAGE_TOKENS + text_tokens(item.text)
+
+
+def items_tokens(items: Iterable[Item]) -> int:
+    return sum(map(item_tokens, items))
+
+
+def tools_tokens(tools: Iterable[Mapping[str, Any]]) -> int:
+    """Tokens of tool schemas in OpenAI's form, with the template's words in front of them.
+
+    Spaces are counted in, as several templates render schemas with them.
+    """
+    sizes = [text_tokens(json.dumps(tool, ensure_ascii=False)) for tool in tools]
+    return TOOLS_TOKENS + sum(sizes) if sizes else 0

@@ -1,0 +1,52 @@
+"""A model in one word: `qwen3:8b`, `openai:local`, `ollama:llama3.2@http://box:11434`.
+
+The form is `[API:]MODEL[@URL]`. What stands before the first colon is the API only where it is one
+(`qwen3:8b` has none), and what stands behind an `@` is the address only where it has a scheme.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from caal_node.core.addresses import ollama_url, server_url
+
+Api: TypeAlias = Literal["ollama", "openai", "completions", "livekit"]
+_PLACED: Final = re.compile(r"(.*?)@(\w+://.*)")
+APIS: Final[tuple[Api, ...]] = typing.get_args(Api)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReference:
+    """`api` and `base_url` are None where the settings' own are meant."""
+
+    model: str
+    api: Api | None = None
+    base_url: str | None = None
+
+    def __str__(self) -> str:
+        api = f"{self.api}:" if self.api else ""
+        return f"{api}{self.model}" + (f"@{self.base_url}" if self.base_url else "")
+
+
+def parse_reference(text: str) -> ModelReference:
+    """Read a reference.
+
+    Raises:
+        ValueError: in plain words.
+    """
+    rest, base_url = text.strip(), None
+    if match := _PLACED.fullmatch(rest):
+        rest, base_url = match.groups()
+    start, colon, name = rest.partition(":")
+    api: Api | None = next((known for known in APIS if colon and start == known), None)
+    model = name if api else rest
+    if not model or any(char.isspace() for char in model):
+        raise ValueError("write a model's name, or api:model@url such as ollama:qwen3:8b")
+    if base_url is not None:
+        base_url = (
+            ollama_url(base_url) if api == "ollama" else server_url(base_url, ("http", "https"))
+        )
+    return ModelReference(model, api, base_url)

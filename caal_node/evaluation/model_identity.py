@@ -1,0 +1,145 @@
+"""Which weights a server answers with, and which version it is: what a finding holds for.
+
+Asked over plain HTTP: Ollama's `/api/version` and `/api/tags` (formats of 0.17.4), which it has
+beside its copy of OpenAI's API too; else OpenAI's list, with llama.cpp's `/props` or vLLM's
+`/version` beside it.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import PurePath
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from caal_node.config.settings import Settings
+from caal_node.core.errors import ModelMissing, ModelReplyError
+from caal_node.evaluation.result import Identity
+from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
+
+FETCH: Final = TransportDeadlines(connect=3.0, first=5.0, between=5.0)
+"""Small questions that every server answers at once, also while a model writes."""
+NAMES_SHOWN: Final = 5
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class _Version(BaseModel):
+    version: str
+
+
+class _Tag(BaseModel):
+    name: str
+    digest: str = ""
+
+
+class _Tags(BaseModel):
+    models: list[_Tag]
+
+
+class _Meta(BaseModel):
+    """llama.cpp's: sizes of the file that is loaded."""
+
+    n_params: int = 0
+    size: int = 0
+
+
+class _Served(BaseModel):
+    id: str
+    owned_by: str = ""
+    root: str | None = None  # vLLM: where the weights came from
+    meta: _Meta | None = None
+
+
+class _Models(BaseModel):
+    data: list[_Served]
+
+
+class _Props(BaseModel):
+    build_info: str = ""
+    model_path: str = ""
+
+
+async def identify(settings: Settings) -> Identity:
+    """Ask the settings' server what answers there.
+
+    Raises:
+        ModelUnreachable, ModelTimeout: nobody answers.
+        ModelMissing: the server does not have the settings' model.
+        ModelReplyError: it is no model server, or refuses the key.
+    """
+    if settings.api == "livekit":  # a plugin's model, which tells nothing of its weights
+        return Identity("livekit", version("livekit-agents"), settings.model)
+    key = settings.api_key.get_secret_value() if settings.api_key else None
+    base = settings.model_address.removesuffix("/v1")
+    variable = "CAAL_BASE_URL" if settings.base_url else "OLLAMA_HOST"
+    wire = HttpTransport(
+        base,
+        model=settings.model,
+        api_key=key,
+        deadlines=FETCH,
+        start=f"start the server (Ollama: ollama serve), or set {variable}",
+        mend=f"run: ollama pull {settings.model}",
+    )
+    try:
+        listed = None if settings.api == "ollama" else await _read(wire, "/v1/models", _Models)
+        if listed and len(listed.data) == 1 and listed.data[0].owned_by == "llamacpp":
+            return await _llama(wire, listed.data[0])  # its one model answers to any name
+        if (said := await _read(wire, "/api/version", _Version)) is not None:
+            return await _ollama(wire, settings.model, said.version)
+        return await _openai(wire, settings.model, listed)
+    finally:
+        await wire.aclose()
+
+
+async def _ollama(wire: HttpTransport, model: str, release: str) -> Identity:
+    tags = await _read(wire, "/api/tags", _Tags)
+    listed = {tag.name: tag.digest for tag in (tags.models if tags else ())}
+    name = model if model in listed else f"{model}:latest"
+    if tags and name not in listed:
+        raise ModelMissing(
+            f"{wire.address} has no model {model}; it has: {_some(list(listed))}. "
+            f"Run: ollama pull {model}"
+        )
+    return Identity("ollama", release, listed.get(name) or model)
+
+
+async def _openai(wire: HttpTransport, model: str, listed: _Models | None) -> Identity:
+    if listed is None:
+        raise ModelReplyError(
+            f"{wire.address} has no list of models; correct the address, or CAAL_API"
+        )
+    served = next((m for m in listed.data if m.id in (model, f"{model}:latest")), None)
+    if served is None:
+        has = _some([m.id for m in listed.data])
+        raise ModelMissing(f"{wire.address} has no model {model}; choose one of: {has}")
+    said = await _read(wire, "/version", _Version)
+    kind = "vllm" if served.owned_by == "vllm" else "openai-compatible"
+    return Identity(kind, said.version if said else "", served.root or served.id)
+
+
+async def _llama(wire: HttpTransport, served: _Served) -> Identity:
+    props = await _read(wire, "/props", _Props) or _Props()
+    # A digest of gigabytes is too much to ask for; name and length tell files apart.
+    name = PurePath(props.model_path or served.id).name
+    size = f":{served.meta.size}" if served.meta else ""
+    return Identity("llama.cpp", props.build_info, f"{name}{size}")
+
+
+async def _read(wire: HttpTransport, path: str, kind: type[M]) -> M | None:
+    """The answer as `kind`; None where the server has no such page or answers something else."""
+    try:
+        return kind.model_validate_json(await wire.fetch("GET", path))
+    except ValidationError:
+        return None
+    except ModelReplyError as error:
+        if error.status in (401, 403):
+            raise
+        return None
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more if names else "none"

@@ -1,0 +1,162 @@
+"""What validating a model found: case by case, summed up, and what follows from it (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from caal_node.evaluation.case import SuiteName
+from caal_node.evaluation.model_session import WAYS, Asking
+from caal_node.evaluation.suites import SUITES, VERSION
+
+Mark: TypeAlias = Literal["right", "mended", "wrong", "failed"]
+"""`mended`: right, but only because the node read a call out of the text or asked once more in
+another way. `failed`: the server gave an error in place of a reply."""
+
+WRONG_OF: Final = 4
+"""A suite is passed with at most one case of four not right: a person repeats one request in four
+at the worst, and the small models that people use all day reach it."""
+_ASIDE: Final[frozenset[SuiteName]] = frozenset({"text_protocol", "reasoning"})
+"""They say nothing of which way is the better one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One case in one way. `fault` is a few words for people, "" where it was right."""
+
+    suite: SuiteName
+    asking: Asking
+    case: str
+    mark: Mark
+    fault: str
+    seconds: float
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Outcomes of one suite in one way."""
+
+    right: int = 0
+    mended: int = 0
+    total: int = 0
+
+    @property
+    def passed(self) -> bool:
+        return self.total > 0 and self.total - self.right <= self.total // WRONG_OF
+
+    def __str__(self) -> str:
+        mended = f" (+{self.mended} mended)" if self.mended else ""
+        return f"{self.right}/{self.total}{mended}" if self.total else "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which weights on which server: what a finding holds for."""
+
+    server: str
+    """`ollama`, `llama.cpp`, `vllm`, or `openai-compatible` where it does not say."""
+    version: str
+    """"" where the server does not say."""
+    digest: str
+    """Ollama's digest of the model; else what the server tells of its file, or the model's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """A finished run."""
+
+    model: str
+    api: str
+    address: str
+    identity: Identity
+    at: str
+    """UTC, ISO 8601, to the second."""
+    full: bool
+    node_version: str
+    native_offered: bool
+    """False: the server says that the model has no tool calls, so they were not tried."""
+    outcomes: tuple[Outcome, ...]
+    suites_version: int = VERSION
+
+    def tally(self, suite: SuiteName, asking: Asking) -> Tally:
+        marks = [o.mark for o in self.outcomes if (o.suite, o.asking) == (suite, asking)]
+        return Tally(marks.count("right"), marks.count("mended"), len(marks))
+
+    def total(self, asking: Asking) -> Tally:
+        """Over the suites in which the ways can be compared."""
+        marks = [o.mark for o in self.outcomes if o.asking == asking and o.suite not in _ASIDE]
+        return Tally(marks.count("right"), marks.count("mended"), len(marks))
+
+    def missed(self, asking: Asking) -> tuple[SuiteName, ...]:
+        """Required suites that `asking` did not pass."""
+        return tuple(
+            suite.name
+            for suite in SUITES
+            if suite.required and not self.tally(suite.name, asking).passed
+        )
+
+    @property
+    def asking(self) -> Asking:
+        """The way that works best: one that passes, then the one with more right. Alike: native,
+        as its prompt is shorter."""
+        tried: tuple[Asking, ...] = WAYS if self.native_offered else ("text",)
+        return max(tried, key=lambda way: (not self.missed(way), self.total(way).right))
+
+    @property
+    def passed(self) -> bool:
+        return not self.missed(self.asking)
+
+    def seconds(self, asking: Asking) -> float:
+        return sum(o.seconds for o in self.outcomes if o.asking == asking)
+
+    def prompt_tokens(self, asking: Asking) -> int:
+        return sum(o.prompt_tokens for o in self.outcomes if o.asking == asking)
+
+
+def to_object(validation: Validation) -> dict[str, Any]:
+    """For `--json`: the result, then each suite's counts, then each case."""
+    identity = validation.identity
+    return {
+        "model": validation.model,
+        "api": validation.api,
+        "address": validation.address,
+        "server": identity.server,
+        "server_version": identity.version,
+        "digest": identity.digest,
+        "at": validation.at,
+        "node_version": validation.node_version,
+        "full_suite": validation.full,
+        "passed": validation.passed,
+        "asking": validation.asking,
+        "missed": list(validation.missed(validation.asking)),
+        "native_offered": validation.native_offered,
+        "suites": suites_object(validation),
+        "cases": [_case_object(outcome) for outcome in validation.outcomes],
+    }
+
+
+def suites_object(validation: Validation) -> dict[str, dict[str, dict[str, int]]]:
+    """Suite -> way -> counts, without the ways that were not tried."""
+    return {
+        suite.name: {
+            way: {"right": tally.right, "mended": tally.mended, "total": tally.total}
+            for way in WAYS
+            if (tally := validation.tally(suite.name, way)).total
+        }
+        for suite in SUITES
+    }
+
+
+def _case_object(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "suite": outcome.suite,
+        "asking": outcome.asking,
+        "case": outcome.case,
+        "mark": outcome.mark,
+        "fault": outcome.fault,
+        "seconds": round(outcome.seconds, 3),
+        "prompt_tokens": outcome.prompt_tokens,
+        "completion_tokens": outcome.completion_tokens,
+    }

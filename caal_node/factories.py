@@ -1,0 +1,126 @@
+"""An AgentSession as the settings ask for it: local speech, local model, this node's limits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from livekit.agents import NOT_GIVEN, AgentSession, TurnHandlingOptions
+from livekit.agents.stt import STT
+from livekit.agents.tts import TTS
+from livekit.agents.vad import VAD
+from livekit.agents.voice.turn import InterruptionOptions
+
+from caal_node.config.settings import Settings
+from caal_node.evaluation.model_profiles import ModelProfileStore
+from caal_node.evaluation.strategy_choice import StrategyChoice, choose
+from caal_node.models.fallback import FallbackLLM
+from caal_node.models.llm import LLM
+from caal_node.speech import make_stt, make_tts, make_vad
+
+logger = logging.getLogger("caal_node")
+
+
+def make_llm(settings: Settings, choice: StrategyChoice | None = None) -> LLM:
+    """The model of the settings, without its fallbacks. `choice` is how it is to be asked.
+
+    `num_ctx` and `keep_alive` are Ollama's own.
+    """
+    if choice is None:
+        native_tools = {"auto": None, "native": True, "text": False}[settings.tool_calls]
+    else:
+        native_tools = choice.native_tools
+    options: dict[str, Any] = {"temperature": settings.temperature}
+    if choice is not None and choice.asking is not None:
+        options["why"] = choice.why
+    if settings.api == "ollama":
+        options |= {
+            "think": settings.think,
+            "num_ctx": settings.num_ctx,
+            "keep_alive": settings.keep_alive,
+        }
+    return LLM(
+        settings.model,
+        settings.api,
+        settings.model_address,
+        settings.api_key.get_secret_value() if settings.api_key else None,
+        native_tools=native_tools,
+        text_protocol=settings.text_protocol,
+        memory=ModelProfileStore(settings),
+        **options,
+    )
+
+
+async def session_llm(settings: Settings) -> LLM:
+    """The model of the settings and those that stand in for it, each asked as it was found best.
+
+    Fallbacks that failed validation are left out, and with `use_only_validated_fallbacks` every one
+    that is not validated as it is now.
+    """
+    others = [settings.with_model(reference) for reference in settings.fallbacks]
+    chosen, *choices = await asyncio.gather(*map(choose, [settings, *others]))
+    if chosen.validity.state == "failed":
+        logger.warning("%s did not pass validation: %s", settings.model, chosen.why)
+    members = [make_llm(settings, chosen)]
+    for other, choice in zip(others, choices, strict=True):
+        if why := choice.validity.unfit(only_validated=settings.use_only_validated_fallbacks):
+            logger.warning("the fallback %s is left out: %s", other.model, why)
+        else:
+            members.append(make_llm(other, choice))
+    if len(members) == 1:
+        return members[0]
+    return FallbackLLM(members, reply_within_s=settings.fallback_after)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechModels:
+    """Ears and voice. None: the room has text only in that direction."""
+
+    stt: STT[Any] | None
+    tts: TTS[Any] | None
+    vad: VAD | None
+
+
+def make_voice(settings: Settings) -> SpeechModels:
+    """Load the settings' speech parts: up to two seconds of imports, so not on an event loop.
+
+    Raises:
+        ConfigError: a part is not there; the message has the mend.
+    """
+    return SpeechModels(make_stt(settings.stt), make_tts(settings.tts), make_vad(settings.vad))
+
+
+def voice_session(
+    settings: Settings, voice: SpeechModels, model: LLM | None = None
+) -> AgentSession[Any]:
+    """A session that listens and speaks; `model` is `session_llm`'s, else the settings' alone.
+
+    Turns end, and barge-ins are heard, by voice activity: LiveKit's models for both are in a cloud.
+    """
+    return AgentSession(
+        stt=voice.stt or NOT_GIVEN,
+        tts=voice.tts or NOT_GIVEN,
+        vad=voice.vad,
+        llm=model or make_llm(settings),
+        turn_handling=TurnHandlingOptions(
+            turn_detection="vad", interruption=InterruptionOptions(mode="vad")
+        ),
+        max_tool_steps=tool_steps(settings),
+    )
+
+
+def text_session(settings: Settings, model: LLM | None = None) -> AgentSession[Any]:
+    """A session that is typed to; `model` as for `voice_session`."""
+    return AgentSession(
+        llm=model or make_llm(settings),
+        vad=None,
+        turn_handling=TurnHandlingOptions(turn_detection=None),
+        max_tool_steps=tool_steps(settings),
+    )
+
+
+def tool_steps(settings: Settings) -> int:
+    """LiveKit's limit in step with ours: its `max_tool_steps` n allows n + 1 rounds of tools."""
+    return settings.max_tool_rounds - 1

@@ -1,0 +1,147 @@
+"""The port between this project and any model's server: one request in, a stream of chunks out.
+
+A backend knows one wire format and nothing of LiveKit, of protocols or of what a reply means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from caal_node.core.items import Item
+
+ToolSchema: TypeAlias = Mapping[str, Any]
+"""`{"type": "function", "function": {"name", "description", "parameters"}}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendRequest:
+    """What to ask. The same request always gives the same bytes on the wire."""
+
+    items: tuple[Item, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    stream: bool = True
+    """False: one complete reply, which arrives as few chunks as the server gives."""
+    schema: Mapping[str, Any] | None = None
+    """A JSON schema that the reply's text must match, where the server can hold it to one."""
+    max_tokens: int | None = None
+    top_logprobs: int = 0
+    """How many candidates of each token to report, where the server can. Streamed replies only."""
+    first_s: float | None = None
+    """Seconds until the reply's first piece, in place of the backend's own, where nobody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the server says of the model. None: it does not say."""
+
+    tools: bool | None = None
+    thinking: bool | None = None
+    schema: bool | None = None
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedToken:
+    """One generated token, and what the model could have written in its place.
+
+    `top` holds texts with their natural log probabilities, best first, before any grammar has
+    taken its choice away.
+    """
+
+    text: str
+    top: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextChunk:
+    text: str
+    tokens: tuple[GeneratedToken, ...] = ()
+    """What `text` consists of, where `Request.top_logprobs` asked for it and the server told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningChunk:
+    """Thinking that the server keeps apart from the reply. Never spoken."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """A structured call, complete. `id` may be empty; `arguments` is JSON text as it came."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCall:
+    """A call that the server has begun to run by itself. It is told, and never run here."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerResult:
+    """The end of the `ServerCall` of the same id. What came out is the server's own business."""
+
+    id: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as the server gives them. `prompt` is the whole prompt, cached or not."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDone:
+    """The reply's last chunk. `length`: cut off by a token limit."""
+
+    reason: Literal["stop", "length"]
+    usage: Usage
+
+
+Chunk: TypeAlias = TextChunk | ReasoningChunk | NativeCall | ServerCall | ServerResult | ReplyDone
+
+
+class Backend(Protocol):
+    """One server and one model."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def address(self) -> str:
+        """Where requests go, for messages to people: scheme, host and port."""
+        ...
+
+    async def capabilities(self) -> Capabilities:
+        """Ask the server what the model can do.
+
+        Raises:
+            ModelUnreachable, ModelTimeout: the server did not answer.
+            ModelMissing: it does not have the model.
+        """
+        ...
+
+    def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
+        """Send `request`; the last chunk is always a `ReplyDone`.
+
+        Closing the iterator closes the connection, which stops the server's work.
+
+        Raises:
+            ModelError: one of its kinds, before or between chunks.
+        """
+        ...
+
+    async def aclose(self) -> None: ...

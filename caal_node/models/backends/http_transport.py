@@ -1,0 +1,201 @@
+"""HTTP to one model server: deadlines, caps, and errors of our own tree."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+# httpx2 loads it with its first client: 100 ms, which would be on the event loop.
+import httpcore2  # noqa: F401  # pyright: ignore[reportUnusedImport]
+import httpx2
+
+from caal_node.core.errors import ConfigError, ModelReplyError, ModelTimeout, ModelUnreachable
+from caal_node.models.backends.line_reader import whole_body
+from caal_node.models.backends.request_body import encode
+from caal_node.models.backends.server_errors import failure
+
+WRITE_S: Final = 30.0
+"""Handing over a part of the body. Only a server that has stopped reading takes longer."""
+
+Split: TypeAlias = Callable[[httpx2.Response], AsyncGenerator[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class TransportDeadlines:
+    """How long a server may take, in seconds."""
+
+    connect: float = 5.0
+    """To accept a connection."""
+    first: float = 120.0
+    """From the request to the reply's first piece. A cold model is loaded first (8 GB from a slow
+    disk: a minute), then reads a prompt (20 tools are 51 s on two cores), and an unstreamed reply
+    is written to its end as well."""
+    between: float = 30.0
+    """From one piece to the next. Even 0.1 tokens a second keep it."""
+
+
+class HttpTransport:
+    """One server's address, and connections to it. Made without I/O; close it with `aclose`."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str,
+        api_key: str | None,
+        deadlines: TransportDeadlines,
+        start: str,
+        mend: str,
+    ) -> None:
+        """`start` says how the server is started, `mend` how the missing model is brought.
+
+        Raises:
+            ConfigError: the key cannot stand in a header, or the address is none.
+        """
+        if api_key and not (api_key.isascii() and api_key.isprintable()):
+            raise ConfigError("CAAL_API_KEY has characters that no HTTP header can carry")
+        try:
+            url = httpx2.URL(base_url)
+        except httpx2.InvalidURL as error:
+            raise ConfigError(f"the model server's address is none: {error}") from error
+        self.base_url: Final = base_url
+        self.address: Final = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        self._secure: Final = url.scheme == "https"
+        self._local: Final = _is_loopback(url.host)
+        self._headers: Final = {"Accept-Encoding": "identity"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._model, self._deadlines, self._start, self._mend = model, deadlines, start, mend
+        self._client: httpx2.AsyncClient | None = None
+
+    async def pieces(
+        self, path: str, body: Mapping[str, Any], split: Split, first_s: float | None = None
+    ) -> AsyncGenerator[bytes]:
+        """POST `body`; the reply's pieces as `split` cuts them, each within its deadline.
+
+        `first_s` takes the place of the first piece's.
+
+        Closing the generator closes the connection.
+
+        Raises:
+            ModelError: one of its kinds.
+        """
+        content = await encode(body)
+        first_s = first_s or self._deadlines.first
+        due = _now() + first_s
+        async with (
+            self._response("POST", path, content, due, first_s) as response,
+            aclosing(split(response)) as pieces,
+        ):
+            while True:
+                async with asyncio.timeout_at(due):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
+                due = _now() + self._deadlines.between
+
+    async def fetch(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        """A small question about the server: the answer's whole body.
+
+        Raises:
+            ModelError: one of its kinds.
+        """
+        content = None if body is None else await encode(body)
+        due = _now() + self._deadlines.between
+        async with (
+            self._response(method, path, content, due, self._deadlines.between) as response,
+            asyncio.timeout_at(due),
+            aclosing(whole_body(response)) as pieces,
+        ):
+            return await anext(pieces)
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    @asynccontextmanager
+    async def _response(
+        self, method: str, path: str, content: bytes | None, due: float, first_s: float
+    ) -> AsyncGenerator[httpx2.Response]:
+        client = await self._connected()
+        url = f"{self.base_url}{path}"
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        request = client.build_request(method, url, content=content, headers=headers)
+        with self._own_errors(first_s):
+            response = await self._sent(client, request, due)
+            try:
+                if response.status_code != 200:
+                    async with asyncio.timeout_at(due), aclosing(whole_body(response)) as pieces:
+                        said = await anext(pieces)
+                    raise failure(
+                        response.status_code, said, model=self._model, url=url, mend=self._mend
+                    )
+                yield response
+            finally:
+                await response.aclose()
+
+    async def _sent(
+        self, client: httpx2.AsyncClient, request: httpx2.Request, due: float
+    ) -> httpx2.Response:
+        try:
+            async with asyncio.timeout_at(due):
+                return await client.send(request, stream=True)
+        except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
+            # Nothing has been said yet, so the same request may be sent again.
+            raise ModelUnreachable(f"{self.address} hung up before it answered") from error
+
+    async def _connected(self) -> httpx2.AsyncClient:
+        if self._client is not None:
+            return self._client
+        # A full context reads the system's certificates for 50 to 130 ms: in a thread, and only
+        # where there is something to verify.
+        context = (
+            await asyncio.to_thread(httpx2.create_ssl_context)
+            if self._secure
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        )
+        if self._client is None:  # nobody else made it while the certificates were read
+            self._client = httpx2.AsyncClient(
+                verify=context,
+                headers=self._headers,
+                # Reading has deadlines of its own, which depend on what has come already.
+                timeout=httpx2.Timeout(None, connect=self._deadlines.connect, write=WRITE_S),
+                # A proxy of the environment cannot reach this machine's loopback.
+                trust_env=not self._local,
+            )
+        return self._client
+
+    @contextmanager
+    def _own_errors(self, first_s: float) -> Generator[None]:
+        try:
+            yield
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+            raise ModelUnreachable(
+                f"no model server answers at {self.address}; {self._start}"
+            ) from error
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            raise ModelTimeout(
+                f"{self.address} did not go on in time (first piece {first_s:g} s, "
+                f"then {self._deadlines.between:g} s)"
+            ) from error
+        except httpx2.SSEError as error:
+            raise ModelReplyError(f"{self.address} sent no event stream") from error
+        except httpx2.HTTPError as error:
+            raise ModelReplyError(f"{self.address} broke off the connection") from error
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

@@ -1,0 +1,140 @@
+"""Any LiveKit `llm.LLM` as a backend: Claude, OpenAI, Google and whatever else has a plugin.
+
+An agent may also have such a model directly. Behind `caal_node.LLM` its replies go through this
+project's own understanding as well: leaked calls, names that are nearly right, the other ways of
+asking.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its models open, so they are half unknown.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, Final
+
+from livekit.agents import (
+    NOT_GIVEN,
+    APIConnectionError,
+    APIConnectOptions,
+    APIError,
+    APIStatusError,
+    APITimeoutError,
+    function_tool,
+    llm,
+)
+
+from caal_node.core.errors import ModelError, ModelReplyError, ModelTimeout, ModelUnreachable
+from caal_node.models.backends.base import (
+    BackendRequest,
+    Capabilities,
+    Chunk,
+    NativeCall,
+    ReplyDone,
+    TextChunk,
+    ToolSchema,
+    Usage,
+)
+from caal_node.models.backends.server_errors import failure
+from caal_node.models.chat_context import to_chat_ctx
+
+FIRST_CHUNK_S: Final = 60.0
+"""Seconds a service may take for its first chunk, and between two; cloud models need under ten."""
+_ONCE: Final = APIConnectOptions(max_retry=0, timeout=FIRST_CHUNK_S)
+"""`caal_node.LLM` asks again by itself where that helps."""
+
+
+class LiveKitBackend:
+    """`model` and its connections stay its owner's, unless `owned`."""
+
+    def __init__(self, model: llm.LLM, *, owned: bool = False) -> None:
+        self._llm: Final = model
+        self._owned: Final = owned
+        self._tools: dict[str, tuple[ToolSchema, llm.Tool]] = {}
+
+    @property
+    def model(self) -> str:
+        return self._llm.model
+
+    @property
+    def address(self) -> str:
+        return self._llm.provider
+
+    async def capabilities(self) -> Capabilities:
+        """LiveKit's models do not say what they can do; their calls are structured ones."""
+        return Capabilities(tools=True, schema=False)
+
+    async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
+        """See `Backend`. `schema` and `max_tokens` are the plugin's own settings, if it has any."""
+        usage, spoke = Usage(), False
+        try:
+            async with self._llm.chat(
+                chat_ctx=to_chat_ctx(request.items),
+                tools=[self._tool(schema) for schema in request.tools],
+                tool_choice="auto" if request.tools else NOT_GIVEN,
+                conn_options=_ONCE,
+            ) as stream:
+                chunks = aiter(stream)
+                while (chunk := await self._next(chunks)) is not None:
+                    if chunk.usage is not None:
+                        usage = _usage(chunk.usage)
+                    for piece in _pieces(chunk.delta):
+                        spoke = True
+                        yield piece
+        except APIError as error:
+            raise self._model_error(error) from error
+        if not spoke and not usage.completion:
+            raise ModelReplyError(f"{self.address} gave no reply")
+        yield ReplyDone("stop", usage)
+
+    async def aclose(self) -> None:
+        if self._owned:
+            await self._llm.aclose()
+
+    async def _next(self, chunks: Any) -> llm.ChatChunk | None:
+        try:
+            async with asyncio.timeout(FIRST_CHUNK_S):
+                return await anext(chunks, None)
+        except TimeoutError:
+            raise ModelTimeout(f"{self.address} was silent for {FIRST_CHUNK_S:g} s") from None
+
+    def _tool(self, schema: ToolSchema) -> llm.Tool:
+        """A tool that is only described: calls go back to whoever asked, and are run there."""
+        name = schema["function"]["name"]
+        known = self._tools.get(name)
+        if known is None or known[0] != schema:
+            self._tools[name] = known = (schema, _described(schema["function"]))
+        return known[1]
+
+    def _model_error(self, error: APIError) -> ModelError:
+        if isinstance(error, APITimeoutError):
+            return ModelTimeout(f"{self.address} did not answer in time")
+        if isinstance(error, APIStatusError):
+            body = str(error.body or error.message).encode()
+            mend = "check the name that the plugin was given"
+            return failure(error.status_code, body, model=self.model, url=self.address, mend=mend)
+        if isinstance(error, APIConnectionError):
+            return ModelUnreachable(f"{self.address} cannot be reached")
+        return ModelReplyError(f"{self.address}: {type(error).__name__}")
+
+
+def _described(function: Mapping[str, Any]) -> llm.Tool:
+    async def never(raw_arguments: dict[str, object]) -> None:
+        raise AssertionError("a described tool is not run")
+
+    return function_tool(never, raw_schema=dict(function))
+
+
+def _pieces(delta: llm.ChoiceDelta | None) -> list[Chunk]:
+    if delta is None:
+        return []
+    text: list[Chunk] = [TextChunk(delta.content)] if delta.content else []
+    calls = [NativeCall(call.call_id, call.name, call.arguments) for call in delta.tool_calls]
+    return [*text, *calls]
+
+
+def _usage(usage: llm.CompletionUsage) -> Usage:
+    return Usage(usage.prompt_tokens, usage.completion_tokens, usage.prompt_cached_tokens)

@@ -1,0 +1,200 @@
+"""Ollama's own API, `/api/chat` (written against 0.17.4; formats from its `api/types.go`).
+
+The `ollama` package is not used to chat: its `chat()` drops the ids of tool calls and everything
+nested in a tool's schema, which `tests/contract/test_ollama_package.py` pins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from caal_node.core.addresses import ollama_url
+from caal_node.core.errors import ConfigError, ModelReplyError
+from caal_node.core.items import CallItem, ResultItem
+from caal_node.models.backends.base import BackendRequest, Capabilities, Chunk
+from caal_node.models.backends.chat_messages import Message, arguments_object, to_messages
+from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
+from caal_node.models.backends.line_reader import json_lines
+from caal_node.models.backends.ollama_format import (
+    OllamaModelInfo,
+    OllamaReply,
+    Think,
+    chunks_of,
+    settled_think,
+)
+from caal_node.models.backends.server_errors import server_words
+from caal_node.models.backends.server_tools import ServerRuns
+
+
+class OllamaBackend:
+    """One model on one Ollama server.
+
+    think, num_ctx and keep_alive go with every request: unset, they are on, 4096 tokens, and five
+    minutes. A prompt that does not fit is refused (`truncate`, `shift`), as Ollama otherwise drops
+    the oldest messages without a word, the person's own among them.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        host: str = "",
+        api_key: str | None = None,
+        think: Think = False,
+        num_ctx: int = 8192,
+        keep_alive: str | int = "30m",
+        temperature: float = 0.0,
+        options: Mapping[str, Any] | None = None,
+        deadlines: TransportDeadlines | None = None,
+    ) -> None:
+        """`host` is written like OLLAMA_HOST; `options` are Ollama's further model options.
+
+        Raises:
+            ConfigError: the address or the key cannot be used.
+        """
+        try:
+            # People paste the OpenAI-compatible address of the same server.
+            url = ollama_url(host).removesuffix("/v1")
+        except ValueError as error:
+            raise ConfigError(f"OLLAMA_HOST: {error}") from error
+        self._model: Final = model
+        self._think: Think = think
+        self._num_ctx: Final = num_ctx
+        self._always: Final = {"keep_alive": keep_alive, "truncate": False, "shift": False}
+        self._options: Final = {
+            "num_ctx": num_ctx,
+            "temperature": temperature,
+            **(options or {}),
+        }
+        self._shown: OllamaModelInfo | None = None
+        self._wire: Final = HttpTransport(
+            url,
+            model=model,
+            api_key=api_key,
+            deadlines=deadlines or TransportDeadlines(),
+            start="start it with: ollama serve (or set OLLAMA_HOST)",
+            mend=f"run: ollama pull {model}",
+        )
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    @property
+    def address(self) -> str:
+        return self._wire.address
+
+    async def capabilities(self) -> Capabilities:
+        """See `Backend`. `context_tokens` is what a request gets: num_ctx, or less."""
+        self._shown = shown = await self._show()
+        has = shown.capabilities
+        tokens = shown.context_tokens or self._num_ctx
+        return Capabilities(
+            tools=None if has is None else "tools" in has,
+            thinking=None if has is None else "thinking" in has,
+            schema=True,  # every version since 0.5 holds a reply to `format`
+            context_tokens=min(self._num_ctx, tokens),
+        )
+
+    async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
+        """See `Backend`."""
+        if self._shown is None:
+            self._shown = await self._show()
+        think = settled_think(self._think, self._shown)
+        try:
+            async with aclosing(self._reply(self._body(request, think), request.first_s)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            return
+        except ModelReplyError as error:
+            # 0.17 knows levels for gpt-oss only and refuses them, before any chunk, elsewhere.
+            if not (isinstance(think, str) and error.status == 400 and "think value" in str(error)):
+                raise
+        self._think = True
+        async with aclosing(
+            self._reply(self._body(request, think=True), request.first_s)
+        ) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def load(self) -> None:
+        """Have the server load the model, with the context that requests ask for.
+
+        Raises:
+            ModelError: as `ask`.
+        """
+        body: dict[str, Any] = {"model": self._model, "messages": [], "stream": False}
+        body |= {**self._always, "options": self._options}
+        async with aclosing(self._reply(body)) as chunks:
+            async for _ in chunks:
+                pass
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+    async def _reply(
+        self, body: Mapping[str, Any], first_s: float | None = None
+    ) -> AsyncGenerator[Chunk]:
+        runs = ServerRuns()
+        async with aclosing(self._wire.pieces("/api/chat", body, json_lines, first_s)) as lines:
+            async for line in lines:
+                reply = self._parsed(line)
+                for chunk in chunks_of(reply, runs):
+                    yield chunk
+                if reply.is_last:
+                    return
+        raise ModelReplyError(f"{self.address} ended its reply in the middle")
+
+    def _body(self, request: BackendRequest, think: Think) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": to_messages(request.items, _write_call, _write_result),
+        }
+        if request.tools:
+            body["tools"] = request.tools
+        body |= {"stream": request.stream, "think": think, **self._always}
+        if request.schema is not None:
+            body["format"] = request.schema
+        if request.top_logprobs:
+            body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+        limit = {} if request.max_tokens is None else {"num_predict": request.max_tokens}
+        return {**body, "options": {**self._options, **limit}}
+
+    def _parsed(self, line: bytes) -> OllamaReply:
+        try:
+            reply = OllamaReply.model_validate_json(line)
+        except ValidationError as error:
+            raise ModelReplyError(f"{self.address} sent a line that is no chat reply") from error
+        if reply.error is not None:
+            # Status 200 was sent long before.
+            raise ModelReplyError(f"{self.address} broke off: {server_words(line)}")
+        return reply
+
+    async def _show(self) -> OllamaModelInfo:
+        try:
+            said = await self._wire.fetch("POST", "/api/show", {"model": self._model})
+            return OllamaModelInfo.model_validate_json(said)
+        except ModelReplyError as error:
+            if error.status != 404:
+                raise
+            return OllamaModelInfo()  # something that speaks /api/chat only
+        except ValidationError as error:
+            raise ModelReplyError(f"{self.address} does not answer like Ollama") from error
+
+
+def _write_call(call: CallItem, index: int) -> Message:
+    function = {"index": index, "name": call.name, "arguments": arguments_object(call)}
+    return {"id": call.call_id, "function": function}
+
+
+def _write_result(result: ResultItem) -> Message:
+    return {
+        "role": "tool",
+        "content": result.output,
+        "tool_name": result.name,
+        "tool_call_id": result.call_id,
+    }

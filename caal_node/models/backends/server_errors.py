@@ -1,0 +1,87 @@
+"""What a model server's refusal means (pure). The servers' own words decide, as statuses differ."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, cast
+
+from caal_node.core.errors import (
+    ModelContextFull,
+    ModelError,
+    ModelLacksTools,
+    ModelMissing,
+    ModelReplyError,
+    ModelTimeout,
+    ModelUnreachable,
+)
+
+TEXT_MAX_CHARS: Final = 160
+"""Of a server's words in our messages. llama.cpp appends the model's whole output to some."""
+
+_NO_TOOLS: Final = re.compile(
+    r"does not support tools"  # Ollama
+    r"|tools param requires --jinja"  # llama.cpp started without its templates
+    r"|requires --enable-auto-tool-choice",  # vLLM started without a tool parser
+    re.IGNORECASE,
+)
+_NO_MODEL: Final = re.compile(
+    r"\bmodel\s+([`'\"]?[^\s`'\"]+[`'\"]?\s+)?(not found|does not exist|is not loaded)",
+    re.IGNORECASE,
+)
+_TOO_LONG: Final = re.compile(
+    r"context (size|length|window)"  # llama.cpp, Ollama; "maximum context length": vLLM, OpenAI
+    r"|prompt is too long",
+    re.IGNORECASE,
+)
+_PEG: Final = re.compile(r"does not match the expected [\w-]+ format", re.IGNORECASE)
+
+
+def server_words(body: bytes) -> str:
+    """The message in an error's body, on one line and short. Empty when there is none.
+
+    Ollama writes `{"error": "words"}`; OpenAI's way is `{"error": {"message": "words"}}`; vLLM and
+    FastAPI servers have `message` or `detail` at the top; a wrong address answers with plain text.
+    """
+    try:
+        value: object = json.loads(body)
+    except (ValueError, RecursionError):
+        value = body.decode(errors="replace")
+    for key in ("error", "message", "detail"):
+        if isinstance(value, dict):
+            inner = cast("dict[str, Any]", value)
+            value = inner.get(key, inner)
+    text = value if isinstance(value, str) else ""
+    text = " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())
+    if match := _PEG.search(text):
+        text = text[: match.end()]
+    return text if len(text) <= TEXT_MAX_CHARS else f"{text[: TEXT_MAX_CHARS - 1]}…"
+
+
+def failure(status: int, body: bytes, *, model: str, url: str, mend: str) -> ModelError:
+    """The error that an HTTP answer other than 200 stands for.
+
+    `mend` says how a missing model is brought, `url` is what was asked.
+    """
+    words = server_words(body)
+    said = f": {words}" if words else ""
+    if _NO_TOOLS.search(words):
+        return ModelLacksTools(f"{model} takes no tools{said}")
+    if _NO_MODEL.search(words):
+        return ModelMissing(f"the model {model} is not there; {mend}")
+    if status in (400, 413) and _TOO_LONG.search(words):
+        return ModelContextFull(f"{url}: the prompt is too long{said}", status=status)
+    if status in (401, 403):
+        return ModelReplyError(
+            f"{url} refuses the key (HTTP {status}); set CAAL_API_KEY", status=status
+        )
+    if status == 404:
+        return ModelReplyError(
+            f"{url} does not exist there (HTTP 404); check the address and CAAL_API", status=status
+        )
+    if status in (408, 504):
+        return ModelTimeout(f"{url} gave up (HTTP {status}){said}")
+    if status in (429, 502, 503):
+        # Too many requests, or the model is still being loaded: worth another try.
+        return ModelUnreachable(f"{url} is busy (HTTP {status}){said}")
+    return ModelReplyError(f"{url} answered HTTP {status}{said}", status=status)

@@ -1,0 +1,84 @@
+"""LiveKit's ChatContext and function tools, to and from this project's own plain types."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any, Final
+
+from livekit.agents import llm
+
+from caal_node.context.compact import compact_schema
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.tool_examples import without_examples
+from caal_node.models.backends.base import ToolSchema
+from caal_node.models.backends.chat_messages import arguments_text
+from caal_node.models.call_order import in_the_models_order
+
+_schemas: Final[weakref.WeakKeyDictionary[llm.Tool, ToolSchema]] = weakref.WeakKeyDictionary()
+"""LiveKit builds a pydantic model for each method's schema: 0.4 ms a tool, every turn, for the
+same answer. A tool never changes; a reload makes new ones."""
+
+
+def to_items(chat_ctx: llm.ChatContext) -> tuple[Item, ...]:
+    """The conversation, oldest first. Images, audio and hand-over marks are left out."""
+    items: list[Item] = []
+    for item in in_the_models_order(chat_ctx.items):
+        if isinstance(item, llm.ChatMessage):
+            text = item.text_content or ""
+            if item.role in ("system", "developer"):
+                items.append(SystemItem(text, item.id))
+            elif item.role == "user":
+                items.append(UserItem(text, item.id))
+            else:
+                items.append(AssistantItem(text, item.id))
+        elif isinstance(item, llm.FunctionCall):
+            items.append(CallItem(item.call_id, item.name, item.arguments, item.id))
+        elif isinstance(item, llm.FunctionCallOutput):
+            items.append(ResultItem(item.call_id, item.name, item.output, item.is_error, item.id))
+    return tuple(items)
+
+
+def to_chat_ctx(items: Iterable[Item]) -> llm.ChatContext:
+    """The same conversation for any LiveKit `llm.LLM`."""
+    return llm.ChatContext([_chat_item(item) for item in items])
+
+
+def _chat_item(item: Item) -> llm.ChatItem:
+    given: dict[str, Any] = {"id": item.id} if item.id else {}
+    if isinstance(item, CallItem):
+        return llm.FunctionCall(
+            call_id=item.call_id, name=item.name, arguments=arguments_text(item), **given
+        )
+    if isinstance(item, ResultItem):
+        return llm.FunctionCallOutput(
+            call_id=item.call_id,
+            name=item.name,
+            output=item.output,
+            is_error=item.is_error,
+            **given,
+        )
+    role: Any = {SystemItem: "system", UserItem: "user", AssistantItem: "assistant"}[type(item)]
+    return llm.ChatMessage(role=role, content=[item.text], **given)
+
+
+def to_schemas(tools: Iterable[llm.Tool]) -> tuple[ToolSchema, ...]:
+    """What the model reads of `tools`, in their order. Tools that run at a provider have none."""
+    return tuple(
+        _schema(tool) for tool in tools if isinstance(tool, (llm.FunctionTool, llm.RawFunctionTool))
+    )
+
+
+def _schema(tool: llm.FunctionTool[..., Any] | llm.RawFunctionTool[..., Any]) -> ToolSchema:
+    if (known := _schemas.get(tool)) is None:
+        raw = llm.ToolContext([tool]).parse_function_tools("openai", strict=False)[0]
+        function = dict(raw["function"])
+        function["description"] = without_examples(function.get("description") or "")
+        known = {"type": "function", "function": compact_schema(function)}
+        _schemas[tool] = known
+    return known

@@ -1,0 +1,59 @@
+"""The embedding that the settings ask for: what makes searches for tools go by meaning as well."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from caal_node import weights
+from caal_node.config.settings import Settings
+from caal_node.models.server_embedder import ServerEmbedder
+from caal_node.weights import cache
+from mcp_bridge import Embedder, KeptVectors, MiniLM
+
+logger = logging.getLogger("caal_node.tools")
+
+FETCH: Final = f"python -m caal_node.weights {weights.MINILM.key}"
+
+
+def make_embedder(settings: Settings) -> Embedder | None:
+    """None where it is off, or its weights are not here: nothing is ever downloaded here.
+
+    Raises:
+        ConfigError: the server's address or the key cannot be used.
+    """
+    chosen = settings.embedding
+    if chosen == "off":
+        return None
+    if chosen == "minilm":
+        if (folder := weights.present(weights.MINILM)) is None:
+            logger.warning(
+                "%s is not in the cache, so tools are searched for by words alone; run: %s",
+                weights.MINILM.title,
+                FETCH,
+            )
+            return None
+        return _minilm(folder)
+    api = chosen.api or settings.api
+    asked = settings.with_model(chosen)
+    key = asked.api_key
+    return ServerEmbedder(
+        chosen.model,
+        api="ollama" if api == "ollama" else "openai",
+        base_url=asked.model_address,
+        api_key=key.get_secret_value() if key else None,
+        keep_alive=settings.keep_alive,
+    )
+
+
+def kept_vectors() -> KeptVectors:
+    """Where tools' vectors are kept between runs: beside the catalogue of MCP tools."""
+    return KeptVectors(cache.root() / "mcp")
+
+
+@lru_cache(maxsize=2)
+def _minilm(folder: Path) -> MiniLM:
+    """One for the whole process, whatever the number of agents: it has a thread, and weights."""
+    return MiniLM(folder)

@@ -1,0 +1,100 @@
+"""The JSON schema of a protocol reply, made from what grammar compilers agree on.
+
+llama.cpp and Ollama turn a schema into a grammar; what they cannot turn (formats, patterns,
+references, bounds) makes some versions refuse the request, so only the shape is kept. The
+arguments are checked against the tool's whole schema before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from caal_node.models.backends.base import ToolSchema
+
+_KEPT: Final = ("type", "enum", "const")
+_DEEPEST: Final = 6
+"""Levels of nesting that are held; below, any value. Grammars grow with every level."""
+
+
+def line_schema(tools: Sequence[ToolSchema]) -> dict[str, Any]:
+    """One line of the JSONL style: a call of one of `tools`, or speech."""
+    speech = _object({"type": {"const": "final_answer"}, "text": {"type": "string"}})
+    if not tools:
+        return speech
+    calls = (_object({"type": {"const": "tool_call"}, **_call(tool["function"])}) for tool in tools)
+    return {"anyOf": [*calls, speech]}
+
+
+def reply_schema(
+    tools: Sequence[ToolSchema], *, most: int = 6, speech: bool = True
+) -> dict[str, Any]:
+    """One object: up to `most` calls of `tools`, or speech; speech alone without tools."""
+    say = _object({"say": {"type": "string"}})
+    if not tools:
+        return say
+    listed = {"type": "array", "items": _one_of(tools), "minItems": 1, "maxItems": most}
+    calls = _object({"calls": listed})
+    return {"anyOf": [calls, say]} if speech else calls
+
+
+def wishes_schema(wishes: Sequence[Sequence[ToolSchema]], *, speech: bool = True) -> dict[str, Any]:
+    """One object: a call for each of `wishes`, in order, of the tools that fit it; or speech."""
+    listed = {
+        "type": "array",
+        "prefixItems": [_one_of(tools) for tools in wishes],
+        "minItems": len(wishes),
+        "maxItems": len(wishes),
+    }
+    calls = _object({"calls": listed})
+    return {"anyOf": [calls, _object({"say": {"type": "string"}})]} if speech else calls
+
+
+def _one_of(tools: Sequence[ToolSchema]) -> dict[str, Any]:
+    return {"anyOf": [_object(_call(tool["function"])) for tool in tools]}
+
+
+def _call(function: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = _shape(function.get("parameters") or {}, 0)
+    return {
+        "name": {"const": function["name"]},
+        "arguments": arguments if arguments.get("type") == "object" else {"type": "object"},
+    }
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _shape(schema: Any, depth: int) -> dict[str, Any]:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return {}
+    given = cast("Mapping[str, Any]", schema)
+    kept: dict[str, Any] = {key: given[key] for key in _KEPT if key in given}
+    if isinstance(given.get("properties"), Mapping):
+        properties = cast("Mapping[str, Any]", given["properties"])
+        kept["type"] = "object"
+        kept["properties"] = {name: _shape(sub, depth + 1) for name, sub in properties.items()}
+        kept["required"] = [name for name in given.get("required", ()) if name in properties]
+        if not given.get("additionalProperties"):
+            kept["additionalProperties"] = False
+    if isinstance(given.get("items"), Mapping):
+        kept["items"] = _shape(given["items"], depth + 1)
+    for key in ("anyOf", "oneOf"):
+        if isinstance(given.get(key), list):
+            options = cast("list[Any]", given[key])
+            kept["anyOf"] = [_shape(option, depth + 1) for option in options]
+    return kept
+
+
+def examples_schema(tool: ToolSchema, count: int) -> dict[str, Any]:
+    """An object with `count` examples of `tool`: words, and the arguments that they mean."""
+    arguments = _call(tool["function"])["arguments"]
+    row = _object({"say": {"type": "string"}, "arguments": arguments})
+    rows = {"type": "array", "items": row, "minItems": count, "maxItems": count}
+    return _object({"examples": rows})

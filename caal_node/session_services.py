@@ -1,0 +1,216 @@
+"""What attends an agent while it is in a session: presence, cues, transcript, control, warm-up.
+
+Begun and ended with the agent's toolset, which LiveKit does by itself, so it is there also where
+a subclass has an `on_enter` of its own.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeArgument=false
+# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from livekit import rtc
+from livekit.agents import AgentSession
+from livekit.agents.utils import aio
+from livekit.agents.voice.transcription.filters import filter_emoji, filter_markdown
+from livekit.agents.voice.transcription.text_transforms import TextTransforms
+
+from caal_node.config.settings import Settings
+from caal_node.control.listener import ControlListener
+from caal_node.core.errors import CaalError
+from caal_node.core.events import Event, Spoken
+from caal_node.models.backends.base import ServerCall, ServerResult
+from caal_node.models.llm import LLM
+from caal_node.room.attributes import Attributes
+from caal_node.room.cue_files import load_cues
+from caal_node.room.cue_publishing import publish_cues
+from caal_node.room.cue_sink import CueSink
+from caal_node.room.cues import CueSet
+from caal_node.room.hooks import HookNotifier, Hooks
+from caal_node.room.late_sink import LateSink
+from caal_node.room.listeners import EventListener
+from caal_node.room.presence import Presence
+from caal_node.room.spoken_text import speakable, watched
+from caal_node.room.tool_origin import ToolOrigin
+from caal_node.room.transcript import Transcript
+from caal_node.tools.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    from caal_node.agent import CaalAgent
+
+logger = logging.getLogger("caal_node")
+
+
+class SessionServices:
+    """Owned by its agent. `begin` and `aclose` come in pairs, once for each stay in a session."""
+
+    def __init__(
+        self,
+        agent: CaalAgent,
+        outcomes: Outcomes,
+        *,
+        on_event: EventListener | None = None,
+        hooks: Hooks | None = None,
+        cue_sink: CueSink | None = None,
+        warm: bool = True,
+    ) -> None:
+        self._agent = agent
+        self._outcomes = outcomes
+        self._hooks = None if hooks is None else HookNotifier(hooks)
+        self._told: list[EventListener] = [
+            one for one in (on_event, self._hooks) if one is not None
+        ]
+        self._cue_sink = cue_sink
+        self._wants_warming = warm
+        self._cues = _cues(agent.settings)
+        self._presence: Presence | None = None
+        self._open = AsyncExitStack()
+        self.warmed = asyncio.Event()
+        """Set once the warm-up is over, however it went."""
+
+    async def begin(self) -> None:
+        """Attach to the agent's session. What needs the room comes as soon as it is connected."""
+        session, settings = self._agent.session, self._agent.settings
+        room = _room_of(session)
+        listeners = list(self._told)
+        sink: CueSink | None = self._cue_sink if settings.cues else None
+        attributes: Attributes | None = None
+        if room is not None:
+            transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
+            self._open.push_async_callback(transcript.aclose)
+            attributes = Attributes.of_room(room)
+            self._open.push_async_callback(attributes.aclose)
+            listeners += [transcript, attributes]
+            if sink is None and settings.cues:
+                sink = late = LateSink()
+                self._open.push_async_callback(late.aclose)
+                self._attend("caal-cues", publish_cues(room, late))
+            secret = settings.livekit_api_secret
+            control = ControlListener(
+                room,
+                on_reload=self._agent.on_reload,
+                on_model=self._agent.on_model,
+                on_tools=self._agent.on_tools,
+                api_key=settings.livekit_api_key,
+                api_secret=secret.get_secret_value() if secret else None,
+            )
+            self._open.push_async_callback(control.aclose)
+        self._presence = Presence(
+            session,
+            describe=lambda tool: ToolOrigin(*self._agent.origin(tool)),
+            outcome_of=self._outcomes.of,
+            listeners=listeners,
+            sink=sink,
+            cues=self._cues,
+            agent_tools=settings.agent_tools,
+        )
+        self._open.push_async_callback(self._presence.aclose)
+        if settings.speakable:
+            self._make_speakable(session)
+        self._attend("caal-warm", self._warm(attributes))
+
+    async def aclose(self) -> None:
+        await self._open.aclose()
+        self._open = AsyncExitStack()
+        self._presence = None
+
+    def tell(self, event: Event) -> None:
+        """Tell people of something that LiveKit knows nothing of."""
+        if self._presence is not None:
+            self._presence.emit(event)
+
+    def note_request(self) -> None:
+        if self._presence is not None:
+            self._presence.note_request()
+
+    def note_server_run(self, run: ServerCall | ServerResult) -> None:
+        """The model's server runs a tool by itself, or is done with it."""
+        if self._presence is not None:
+            self._presence.server_tools.note(run)
+
+    def note_reply_over(self) -> None:
+        if self._presence is not None:
+            self._presence.server_tools.reply_over()
+
+    def note_interim(self, call_id: str, text: str) -> None:
+        if self._hooks is not None:
+            self._hooks.note_interim(call_id, text)
+
+    def heard(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
+        """Text on its way to TTS, told as events."""
+        return watched(text, self._said)
+
+    def read(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
+        """Text on its way to the transcript; told here only where nothing is spoken aloud."""
+        if self._agent.session.output.audio is not None:
+            return text
+        said = watched(text, self._said, as_said=True) if self._agent.settings.speakable else None
+        clean = filter_emoji(filter_markdown(text if said is None else said))
+        return watched(clean, self._said) if said is None else clean
+
+    def _make_speakable(self, session: AgentSession[Any]) -> None:
+        """Stand before LiveKit's own filters while the agent is in the session.
+
+        Behind them it is too late: they take the marks of a code block and leave the code, and
+        hold all of a line with a stray star or backtick in it.
+        """
+        options = session.options
+
+        def leave() -> None:
+            options.tts_text_transforms = [
+                other for other in options.tts_text_transforms or () if other is not speakable
+            ]
+
+        before: list[TextTransforms] = [speakable]
+        options.tts_text_transforms = before + list(options.tts_text_transforms or ())
+        self._open.callback(leave)
+
+    def _said(self, sentence: str) -> None:
+        if self._presence is not None:
+            self._presence.emit(Spoken(sentence))
+
+    def _attend(self, name: str, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work, name=name)
+        self._open.push_async_callback(aio.cancel_and_wait, task)
+
+    def rewarm(self) -> None:
+        """Warm up again beside the conversation, as another model is asked from now on."""
+        self._attend("caal-warm", self._warm(None))
+
+    async def _warm(self, attributes: Attributes | None) -> None:
+        """Load the model with the real head, so that the first turn does not read it."""
+        try:
+            if self._wants_warming and isinstance(model := self._agent.model, LLM):
+                await model.warm(self._agent.head())
+        except CaalError as error:
+            logger.warning("the model could not be warmed up: %s", error)
+        except Exception:  # nobody awaits this task's result before the agent leaves
+            logger.exception("the warm-up failed")
+        finally:
+            self.warmed.set()
+            if attributes is not None:
+                attributes.warmed()
+
+
+def _room_of(session: AgentSession[Any]) -> rtc.Room | None:
+    try:
+        return session.room_io.room
+    except RuntimeError:  # LiveKit's way of saying that there is none
+        return None
+
+
+def _cues(settings: Settings) -> CueSet:
+    files = {
+        "tool": settings.cue_tool,
+        "agent": settings.cue_agent,
+        "error": settings.cue_error,
+    }
+    return load_cues({kind: path for kind, path in files.items() if path})  # type: ignore[misc]

@@ -1,0 +1,77 @@
+"""Do the arguments fit the tool's schema? In words that a model can mend its call by."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# jsonschema's own types are half unknown.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from referencing.exceptions import Unresolvable
+
+from caal_node.core.errors import InvalidArguments
+from caal_node.tools import bounded_validator
+from caal_node.tools.table import ToolEntry
+
+FAULTS_MAX: Final = 3
+"""Faults told at once: a model mends three, and loses its way in ten."""
+
+FAULT_CHARS: Final = 120
+"""Characters of one fault; a fault quotes the value, which may be long."""
+SCHEMAS_KEPT: Final = 256
+"""Checked schemas: the tools of several large sources."""
+
+
+def check_arguments(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
+    """Raise InvalidArguments where `arguments` do not fit `entry`'s schema.
+
+    A schema that is itself broken checks nothing: the tool's own server will judge.
+    """
+    if faults := _faults(entry.spec.parameters, arguments):
+        told = sorted(faults, key=lambda fault: list(map(str, fault.path)))[:FAULTS_MAX]
+        raise InvalidArguments(
+            f"{entry.exposed} was not called: " + "; ".join(_words(fault) for fault in told)
+        )
+
+
+def fits(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    """Whether `arguments` fit `schema`; anything fits a broken one."""
+    return not _faults(schema, arguments)
+
+
+def _faults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
+    try:
+        checked = _checked(json.dumps(schema))
+    except (TypeError, ValueError, RecursionError):  # no JSON, so no schema
+        return []
+    try:
+        return bounded_validator.faults(checked, arguments) if checked is not None else []
+    except (Unresolvable, bounded_validator.ValidationTooCostly):  # broken, or as good as
+        return []
+
+
+@lru_cache(maxsize=SCHEMAS_KEPT)
+def _checked(schema: str) -> Mapping[str, Any] | None:
+    """None for a broken schema. Checking the schema itself takes 5 ms, so it is done once."""
+    parsed = json.loads(schema)
+    try:
+        Draft202012Validator.check_schema(parsed)
+    except SchemaError:
+        return None
+    return bounded_validator.of_one_dialect(parsed)
+
+
+def _words(fault: ValidationError) -> str:
+    if fault.context and (nearest := best_match(fault.context)) is not None:
+        fault = nearest
+    where = ".".join(str(part) for part in fault.path)
+    # A required property's message names it already; every other one is about the value.
+    message = str(fault.message)
+    text = message if len(message) <= FAULT_CHARS else message[: FAULT_CHARS - 1] + "…"
+    return f"{where}: {text}" if where else text

@@ -1,0 +1,77 @@
+"""The remote tiers that the settings ask for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from caal_node.config.settings import Settings
+from caal_node.core import paths
+from caal_node.core.errors import ConfigError
+from caal_node.core.events import TierName
+from caal_node.models.embedding import kept_vectors
+from caal_node.tools.source import ToolSource
+from caal_node.tools.sources.mcp import McpToolSource
+from caal_node.tools.sources.n8n import N8nToolSource
+from caal_node.weights import cache
+from mcp_bridge import Embedder, OAuth, SignIns
+
+
+def configured_tiers(
+    settings: Settings, embedder: Embedder | None = None
+) -> dict[TierName, ToolSource]:
+    """n8n where there is a URL; MCP always, as its file may appear before a reload.
+
+    `embedder`: for searches by meaning; closing it is the caller's.
+
+    Raises:
+        ConfigError: a webhook's credentials are not what they should be.
+    """
+    tiers: dict[TierName, ToolSource] = {}
+    if settings.n8n_url:
+        tiers["n8n"] = n8n_tier(settings)
+    tiers["mcp"] = McpToolSource(
+        settings.mcp_servers,
+        call_timeout_s=settings.tool_timeout,
+        offer_tokens=settings.mcp_tokens,
+        catalogue=cache.root() / "mcp",
+        pins=paths.tool_pins(),
+        room_path=settings.mcp_path,
+        embedder=embedder,
+        vectors=kept_vectors(),
+        oauth=_kept_sign_ins(paths.sign_ins()),
+    )
+    return tiers
+
+
+@lru_cache
+def _kept_sign_ins(folder: Path) -> OAuth:
+    """One for all rooms of a process, as rooms that sign in alike may share a server."""
+    return OAuth(stores=SignIns(folder), mend="run: caal-node login {server}")
+
+
+def n8n_tier(settings: Settings) -> N8nToolSource:
+    """The n8n of the settings.
+
+    Raises:
+        ConfigError: there is none, or its address or a webhook's credentials are malformed.
+    """
+    if not settings.n8n_url:
+        raise ConfigError("N8N_URL: not set. Write the address of your n8n.")
+    return N8nToolSource(
+        settings.n8n_url,
+        mcp_token=_plain(settings.n8n_mcp_token),
+        api_key=_plain(settings.n8n_api_key),
+        call_timeout_s=settings.tool_timeout,
+        auth={
+            key: {name: value.get_secret_value() for name, value in told.items()}
+            for key, told in settings.n8n_auth.items()
+        },
+        poll_s=settings.n8n_poll,
+    )
+
+
+def _plain(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None
