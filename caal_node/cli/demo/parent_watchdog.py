@@ -1,7 +1,8 @@
 """Run a command until standard input ends, so that it ends with whoever holds the other end.
 
 `python -P parent_watchdog.py COMMAND ARG...`: run as a file, it imports nothing of this project. It
-ends with the command's own code when the command ends first. For programs that cannot watch their parent.
+ends with the command's own code when the command ends first. It is for programs that cannot watch
+their parent.
 """
 
 from __future__ import annotations
