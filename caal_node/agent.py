@@ -42,7 +42,7 @@ from caal_node.core.items import Item, SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.models.backends.factory import api_of
-from caal_node.models.chat_context import to_items, to_schemas
+from caal_node.models.chat_context import to_chat_ctx, to_items
 from caal_node.models.embedding import make_embedder
 from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.livekit_errors import spoken_key
@@ -130,7 +130,7 @@ class CaalAgent(Agent):
         self._direct = DirectCalls(self, self._remote, self._pipeline, self._attendance.tell)
         self.on_tools = AgentTools(self._remote, self._direct)
         """Answers the Tools API: a request as text, and the answer's."""
-        self._shown = PromptBuilder(
+        self._prompt_builder = PromptBuilder(
             self.settings, self.tool_data, lambda: self._remote.table, lambda: self.model
         )
         own = [guarded(t, lambda _: self) if isinstance(t, _OWN) else t for t in tools]
@@ -173,17 +173,19 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
-        tools = self._shown.tools(tools)
+        tools = self._prompt_builder.in_order(tools)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and self.settings.detection == "complete"
-        shown = self._shown.history(history, tools)
+        question = self._prompt_builder.question(
+            history, tools, stream=not complete, may_call=may_call
+        )
         self._attendance.note_request()
         spoke, called = "", False
         try:
-            async with self._ask(shown, tools, may_call, stream=not complete) as stream:
-                async for chunk in self._netted(stream, history, tools, may_call, whole=complete):
+            async with self._ask(question, chat_ctx, tools) as stream:
+                async for chunk in self._or_search(stream, question, history):
                     if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                         self._attendance.note_server_run(chunk.delta.extra[SERVER_RUN])
                         continue
@@ -196,7 +198,7 @@ class CaalAgent(Agent):
                         called |= may_call and bool(chunk.delta.tool_calls)
                         spoke += chunk.delta.content or ""
         except Exception as error:
-            if not (spoke or called) and self._shown.less(error, history, tools):
+            if not (spoke or called) and self._prompt_builder.shorten(error, history, tools):
                 async for piece in self.llm_node(chat_ctx, tools, model_settings):
                     yield piece
                 return
@@ -209,34 +211,27 @@ class CaalAgent(Agent):
         if not (spoke or called):
             yield sentence("empty_reply")
 
-    def _netted(
-        self,
-        stream: AsyncIterable[llm.ChatChunk],
-        history: Sequence[Item],
-        tools: list[llm.Tool],
-        may_call: bool,
-        *,
-        whole: bool,
+    def _or_search(
+        self, stream: AsyncIterable[llm.ChatChunk], question: Question, history: Sequence[Item]
     ) -> AsyncIterable[llm.ChatChunk]:
-        search = None
-        if may_call and self.settings.search_if_hedged:
-            search = search_call(history, to_schemas(tools))
-        return stream if search is None else searching_if_hedged(stream, search, whole=whole)
+        """The reply, or one search where it says that it cannot know and a tool can search."""
+        if not (question.may_call and self.settings.search_if_hedged):
+            return stream
+        search = search_call(history, question.tools.schemas)
+        if search is None:
+            return stream
+        return searching_if_hedged(stream, search, whole=not question.stream)
 
     def _ask(
-        self, shown: llm.ChatContext, tools: list[llm.Tool], may_call: bool, *, stream: bool
+        self, question: Question, chat_ctx: llm.ChatContext, tools: list[llm.Tool]
     ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
-        model = self.model
+        model, own = self.model, isinstance(self.model, LLM)
         return model.chat(
-            chat_ctx=shown,
+            chat_ctx=chat_ctx if own else to_chat_ctx(question.items),
             tools=tools,
-            tool_choice="auto" if may_call else "none",
+            tool_choice="auto" if question.may_call else "none",
             conn_options=self.session.conn_options.llm_conn_options,
-            extra_kwargs=(
-                {"stream": stream, "examples": self.examples()}
-                if isinstance(model, LLM)
-                else NOT_GIVEN
-            ),
+            extra_kwargs={"question": question} if own else NOT_GIVEN,
         )
 
     @property
@@ -249,18 +244,16 @@ class CaalAgent(Agent):
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Example utterances by exposed name: the settings' own, else those of the author."""
-        return self._shown.examples()
+        return self._prompt_builder.examples()
 
     def head(self) -> Question:
         """What every turn's prompt begins with: the instructions and the tools."""
-        model = self.model
-        assert isinstance(model, LLM)
-        tools = self._shown.tools(llm.ToolContext(self.tools).flatten())
+        tools = self._prompt_builder.in_order(llm.ToolContext(self.tools).flatten())
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (SystemItem(instructions_text(self.instructions)), *items)
-        return model.question(self._shown.history(items, tools), tools, examples=self.examples())
+        return self._prompt_builder.question(items, tools)
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:
         """Reload on behalf of `/reload-tools`; then say the message, or that the tool is there."""

@@ -1,4 +1,4 @@
-"""What an agent's model is shown: its tools in one order, and as much of the talk as fits."""
+"""What an agent asks its model: its tools in one order, and as much of the conversation as fits."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
@@ -14,19 +14,23 @@ from livekit.agents import llm
 
 from caal_node.config.settings import Settings
 from caal_node.context.builder import ContextBuilder
-from caal_node.context.token_estimate import text_tokens, tools_tokens
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import Item
 from caal_node.core.tool_spec import Example
-from caal_node.models.chat_context import to_chat_ctx, to_schemas
+from caal_node.models.chat_context import to_schemas
 from caal_node.models.livekit_errors import spoken_key
 from caal_node.models.llm import LLM
+from caal_node.models.question import Question
 from caal_node.tools.table import ToolTable
 
 
 class PromptBuilder:
-    """Of one conversation. The table and the model are asked for each time: both may change."""
+    """Builds the questions of one conversation.
+
+    It asks for the table and the model each time, since both may change in mid-conversation.
+    """
 
     def __init__(
         self,
@@ -41,33 +45,55 @@ class PromptBuilder:
         self._context: Final = ContextBuilder(
             max_turns=settings.window_turns, max_tokens=settings.window_tokens, data=data
         )
+        self._last: tuple[ToolTable, tuple[llm.Tool, ...], PromptTools] | None = None
 
-    def tools(self, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
-        """Tier by tier, as the table has them; what it does not know comes last, as it came."""
-        place = {entry.exposed: n for n, entry in enumerate(self._table())}
-        return sorted(tools, key=lambda tool: place.get(tool.id, len(place)))
+    def in_order(self, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
+        """`tools` tier by tier, as the table has them; those it does not know come last."""
+        position = {entry.exposed: n for n, entry in enumerate(self._table())}
+        return sorted(tools, key=lambda tool: position.get(tool.id, len(position)))
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Example utterances by exposed name: the settings' own, else those of the author."""
-        return {
-            entry.exposed: self._settings.examples.get(entry.exposed) or entry.spec.examples
-            for entry in self._table()
-        }
+        return {**self._table().prompt_tools.examples, **self._configured_examples()}
 
-    def history(self, history: Sequence[Item], tools: Sequence[llm.Tool]) -> llm.ChatContext:
-        """What of the talk is shown beside `tools`."""
-        return to_chat_ctx(self._context.build(history, self._head_tokens(tools)))
+    def question(
+        self,
+        history: Sequence[Item],
+        tools: Sequence[llm.Tool],
+        *,
+        stream: bool = True,
+        may_call: bool = True,
+    ) -> Question:
+        """What to ask the model now: what of `history` fits, beside `tools`."""
+        shown = self._prompt_tools(tools)
+        items = self._context.build(history, self._tokens(shown))
+        return Question(items, shown, stream=stream, may_call=may_call)
 
-    def less(self, error: Exception, history: Sequence[Item], tools: Sequence[llm.Tool]) -> bool:
-        """Whether `error` is a context too full, and the next `history` leaves something out."""
+    def shorten(self, error: Exception, history: Sequence[Item], tools: Sequence[llm.Tool]) -> bool:
+        """Whether `error` is a full context, and the next `question` leaves something out."""
         return spoken_key(error) == ModelContextFull.spoken and self._context.tighten(
-            history, self._head_tokens(tools)
+            history, self._tokens(self._prompt_tools(tools))
         )
 
-    def _head_tokens(self, tools: Sequence[llm.Tool]) -> int:
+    def _prompt_tools(self, tools: Sequence[llm.Tool]) -> PromptTools:
+        """What the prompt shows of `tools`, made once for as long as table and tools stay."""
+        table, given = self._table(), tuple(tools)
+        if self._last is None or self._last[0] is not table or self._last[1] != given:
+            known = table.prompt_tools.only({tool.id for tool in tools})
+            unlisted = to_schemas(tool for tool in tools if tool.id not in table)
+            examples = {**known.examples, **self._configured_examples()}
+            self._last = table, given, PromptTools((*known.schemas, *unlisted), examples)
+        return self._last[2]
+
+    def _configured_examples(self) -> Mapping[str, tuple[Example, ...]]:
+        given = self._settings.examples
+        return {
+            name: tuple(found) for name, found in given.items() if found and name in self._table()
+        }
+
+    def _tokens(self, tools: PromptTools) -> int:
         """Estimated tokens of what stands before the conversation: schemas, and examples."""
-        model, examples = self._model(), self.examples()
+        model = self._model()
         if isinstance(model, LLM) and model.ladder.native:
-            examples = {}  # shown only where calls are asked for by text
-        shown = (str(e) for found in examples.values() for e in found)
-        return tools_tokens(to_schemas(tools)) + sum(map(text_tokens, shown))
+            return tools.schema_tokens  # examples are shown only where calls are asked for by text
+        return tools.schema_tokens + tools.example_tokens

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from caal_node.core.events import TierName
+
+ToolSchema: TypeAlias = Mapping[str, Any]
+"""`{"type": "function", "function": {"name", "description", "parameters"}}`."""
 
 
 @dataclass(frozen=True, slots=True)

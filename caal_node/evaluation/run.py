@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import (
     ModelContextFull,
     ModelError,
@@ -124,7 +125,7 @@ def _lost(began: float, suite: Suite, asking: Asking, case: Case, mark: Mark, wh
 
 
 def _question(subject: ValidationSubject, said: tuple[Item, ...], **more: Any) -> Question:
-    return Question((SystemItem(subject.system), *said), TOOLS, examples=EXAMPLES, **more)
+    return Question((SystemItem(subject.system), *said), PromptTools(TOOLS, EXAMPLES), **more)
 
 
 def _marked(asking: Asking, suite: Suite, case: Case, heard: ModelAnswer) -> tuple[Mark, str]:

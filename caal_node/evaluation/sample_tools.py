@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from caal_node.core.tool_spec import Example
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import Example, ToolSchema
 
 
 def _tool(name: str, description: str, required: list[str], **properties: Any) -> ToolSchema:

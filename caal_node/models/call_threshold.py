@@ -21,7 +21,8 @@ from typing import Final
 
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
-from caal_node.models.backends.base import Backend, TextChunk, ToolSchema
+from caal_node.core.tool_spec import ToolSchema
+from caal_node.models.backends.base import Backend, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.strategies import CallThresholds, JsonReplyStrategy
 from caal_node.models.strategies.logprob_gate import LogprobGate
@@ -47,7 +48,7 @@ async def calibrate(backend: Backend, head: Question) -> CallThresholds:
     without = await _margins(backend, head, _NEEDS_NONE)
     if not without:
         return CallThresholds()
-    for requests in (_described(head.tools), _exemplified(head)):
+    for requests in (_described(head.tools.schemas), _exemplified(head)):
         meant = await _margins(backend, head, requests)
         if meant and fmean(meant) - fmean(without) >= _APART:
             bound = (fmean(meant) + fmean(without)) / 2
@@ -66,7 +67,7 @@ def _described(tools: Sequence[ToolSchema]) -> list[str]:
 def _exemplified(head: Question) -> list[str]:
     """What people say for these tools, with the words around it that people also say: as it stands
     in the prompt it would be answered by heart."""
-    said = [examples[0].utterance for examples in head.examples.values() if examples]
+    said = [examples[0].utterance for examples in head.tools.examples.values() if examples]
     step = max(1, len(said) // _TOOLS)
     return [f"um, {words} please" for words in said[::step]][:_TOOLS]
 

@@ -16,7 +16,7 @@ from livekit.agents import llm
 from caal_node.context.compact import compact_schema
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_examples import without_examples
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.chat_messages import arguments_text
 from caal_node.models.call_order import in_the_models_order
 

@@ -20,7 +20,7 @@ from livekit.agents.utils import shortuuid
 
 from caal_node.core.items import CallItem, Item, UserItem
 from caal_node.core.prompt_files import read
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import ToolSchema
 from caal_node.replies.hedging import Hedging, search_arguments, search_tool
 
 logger = logging.getLogger("caal_node")

@@ -14,16 +14,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from livekit.agents import APIConnectOptions, APITimeoutError, llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import aio, is_given, shortuuid
 
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import CaalError
 from caal_node.core.tool_examples import from_text
-from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult, Usage
 from caal_node.models.backends.factory import Api, make_backend
 from caal_node.models.backends.livekit import LiveKitBackend
@@ -161,17 +161,21 @@ class LLM(llm.LLM[Literal["caal"]]):
     ) -> llm.LLMStream:
         """Ask the model.
 
-        `extra_kwargs` takes `stream` (bool) and `examples` of `Question`, and `reply_within_s`:
-        seconds in which the reply must begin.
+        `extra_kwargs` takes `stream` (bool), `reply_within_s` (seconds in which the reply must
+        begin), and `question`: what to ask, as a `Question` that the caller has made, in place of
+        the one that is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans alone.
         """
         extra = extra_kwargs if is_given(extra_kwargs) else {}
-        question = self.question(
-            chat_ctx,
-            tools or [],
-            examples=extra.get("examples"),
-            stream=extra.get("stream", True),
-            may_call=not (is_given(tool_choice) and tool_choice == "none"),
-        )
+        question: Question | None = extra.get("question")
+        if question is None:
+            question = self.question(
+                chat_ctx,
+                tools or [],
+                stream=extra.get("stream", True),
+                may_call=not (is_given(tool_choice) and tool_choice == "none"),
+            )
+        if question.max_tokens is None:
+            question = replace(question, max_tokens=self._max_tokens)
         given: Any = {"chat_ctx": chat_ctx, "tools": tools or [], "conn_options": conn_options}
         return _Stream(self, self._engine, question, extra.get("reply_within_s"), **given)
 
@@ -180,20 +184,13 @@ class LLM(llm.LLM[Literal["caal"]]):
         chat_ctx: llm.ChatContext,
         tools: list[llm.Tool],
         *,
-        examples: Mapping[str, tuple[Example, ...]] | None = None,
         stream: bool = True,
         may_call: bool = True,
     ) -> Question:
-        if examples is None:
-            examples = {tool.id: from_text(tool.__doc__) for tool in tools}
-        return Question(
-            to_items(chat_ctx),
-            to_schemas(tools),
-            examples=examples,
-            stream=stream,
-            may_call=may_call,
-            max_tokens=self._max_tokens,
-        )
+        """The question that a LiveKit conversation and its tools make."""
+        examples = {tool.id: from_text(tool.__doc__) for tool in tools}
+        shown = PromptTools(to_schemas(tools), examples)
+        return Question(to_items(chat_ctx), shown, stream=stream, may_call=may_call)
 
     async def warm(self, question: Question) -> None:
         """Load the model and have its server read the prompt's head, which turns then share.
@@ -247,7 +244,7 @@ class _Stream(llm.LLMStream):
         try:
             async with asyncio.timeout(self._reply_within_s) as begin:
                 with self._engine.in_use():
-                    if self._question.tools:
+                    if self._question.tools.schemas:
                         await self._engine.find_way()
                     async for event in self._engine.ladder.ask(self._question):
                         begin.reschedule(None)

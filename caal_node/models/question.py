@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import Item
-from caal_node.core.tool_spec import Example
-from caal_node.models.backends.base import ToolSchema
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     items: tuple[Item, ...]
-    tools: tuple[ToolSchema, ...] = ()
-    """Every tool of the conversation, in a fixed order, also where none may be called."""
-    examples: Mapping[str, tuple[Example, ...]] = field(
-        default_factory=dict[str, tuple[Example, ...]]
-    )
-    """Tool name -> what a person may say for it. Shown where calls are asked for in text."""
+    tools: PromptTools = field(default_factory=PromptTools)
+    """Every tool of the conversation, also where none may be called."""
     stream: bool = True
     """False: nothing is passed on before the whole reply is there and has been understood."""
     may_call: bool = True

@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_examples import EXAMPLES_MAX
-from caal_node.core.tool_spec import Example
-from caal_node.models.backends.base import Backend, BackendRequest, TextChunk, ToolSchema
+from caal_node.core.tool_spec import Example, ToolSchema
+from caal_node.models.backends.base import Backend, BackendRequest, TextChunk
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.reply_schema import examples_schema
 from caal_node.models.strategies.styles import dump

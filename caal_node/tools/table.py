@@ -12,10 +12,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
 from caal_node.context.compact import compact_schema
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec
@@ -74,6 +76,14 @@ class ToolTable:
             known = toolbox([entry.schema for entry in self])
             raise UnknownTool(name, known.nearest(name))
         return entry
+
+    @cached_property
+    def prompt_tools(self) -> PromptTools:
+        """What prompts show of these tools; made once, when it is first asked for."""
+        return PromptTools(
+            tuple(entry.schema for entry in self),
+            {entry.exposed: entry.spec.examples for entry in self},
+        )
 
     def fingerprints(self) -> Mapping[str, str]:
         """Exposed name -> digest of what the model reads; two tables differ where these do."""

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 from livekit.agents import APIConnectOptions, RunContext, function_tool, llm
 from livekit.plugins import openai
 
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import (
@@ -57,8 +58,7 @@ class Setting:
     def question(self, words: str) -> Question:
         return Question(
             (SystemItem(read("system.md")), UserItem(words)),
-            self.requests.tools,
-            examples=self.requests.examples,
+            PromptTools(self.requests.tools, self.requests.examples),
             stream=False,
             max_tokens=REPLY_TOKENS,
         )

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from caal_node.config.settings import Settings
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import ModelError
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.model_ref import parse_reference
@@ -115,7 +116,7 @@ async def asked_as_the_node_does(model: LLM, question: Question) -> Answer:
     prompt = 0
     asked = models.Question(
         (_SYSTEM, UserItem(question.said)),
-        question.tools,
+        PromptTools(question.tools),
         stream=False,
         max_tokens=REPLY_TOKENS,
     )

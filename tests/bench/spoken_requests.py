@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from caal_node.core.tool_spec import Example
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import Example, ToolSchema
 
 Called = tuple[str, Mapping[str, Any]]
 

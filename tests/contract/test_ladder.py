@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import ModelContextFull, ModelError, ModelReplyError, ModelSilent
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.models.backends.base import ReplyDone, ServerCall, ServerResult
@@ -45,7 +46,9 @@ WEATHER: Final = {
     },
 }
 QUESTION: Final = Question(
-    (SystemItem("You help."), UserItem("what is the weather in Paris")), (WEATHER,), stream=False
+    (SystemItem("You help."), UserItem("what is the weather in Paris")),
+    PromptTools((WEATHER,)),
+    stream=False,
 )
 CALL: Final = Call("get_weather", {"city": "Paris"})
 IN_ONE: Final = '{"calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]}'

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import (
@@ -34,7 +35,9 @@ def tool(name: str, description: str) -> Any:
 
 TOOLS = (tool("set_timer", "Start a timer. Rings once."), tool("play", "Play a song."))
 HEAD = Question(
-    (SystemItem("You help."), UserItem("Earlier."), AssistantItem("Yes.")), TOOLS, stream=False
+    (SystemItem("You help."), UserItem("Earlier."), AssistantItem("Yes.")),
+    PromptTools(TOOLS),
+    stream=False,
 )
 
 
@@ -84,7 +87,7 @@ async def test_odds_that_do_not_part_leave_the_model_its_choice() -> None:
 
 async def test_where_descriptions_sound_like_small_talk_the_tools_examples_count() -> None:
     examples = {"set_timer": (Example("ten minutes", {}),), "play": (Example("some jazz", {}),)}
-    spoken = replace(HEAD, examples=examples)
+    spoken = replace(HEAD, tools=PromptTools(TOOLS, examples))
     odds = Odds(lambda said: 5.0 if said.startswith("um") else 1.0)
     assert await calibrate(odds, spoken) == CallThresholds(sure=3.0, far=3.0)
     said = [request.items[-1] for request in odds.asked]
@@ -93,7 +96,7 @@ async def test_where_descriptions_sound_like_small_talk_the_tools_examples_count
 
 
 async def test_examples_are_asked_only_where_they_are_needed() -> None:
-    spoken = replace(HEAD, examples={"play": (Example("some jazz", {}),)})
+    spoken = replace(HEAD, tools=PromptTools(TOOLS, {"play": (Example("some jazz", {}),)}))
     odds = Odds(apart(6.0, 10.0))
     assert await calibrate(odds, spoken) == CallThresholds(sure=8.0, far=8.0)
     assert not any("jazz" in str(request.items[-1]) for request in odds.asked)
@@ -113,7 +116,7 @@ async def test_only_the_head_is_asked_behind_and_descriptions_are_short() -> Non
     odds = Odds(apart(1.0, 9.0))
     long = tool("long", "word " * 100)
     many = (long, *(tool(f"tool_{n}", f"Do thing {n}.") for n in range(40)))
-    await calibrate(odds, Question(HEAD.items, many, stream=False))
+    await calibrate(odds, Question(HEAD.items, PromptTools(many), stream=False))
     said = [item.text for r in odds.asked for item in r.items[-1:] if isinstance(item, UserItem)]
     described = [text for text in said if text.startswith("please")]
     assert described[0] == "please " + " ".join(["word"] * 12)
@@ -149,7 +152,7 @@ async def test_a_bound_is_found_out_once_for_the_same_tools() -> None:
     for odds, head in (
         (first, HEAD),
         (again, HEAD),
-        (other, Question(HEAD.items, TOOLS[:1], stream=False)),
+        (other, Question(HEAD.items, PromptTools(TOOLS[:1]), stream=False)),
     ):
         engine = ModelConnection(odds, False, memory=memory)
         await engine.warm(head)
@@ -163,7 +166,9 @@ async def test_a_call_below_the_bound_becomes_speech() -> None:
     odds = Odds(apart(6.0, 10.0))
     engine = ModelConnection(odds, False)
     await engine.warm(HEAD)
-    asked = Question((SystemItem("You help."), UserItem("how do birds sleep")), TOOLS, stream=False)
+    asked = Question(
+        (SystemItem("You help."), UserItem("how do birds sleep")), PromptTools(TOOLS), stream=False
+    )
     with pytest.raises(Exception, match="no reply"):  # this backend never says anything
         async for _ in engine.ladder.ask(asked):
             pass

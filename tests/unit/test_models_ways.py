@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import GeneratedToken, ReplyDone, TextChunk, Usage
@@ -70,7 +71,7 @@ SYSTEM: Final = SystemItem("You help.")
 
 
 def question(*items: Item, **given_: Any) -> Question:
-    return Question((SYSTEM, *items), TOOLS, examples=EXAMPLES, **given_)
+    return Question((SYSTEM, *items), PromptTools(TOOLS, EXAMPLES), **given_)
 
 
 ways = pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_examples_are_chat_turns_one_round_of_each_tool_before_the_second() -> N
         name: tuple(Example(f"{name} {n}", {}) for n in range(9))
         for name in ("set_timer", "play_music")
     }
-    asked = replace(question(UserItem("hi")), examples=many)
+    asked = replace(question(UserItem("hi")), tools=PromptTools(TOOLS, many))
     said = [
         item.text
         for item in TextProtocolStrategy().request(asked).items
@@ -216,7 +217,7 @@ def test_examples_are_chat_turns_one_round_of_each_tool_before_the_second() -> N
 def test_many_tools_share_the_room_for_examples() -> None:
     tools = tuple(tool(f"tool_{n}") for n in range(200))
     examples = {f"tool_{n}": (Example("words " * 10, {}),) * 3 for n in range(200)}
-    asked = Question((SYSTEM, UserItem("hi")), tools, examples=examples)
+    asked = Question((SYSTEM, UserItem("hi")), PromptTools(tools, examples))
     items = prompt(asked, STYLES["jsonl"], may_call=True, dialogues=False)
     from caal_node.context.token_estimate import items_tokens
 
@@ -328,7 +329,7 @@ def _names(schema: Any) -> list[str]:
 
 def test_the_grammar_reaches_the_tools_that_fit_and_the_prompt_shows_all() -> None:
     tools = (*TOOLS, *(tool(f"other_{n}", f"Something else entirely {n}") for n in range(20)))
-    asked = Question((SYSTEM, UserItem("play a song")), tools, examples=EXAMPLES)
+    asked = Question((SYSTEM, UserItem("play a song")), PromptTools(tools, EXAMPLES))
     request = JsonReplyStrategy().request(asked)
     assert "play_music" in _names(request.schema)
     assert len(_names(request.schema)) <= 5
@@ -353,7 +354,9 @@ def test_a_tool_that_was_called_stays_in_reach() -> None:
 
 def test_talk_that_shares_no_word_with_a_tool_is_far_unless_it_goes_on_from_one() -> None:
     far = "who wrote that"
-    asked = Question((SYSTEM, UserItem(far)), (tool("x", "What is set by the person"),))
+    asked = Question(
+        (SYSTEM, UserItem(far)), PromptTools((tool("x", "What is set by the person"),))
+    )
     assert is_far(asked)
     assert not is_far(replace(asked, items=(*asked.items, CallItem("1", "x", "{}"), UserItem(far))))
     assert not is_far(replace(asked, items=(SYSTEM, UserItem("person"), UserItem(far))))

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from caal_node.core.items import Item
-
-ToolSchema: TypeAlias = Mapping[str, Any]
-"""`{"type": "function", "function": {"name", "description", "parameters"}}`."""
+from caal_node.core.tool_spec import ToolSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from livekit.agents import (
 )
 
 from caal_node.core.errors import ModelError, ModelReplyError, ModelTimeout, ModelUnreachable
+from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
@@ -35,7 +36,6 @@ from caal_node.models.backends.base import (
     NativeCall,
     ReplyDone,
     TextChunk,
-    ToolSchema,
     Usage,
 )
 from caal_node.models.backends.server_errors import failure

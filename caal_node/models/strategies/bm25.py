@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.core.tool_spec import Example
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.models.strategies.word_lists import COMMON, STEM_CHARS, TELLING, words
 
 _K1: Final = 1.2

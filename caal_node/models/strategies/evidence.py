@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
-from caal_node.core.tool_spec import Example
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.models.strategies.word_lists import (
     ARTICLES,
     COMMON,

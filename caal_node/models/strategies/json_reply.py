@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from caal_node.core.prompt_files import sentence
-from caal_node.models.backends.base import BackendRequest, Chunk, TextChunk, ToolSchema
+from caal_node.core.tool_spec import ToolSchema
+from caal_node.models.backends.base import BackendRequest, Chunk, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.strategies.base import CallStrategy, Doubt, ReplyReader, StrategyName
 from caal_node.models.strategies.evidence import Evidence
@@ -105,7 +106,7 @@ class _Reader(TextReader):
         self._gate = LogprobGate() if allowed and way.must == "either" else None
         self._question = question
         self._evidence: Evidence | None = None
-        self._tools = {tool["function"]["name"]: tool for tool in question.tools}
+        self._tools = {tool["function"]["name"]: tool for tool in question.tools.schemas}
         self.doubt: Doubt | None = None
         self._unsaid: list[str] = []
         self._called = False
@@ -140,7 +141,7 @@ class _Reader(TextReader):
         if self._evidence is None:
             self._evidence = Evidence(self._question.items)
         tool = self._tools[call.name]
-        examples = self._question.examples.get(call.name, ())
+        examples = self._question.tools.examples.get(call.name, ())
         judged = self._evidence.judge(tool, call.arguments, examples)
         if judged.unsaid:
             self.doubt = "unsaid"

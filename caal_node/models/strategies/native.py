@@ -29,7 +29,7 @@ class NativeStrategy:
             items = (*items, UserItem(read("last_round.md")))
         return BackendRequest(
             items,
-            tools=question.tools if question.may_call else (),
+            tools=question.tools.schemas if question.may_call else (),
             stream=question.stream,
             max_tokens=question.max_tokens,
         )
@@ -44,9 +44,9 @@ class NativeStrategy:
 class _Reader:
     def __init__(self, question: Question) -> None:
         self.doubt: Doubt | None = None
-        self._text = ReplyText(question.tools, in_thinking=question.in_thinking)
+        self._text = ReplyText(question.tools.schemas, in_thinking=question.in_thinking)
         self._events: list[Event] = []
-        self._desk = CallDesk(toolbox(question.tools), self._events.append, "native_")
+        self._desk = CallDesk(toolbox(question.tools.schemas), self._events.append, "native_")
 
     @property
     def unclosed(self) -> bool:

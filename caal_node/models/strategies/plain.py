@@ -43,7 +43,7 @@ def _told(items: Iterable[Item]) -> Iterator[Item]:
 class _Reader:
     def __init__(self, question: Question) -> None:
         self.doubt: Doubt | None = None
-        self._text = ReplyText(question.tools, in_thinking=question.in_thinking)
+        self._text = ReplyText(question.tools.schemas, in_thinking=question.in_thinking)
 
     @property
     def unclosed(self) -> bool:

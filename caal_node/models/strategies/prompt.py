@@ -43,7 +43,7 @@ def prompt(
     """
     systems = [*itertools.takewhile(lambda item: isinstance(item, SystemItem), question.items)]
     own = [item.text for item in systems if isinstance(item, SystemItem) and item.text]
-    rules = fill(style.rules, catalogue=catalogue(question.tools))
+    rules = fill(style.rules, catalogue=catalogue(question.tools.schemas))
     return (
         SystemItem("\n\n".join([*own, rules])),
         *_examples(question, style, dialogues),
@@ -98,11 +98,11 @@ def _examples(question: Question, style: ProtocolStyle, dialogues: bool) -> Iter
         yield AssistantItem(style.speech(row["answer"]))
     room = EXAMPLE_TOKENS
     for n in range(EXAMPLES_PER_TOOL):
-        for tool in question.tools:
+        for tool in question.tools.schemas:
             name = tool["function"]["name"]
-            if n >= len(question.examples.get(name, ())):
+            if n >= len(question.tools.examples.get(name, ())):
                 continue
-            example = question.examples[name][n]
+            example = question.tools.examples[name][n]
             shown = (
                 UserItem(example.utterance),
                 AssistantItem(style.calls([(name, dict(example.arguments))])),

@@ -29,7 +29,7 @@ class TextReader:
         in_thinking: bool = False,
     ) -> None:
         self.doubt: Doubt | None = None
-        self._text = ReplyText(question.tools, in_thinking=in_thinking)
+        self._text = ReplyText(question.tools.schemas, in_thinking=in_thinking)
         self._may_call = may_call
         self._limits = limits
         self._left = calls_left(question.items, limits)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import ToolSchema
 
 _KEPT: Final = ("type", "enum", "const")
 _DEEPEST: Final = 6

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.strategies.speech_filter import without_thinking
 from caal_node.replies import Event, ReasoningDelta, ReplyParser, TextDelta, TextWasThinking
 

@@ -42,10 +42,11 @@ class TextProtocolStrategy:
             dialogues=self.constrain,
             limits=self.limits,
         )
+        schemas = question.tools.schemas if allowed else ()
         return BackendRequest(
             items,
             stream=question.stream,
-            schema=line_schema(question.tools if allowed else ()) if self.constrain else None,
+            schema=line_schema(schemas) if self.constrain else None,
             max_tokens=question.max_tokens,
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from caal_node.context.descriptions import first_sentences
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import ToolSchema
 
 DESCRIPTION_CHARS: Final = 160
 """Two lines: more says how a tool works rather than when to use it."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from caal_node.core.items import CallItem, ResultItem, UserItem
-from caal_node.core.tool_spec import Example
-from caal_node.models.backends.base import ToolSchema
+from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.models.question import Question
 from caal_node.models.strategies.bm25 import ToolRelevance
 from caal_node.models.strategies.request_splitter import wishes
@@ -31,7 +30,7 @@ def reach(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
     All tools where none fits well by its words: "yes, do that" says nothing of a tool. Those that
     this conversation has called already stay in reach.
     """
-    fitting = _fitting(question.tools, question.examples)
+    fitting = _fitting(question.tools.schemas, question.tools.examples)
     said = [item.text for item in question.items if isinstance(item, UserItem)]
     parts = wishes(said[-1] if said else "", fitting, least=WISH_SCORE)
     if len(parts) > 1 and not isinstance(question.items[-1], ResultItem):
@@ -39,7 +38,7 @@ def reach(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
     # Once results are there, what is still wished for is the model's to know.
     names = [name for part in parts for name in fitting.best(part, REACHED, least=WEAK_SCORE)]
     if not names:
-        return (question.tools,)
+        return (question.tools.schemas,)
     called = [item.name for item in question.items if isinstance(item, CallItem)]
     return (_named(question, (*names, *called)),)
 
@@ -53,14 +52,14 @@ def is_far(question: Question) -> bool:
     said = [item.text for item in question.items if isinstance(item, UserItem)][-TALK_TURNS:]
     if not said or any(isinstance(item, CallItem) for item in question.items):
         return False
-    fitting = _fitting(question.tools, question.examples)
+    fitting = _fitting(question.tools.schemas, question.tools.examples)
     if any(score for text in said for score in fitting.scores(text).values()):
         return False
     return fitting.tells_language and not TELLING.isdisjoint(words(said[-1]))
 
 
 def _named(question: Question, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-    return tuple(tool for tool in question.tools if tool["function"]["name"] in names)
+    return tuple(tool for tool in question.tools.schemas if tool["function"]["name"] in names)
 
 
 _known: dict[tuple[int, ...], tuple[object, ToolRelevance]] = {}
