@@ -30,16 +30,14 @@ from caal_node.core.events import Event, Spoken
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.room.attributes import Attributes
+from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.cue_files import load_cues
-from caal_node.room.cue_publishing import publish_cues
-from caal_node.room.cue_sink import CueSink
+from caal_node.room.cue_sink import CueSink, LateCueSink
+from caal_node.room.cue_track import publish_cues
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import HookNotifier, Hooks
-from caal_node.room.late_sink import LateSink
-from caal_node.room.listeners import EventListener
-from caal_node.room.presence import Presence
+from caal_node.room.presence import EventListener, Presence
 from caal_node.room.spoken_text import speakable, watched
-from caal_node.room.tool_origin import ToolOrigin
 from caal_node.room.transcript import Transcript
 from caal_node.tools.outcomes import Outcomes
 
@@ -90,7 +88,7 @@ class SessionServices:
             self._open.push_async_callback(attributes.aclose)
             listeners += [transcript, attributes]
             if sink is None and settings.cues:
-                sink = late = LateSink()
+                sink = late = LateCueSink()
                 self._open.push_async_callback(late.aclose)
                 self._attend("caal-cues", publish_cues(room, late))
             secret = settings.livekit_api_secret

@@ -19,7 +19,7 @@ from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.config.settings import Settings
 from caal_node.core.events import Event, to_json
 from caal_node.factories import session_llm, text_session
-from caal_node.room.silent_sink import SilentSink
+from caal_node.room.cue_sink import SilentCueSink
 
 LINE_CHARS = 4_000
 """Characters of one typed turn; what is longer is cut, as a model's window would be full of it."""
@@ -40,7 +40,7 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
         else:
             transcript(event)
 
-    agent = chosen_agent(settings, agent_name, on_event=on_event, cue_sink=SilentSink())
+    agent = chosen_agent(settings, agent_name, on_event=on_event, cue_sink=SilentCueSink())
     session = text_session(settings, await session_llm(settings))
     await session.start(agent)
     if not as_json:

@@ -1,15 +1,29 @@
-"""LiveKit's words about a call, as this project's events."""
+"""The calls of a session as LiveKit tells them, turned into this project's events."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from livekit.agents import llm
 
 from caal_node.core.events import Outcome, TierName, ToolCallEnded, ToolCallStarted
-from caal_node.room.tool_origin import Describe, OutcomeOf
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOrigin:
+    """Where a tool comes from. `source` is the agent's class, `n8n`, or an MCP server's name."""
+
+    tier: TierName
+    source: str
+
+
+Describe: TypeAlias = Callable[[str], ToolOrigin]
+"""Exposed name -> origin."""
+OutcomeOf: TypeAlias = Callable[[str], Outcome | None]
+"""Call id -> how it ended, where that is known better than LiveKit knows it."""
 
 _OUTCOMES: Final[dict[str, Outcome]] = {"done": "ok", "error": "error", "cancelled": "cancelled"}
 
@@ -22,7 +36,7 @@ class _Running:
 
 
 def no_outcome(call_id: str) -> Outcome | None:
-    """Leaves every outcome to LiveKit."""
+    """Leave every outcome to LiveKit."""
     return None
 
 
@@ -58,7 +72,10 @@ class CallTracker:
 
 
 def arguments_of(arguments: str) -> dict[str, Any] | None:
-    """LiveKit has mended the JSON by the time it runs a call; what is no object is not told."""
+    """The object that `arguments` holds; None where it is no JSON object.
+
+    LiveKit has repaired the JSON by the time it runs a call.
+    """
     try:
         value: object = json.loads(arguments or "{}")
     except ValueError:

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from livekit import rtc
 
+from caal_node.room.connection import connected
+from caal_node.room.cue_sink import CueSink, LateCueSink
 from caal_node.room.cues import SAMPLE_RATE_HZ, Samples
 from caal_node.room.eager_task import begin
 
 TRACK_NAME: Final = "caal-cues"
 QUEUE_MS: Final = 1000
 """The longest cue fits whole. Zero would be no queue at all: LiveKit is 800 ms late then."""
+TAKE_BACK_S: Final = 2.0
+"""For a track that is being published while its agent leaves; normally it takes some 100 ms."""
 _CLOSE_DEADLINE_S: Final = 2.0
 """A room that is already gone may never answer; leaving must not hang on it."""
 
@@ -93,3 +98,38 @@ class CueTrack:
                 self._source.clear_queue()
         if not push.cancelled() and (error := push.exception()) is not None:
             _log.warning("a cue was not played: %s", error)
+
+
+async def publish_cues(
+    room: rtc.Room,
+    late: LateCueSink,
+    publish: Callable[[rtc.Room], Awaitable[CueSink]] = CueTrack.publish,
+) -> None:
+    """Give `late` the room's track as soon as the room is connected.
+
+    Where it cannot be published there are no cues, which the log tells. A track whose agent left in
+    the meantime is taken back.
+    """
+    try:
+        await connected(room)
+        late.ready(await _published(publish(room)))
+    except Exception as error:  # nobody awaits this task's result before the agent leaves
+        _log.warning("no cues in this room: %s (%s)", type(error).__name__, error)
+
+
+async def _published(publishing: Awaitable[CueSink]) -> CueSink:
+    # Shielded: LiveKit publishes a track all the same, and one that nobody owns stays in the room.
+    task = asyncio.ensure_future(publishing)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await _take_back(task)
+        raise
+
+
+async def _take_back(publishing: asyncio.Future[CueSink]) -> None:
+    await asyncio.wait((publishing,), timeout=TAKE_BACK_S)
+    publishing.cancel()
+    (sink,) = await asyncio.gather(publishing, return_exceptions=True)
+    if not isinstance(sink, BaseException):
+        await sink.aclose()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from livekit.agents import (
     AgentSession,
@@ -25,16 +25,17 @@ from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice import events as lk
 
 from caal_node.core.events import CuePlayed, Event, Outcome, UserSaid
-from caal_node.room.call_tracker import CallTracker, no_outcome
+from caal_node.room.call_tracker import CallTracker, Describe, OutcomeOf, no_outcome
 from caal_node.room.clock import Clock, LoopClock
 from caal_node.room.cue_player import CuePlayer
 from caal_node.room.cue_policy import AGENT_TOOLS, CuePolicy
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cues import CueSet
-from caal_node.room.listeners import EventListener, Listeners
 from caal_node.room.server_tools import ServerTools
-from caal_node.room.tool_origin import Describe, OutcomeOf
 from caal_node.room.turn_meter import TurnMeter
+
+EventListener: TypeAlias = Callable[[Event], None]
+"""It is told of every event, in order, on the event loop, and must not block."""
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Presence:
     ) -> None:
         cues = cues or CueSet.of()
         self._session = session
-        self._listeners = Listeners(listeners)
+        self._listeners = tuple(listeners)
         self._clock = clock or LoopClock()
         self._calls = CallTracker(describe, outcome_of)
         self._turns = TurnMeter()
@@ -99,8 +100,15 @@ class Presence:
         self._turns.note_request()
 
     def emit(self, event: Event) -> None:
-        """Tell the listeners what only the node knows (`Spoken`), in order with the rest."""
-        self._listeners.tell(event)
+        """Tell each listener of `event`, such as `Spoken`, which only the node knows.
+
+        A listener that fails is logged, and stops neither the others nor a call.
+        """
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception:
+                _log.exception("a listener failed on %s", event.type)
 
     async def aclose(self) -> None:
         """Detach from the session, silence what sounds, end a turn that is open."""

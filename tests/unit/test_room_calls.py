@@ -6,8 +6,7 @@ import pytest
 from livekit.agents import llm
 
 from caal_node.core.events import Outcome, ToolCallEnded
-from caal_node.room.call_tracker import CallTracker
-from caal_node.room.tool_origin import ToolOrigin
+from caal_node.room.call_tracker import CallTracker, ToolOrigin
 
 
 def call(arguments: str = "{}") -> llm.FunctionCall:

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 from livekit import rtc
 
-from caal_node.room.cue_publishing import TAKE_BACK_S, publish_cues
+from caal_node.room.cue_sink import LateCueSink
+from caal_node.room.cue_track import TAKE_BACK_S, publish_cues
 from caal_node.room.cues import Samples
-from caal_node.room.late_sink import LateSink
 from tests import virtual_loop
 
 
@@ -35,7 +35,7 @@ ROOM = cast("rtc.Room", Connected())
 
 
 def test_a_track_is_closed_with_the_agent() -> None:
-    sink, late = Sink(), LateSink()
+    sink, late = Sink(), LateCueSink()
 
     async def publish(_: rtc.Room) -> Sink:
         return sink
@@ -60,7 +60,7 @@ def test_an_agent_that_leaves_takes_back_the_track_that_is_being_published(
         return sink
 
     async def story() -> None:
-        task = asyncio.create_task(publish_cues(ROOM, LateSink(), publish))
+        task = asyncio.create_task(publish_cues(ROOM, LateCueSink(), publish))
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -78,5 +78,5 @@ async def test_a_track_that_cannot_be_published_is_told_of_and_ends_nothing(
     async def publish(_: rtc.Room) -> Sink:
         raise RuntimeError("no audio")
 
-    await publish_cues(ROOM, LateSink(), publish)
+    await publish_cues(ROOM, LateCueSink(), publish)
     assert "no cues in this room: RuntimeError (no audio)" in caplog.text
