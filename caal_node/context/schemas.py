@@ -6,11 +6,16 @@ the same to whoever fills it in; arguments are validated against the full schema
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
+from urllib.parse import unquote
 
-from caal_node.context.descriptions import first_sentences
-from caal_node.context.schema_references import Schema, SchemaReferences
+from referencing import Registry, Specification
+from referencing.exceptions import Unresolvable
+
+Schema: TypeAlias = Mapping[str, Any]
+
 
 TOOL_DESCRIPTION_CHARS: Final = 300
 """Two or three sentences: what a tool does and when to use it."""
@@ -22,6 +27,9 @@ double at every level."""
 DEPTH: Final = 32
 """Levels of a schema that are kept; what is deeper accepts anything."""
 
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])")
+_ABBREVIATION: Final = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no)|\.\.)\.\Z", re.I)
+_ABBREVIATION_CHARS: Final = 8
 _NOISE: Final = frozenset({"title", "$schema", "$id", "$comment"})
 _ONE: Final = frozenset(
     {"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"}
@@ -62,7 +70,7 @@ class _Compactor:
         self._root = root
         self._inline = inline
         self._nodes = 0
-        self._references = SchemaReferences(root)
+        self._references = _References(root)
         self._kept_refs: list[str] = []
 
     def root(self) -> dict[str, Any]:
@@ -178,3 +186,85 @@ def _texts(value: Any) -> frozenset[str]:
     if not isinstance(value, list):
         return frozenset()
     return frozenset(each for each in cast(list[Any], value) if isinstance(each, str))
+
+
+class _References:
+    """The local references of one schema: JSON pointers (RFC 6901) as URI fragments."""
+
+    def __init__(self, root: Schema) -> None:
+        # Opaque: no `$id` of a stranger's schema is looked at, only what lies under the root.
+        resource = Specification[Any].OPAQUE.create_resource(root)
+        self._resolver: Final = Registry[Any]().resolver_with_root(resource)
+        self._loops: dict[str, bool] = {}
+
+    def target(self, ref: str) -> Any:
+        """What a reference points at; None where there is nothing, or it is not a local one."""
+        if ref != "#" and not ref.startswith("#/"):
+            return None
+        try:
+            return self._resolver.lookup(ref).contents
+        except (Unresolvable, TypeError, ValueError):  # it leads nowhere, or through a number
+            return None
+
+    def definition(self, ref: str) -> tuple[str, str, Any] | None:
+        """Where the definition lives that a reference leads into: `$defs`, its name, itself."""
+        match ref.split("/"):
+            case ["#", ("$defs" | "definitions") as home, name, *_]:
+                return (
+                    home,
+                    unquote(name).replace("~1", "/").replace("~0", "~"),
+                    self.target(f"#/{home}/{name}"),
+                )
+            case _:
+                return None
+
+    def leads_back(self, ref: str) -> bool:
+        """Whether following `ref`, and what it points at, comes to `ref` again."""
+        if ref not in self._loops:
+            seen: set[str] = set()
+            ahead = _refs(self.target(ref))
+            while ahead:
+                if (following := ahead.pop()) not in seen:
+                    seen.add(following)
+                    ahead.extend(_refs(self.target(following)))
+            self._loops[ref] = ref in seen
+        return self._loops[ref]
+
+
+def _refs(value: Any) -> list[str]:
+    found: list[str] = []
+    ahead: list[Any] = [value]
+    while ahead:
+        each = ahead.pop()
+        if isinstance(each, Mapping):
+            for key, member in cast(Schema, each).items():
+                if key == "$ref" and isinstance(member, str):
+                    found.append(member)
+                else:
+                    ahead.append(member)
+        elif isinstance(each, list):
+            ahead.extend(cast(list[Any], each))
+    return found
+
+
+def first_sentences(text: object, max_chars: int) -> str:
+    """The part of a description that a model needs: as many whole sentences as fit, on one line.
+
+    Where the first sentence is too long by itself, as many of its words as fit.
+    """
+    if not isinstance(text, str):
+        return ""
+    line = " ".join(text.split())
+    if len(line) <= max_chars:
+        return line
+    end = 0
+    for match in _SENTENCE_END.finditer(line):
+        if match.start() > max_chars:
+            break
+        before = line[max(0, match.start() - _ABBREVIATION_CHARS) : match.start()]
+        if not _ABBREVIATION.search(before):
+            end = match.start()
+    if end:
+        return line[:end]
+    cut = line[: max_chars - 1]
+    return f"{cut.rsplit(' ', 1)[0].rstrip(' ,;:')}…"

@@ -6,13 +6,15 @@ here, in its order, and shown again with its numbers.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from caal_node.context.list_numbering import numbered
+from caal_node.context.omission_notes import noted_items
 from caal_node.context.one_line_json import MIN_CHARS, to_line
+from caal_node.context.plain_values import JsonTexts
 
 MAX_ENTRIES: Final = 32
 """Results: more than a conversation refers back to."""
@@ -26,6 +28,8 @@ ARGUMENT_CHARS: Final = 120
 """Characters of a call's arguments: enough to tell two searches apart."""
 RENDER_CHARS: Final = 2_400
 """About 800 tokens."""
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +158,43 @@ def _block(entry: ToolData, max_chars: int) -> str | None:
     cap = room
     line = entry.line
     while True:
-        if len(line) <= cap and len(body := numbered(line)) <= room:
+        if len(line) <= cap and len(body := _numbered(line)) <= room:
             return f"{title}\n{body}"
         cap = cap * 9 // 10  # numbers and new lines take a tenth, mostly
         if cap < MIN_CHARS:
             return None
         line = to_line(entry.line, max_chars=cap)
+
+
+def _numbered(line: str) -> str:
+    """A line of JSON with the items of its outermost lists on numbered lines, counted from 1.
+
+    So "the second one" can be looked up by whoever reads them.
+    """
+    value = JsonTexts().read(line)
+    if isinstance(value, list):
+        return "\n".join(_items(value))
+    if not isinstance(value, dict):
+        return line
+    members = cast(dict[str, Any], value)
+    lists = {
+        name: cast(list[Any], each)
+        for name, each in members.items()
+        if each and isinstance(each, list)
+    }
+    others = {name: each for name, each in members.items() if name not in lists}
+    lines = [_encode(others)] if others or not lists else []
+    for name, each in lists.items():
+        lines += [f"{name}:", *_items(each)]
+    return "\n".join(lines)
+
+
+def _items(values: list[Any]) -> list[str]:
+    return [
+        each if noted_items([each]) else f"{number}. {each if _is_words(each) else _encode(each)}"
+        for number, each in enumerate(values, 1)
+    ]
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, str) and len(value.splitlines()) == 1

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from livekit.agents import llm
 
-from caal_node.context.compact import compact_schema
+from caal_node.context.schemas import compact_schema
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_examples import without_examples
 from caal_node.core.tool_spec import ToolSchema

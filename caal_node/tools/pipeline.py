@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sized
 from typing import Any, Final, cast
 
-from caal_node.context.compact import to_line
+from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
 from caal_node.core.errors import ToolBroke, ToolFailure, ToolTimeout
 from caal_node.tools.argument_check import check_arguments

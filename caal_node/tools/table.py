@@ -16,8 +16,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from caal_node.context.compact import compact_schema
 from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.schemas import compact_schema
 from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec

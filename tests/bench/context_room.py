@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from caal_node.context.builder import ContextBuilder
-from caal_node.context.compact import compact_schema, to_line
-from caal_node.context.one_line_json import LINE_CHARS
+from caal_node.context.one_line_json import LINE_CHARS, to_line
 from caal_node.context.pairing import repair
+from caal_node.context.schemas import compact_schema
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from caal_node.context.compact import compact_schema
+from caal_node.context.schemas import compact_schema
 from caal_node.context.token_estimate import tools_tokens
 from mcp_bridge import ToolInfo
 from mcp_bridge.discover import MAX_PATTERNS, Finder

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from caal_node.context.compact import to_line
-from caal_node.context.one_line_json import MIN_CHARS
+from caal_node.context.one_line_json import MIN_CHARS, to_line
 from tests.context_strategies import tried
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from caal_node.context.compact import compact_schema
-from caal_node.context.descriptions import first_sentences
+from caal_node.context.schemas import compact_schema, first_sentences
 from tests.context_strategies import tried
 
 

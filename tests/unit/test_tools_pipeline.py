@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.context.compact import to_line
+from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import (
     InvalidArguments,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from caal_node.context.rounds import rounds_done
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem, rounds_done
 
 
 def call(reply: str, n: int) -> list[Item]:

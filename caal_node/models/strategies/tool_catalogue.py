@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.context.descriptions import first_sentences
+from caal_node.context.schemas import first_sentences
 from caal_node.core.tool_spec import ToolSchema
 
 DESCRIPTION_CHARS: Final = 160

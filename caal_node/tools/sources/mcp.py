@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import mcp_bridge
-from caal_node.context.compact import compact_schema
+from caal_node.context.schemas import compact_schema
 from caal_node.context.token_estimate import tools_tokens
 from caal_node.core.errors import InvalidArguments, ToolBroke, ToolTimeout, ToolUnavailable
 from caal_node.core.tool_spec import Example, ToolSpec
