@@ -108,7 +108,7 @@ class CaalAgent(Agent):
         self.settings = settings or load_settings()
         self.tool_data = ToolDataCache()
         self._pipeline = Pipeline(self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout)
-        self._attendance = SessionServices(
+        self._services = SessionServices(
             self,
             self._pipeline.outcomes,
             on_event=on_event,
@@ -121,12 +121,12 @@ class CaalAgent(Agent):
             configured_tiers(self.settings, embedder) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
-            on_ready=self._attendance.begin,
-            on_close=self._attendance.aclose,
-            on_progress=self._attendance.tell,
+            on_ready=self._services.begin,
+            on_close=self._services.aclose,
+            on_progress=self._services.tell,
             embedder=embedder,
         )
-        self._direct = DirectCalls(self, self._remote, self._pipeline, self._attendance.tell)
+        self._direct = DirectCalls(self, self._remote, self._pipeline, self._services.tell)
         self.on_tools = AgentTools(self._remote, self._direct)
         """Answers the Tools API: a request as text, and the answer's."""
         self._prompt_builder = PromptBuilder(
@@ -160,7 +160,7 @@ class CaalAgent(Agent):
 
     async def warmed(self) -> None:
         """Wait until the model has been loaded and has read the prompt's head, or could not."""
-        await self._attendance.warmed.wait()
+        await self._services.warmed.wait()
 
     async def close_tools(self) -> None:
         """Close every tool source. LiveKit does it when the agent leaves a session."""
@@ -180,16 +180,16 @@ class CaalAgent(Agent):
         question = self._prompt_builder.question(
             history, tools, stream=not complete, may_call=may_call
         )
-        self._attendance.note_request()
+        self._services.note_request()
         spoke, called = "", False
         try:
             async with self._ask(question, chat_ctx, tools) as stream:
                 async for chunk in self._or_search(stream, question, history):
                     if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
-                        self._attendance.note_server_run(chunk.delta.extra[SERVER_RUN])
+                        self._services.note_server_run(chunk.delta.extra[SERVER_RUN])
                         continue
                     if chunk.delta and chunk.delta.tool_calls and spoke and not called:
-                        self._attendance.note_interim(chunk.delta.tool_calls[0].call_id, spoke)
+                        self._services.note_interim(chunk.delta.tool_calls[0].call_id, spoke)
                         yield FlushSentinel()  # "Let me check." is heard before the tool runs
                     yield chunk
                     if chunk.delta:
@@ -206,7 +206,7 @@ class CaalAgent(Agent):
             yield " " + sentence(spoken_key(error)) if spoke else sentence(spoken_key(error))
             return
         finally:
-            self._attendance.note_reply_over()
+            self._services.note_reply_over()
         if not (spoke or called):
             yield sentence("empty_reply")
 
@@ -245,7 +245,7 @@ class CaalAgent(Agent):
         """Example utterances by exposed name: the settings' own, else those of the author."""
         return self._prompt_builder.examples()
 
-    def head(self) -> Question:
+    def first_question(self) -> Question:
         """What every turn's prompt begins with: the instructions and the tools."""
         tools = self._prompt_builder.in_order(llm.ToolContext(self.tools).flatten())
         items = to_items(self.chat_ctx)
@@ -275,21 +275,21 @@ class CaalAgent(Agent):
         if not isinstance(model, LLM):
             raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
         await model.switch(request.model, api_of(request.api), request.base_url)
-        self._attendance.rewarm()
+        self._services.rewarm()
         return ModelReport(model.model, model.provider)
 
     async def tts_node(
         self, text: AsyncIterable[str], model_settings: ModelSettings
     ) -> AsyncGenerator[rtc.AudioFrame]:
         async for frame in Agent.default.tts_node(
-            self, self._attendance.heard(text), model_settings
+            self, self._services.told_as_spoken(text), model_settings
         ):
             yield frame
 
     async def transcription_node(
         self, text: AsyncIterable[Any], model_settings: ModelSettings
     ) -> AsyncGenerator[Any]:
-        async for piece in self._attendance.read(text):
+        async for piece in self._services.told_as_written(text):
             yield piece
 
     def origin(self, tool: str) -> tuple[TierName, str]:

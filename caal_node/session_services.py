@@ -1,7 +1,7 @@
-"""What attends an agent while it is in a session: presence, cues, transcript, control, warm-up.
+"""What runs beside an agent while it is in a session: presence, cues, transcript, control, warm-up.
 
-Begun and ended with the agent's toolset, which LiveKit does by itself, so it is there also where
-a subclass has an `on_enter` of its own.
+LiveKit sets up and closes the agent's toolset by itself, and these services begin and end with it,
+so they are there also where a subclass has an `on_enter` of its own.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -15,20 +15,23 @@ import asyncio
 import logging
 from collections.abc import AsyncIterable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from livekit import rtc
-from livekit.agents import AgentSession
+from livekit.agents import AgentSession, llm
 from livekit.agents.utils import aio
 from livekit.agents.voice.transcription.filters import filter_emoji, filter_markdown
 from livekit.agents.voice.transcription.text_transforms import TextTransforms
 
 from caal_node.config.settings import Settings
+from caal_node.control.agent_tools import AgentTools
 from caal_node.control.listener import ControlListener
+from caal_node.control.reports import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError
-from caal_node.core.events import Event, Spoken
+from caal_node.core.events import Event, Spoken, TierName
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
+from caal_node.models.question import Question
 from caal_node.room.attributes import Attributes
 from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.cue_files import load_cues
@@ -41,18 +44,38 @@ from caal_node.room.spoken_text import speakable, watched
 from caal_node.room.transcript import Transcript
 from caal_node.tools.outcomes import Outcomes
 
-if TYPE_CHECKING:
-    from caal_node.agent import CaalAgent
-
 logger = logging.getLogger("caal_node")
 
 
+class ServedAgent(Protocol):
+    """What the services need of the agent that they belong to."""
+
+    settings: Settings
+
+    @property
+    def session(self) -> AgentSession[Any]: ...
+
+    @property
+    def model(self) -> llm.LLM: ...
+
+    @property
+    def on_tools(self) -> AgentTools: ...
+
+    def first_question(self) -> Question: ...
+
+    def origin(self, tool: str) -> tuple[TierName, str]: ...
+
+    async def on_reload(self, request: ReloadRequest) -> ReloadReport: ...
+
+    async def on_model(self, request: ModelRequest) -> ModelReport: ...
+
+
 class SessionServices:
-    """Owned by its agent. `begin` and `aclose` come in pairs, once for each stay in a session."""
+    """The services of one agent. `begin` and `aclose` come in pairs, once a stay in a session."""
 
     def __init__(
         self,
-        agent: CaalAgent,
+        agent: ServedAgent,
         outcomes: Outcomes,
         *,
         on_event: EventListener | None = None,
@@ -63,34 +86,34 @@ class SessionServices:
         self._agent = agent
         self._outcomes = outcomes
         self._hooks = None if hooks is None else HookNotifier(hooks)
-        self._told: list[EventListener] = [
+        self._own_listeners: list[EventListener] = [
             one for one in (on_event, self._hooks) if one is not None
         ]
         self._cue_sink = cue_sink
         self._wants_warming = warm
         self._cues = _cues(agent.settings)
         self._presence: Presence | None = None
-        self._open = AsyncExitStack()
+        self._exit_stack = AsyncExitStack()
         self.warmed = asyncio.Event()
-        """Set once the warm-up is over, however it went."""
+        """It is set once the warm-up is over, however that went."""
 
     async def begin(self) -> None:
-        """Attach to the agent's session. What needs the room comes as soon as it is connected."""
+        """Attach to the agent's session. What needs the room begins once the room is connected."""
         session, settings = self._agent.session, self._agent.settings
         room = _room_of(session)
-        listeners = list(self._told)
+        listeners = list(self._own_listeners)
         sink: CueSink | None = self._cue_sink if settings.cues else None
         attributes: Attributes | None = None
         if room is not None:
             transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
-            self._open.push_async_callback(transcript.aclose)
+            self._exit_stack.push_async_callback(transcript.aclose)
             attributes = Attributes.of_room(room)
-            self._open.push_async_callback(attributes.aclose)
+            self._exit_stack.push_async_callback(attributes.aclose)
             listeners += [transcript, attributes]
             if sink is None and settings.cues:
                 sink = late = LateCueSink()
-                self._open.push_async_callback(late.aclose)
-                self._attend("caal-cues", publish_cues(room, late))
+                self._exit_stack.push_async_callback(late.aclose)
+                self._run_beside("caal-cues", publish_cues(room, late))
             secret = settings.livekit_api_secret
             control = ControlListener(
                 room,
@@ -100,7 +123,7 @@ class SessionServices:
                 api_key=settings.livekit_api_key,
                 api_secret=secret.get_secret_value() if secret else None,
             )
-            self._open.push_async_callback(control.aclose)
+            self._exit_stack.push_async_callback(control.aclose)
         self._presence = Presence(
             session,
             describe=lambda tool: ToolOrigin(*self._agent.origin(tool)),
@@ -110,18 +133,18 @@ class SessionServices:
             cues=self._cues,
             agent_tools=settings.agent_tools,
         )
-        self._open.push_async_callback(self._presence.aclose)
+        self._exit_stack.push_async_callback(self._presence.aclose)
         if settings.speakable:
             self._make_speakable(session)
-        self._attend("caal-warm", self._warm(attributes))
+        self._run_beside("caal-warm", self._warm(attributes))
 
     async def aclose(self) -> None:
-        await self._open.aclose()
-        self._open = AsyncExitStack()
+        await self._exit_stack.aclose()
+        self._exit_stack = AsyncExitStack()
         self._presence = None
 
     def tell(self, event: Event) -> None:
-        """Tell people of something that LiveKit knows nothing of."""
+        """Tell every listener of an event that LiveKit knows nothing of."""
         if self._presence is not None:
             self._presence.emit(event)
 
@@ -130,7 +153,7 @@ class SessionServices:
             self._presence.note_request()
 
     def note_server_run(self, run: ServerCall | ServerResult) -> None:
-        """The model's server runs a tool by itself, or is done with it."""
+        """Tell that the model's server runs a tool by itself, or is done with it."""
         if self._presence is not None:
             self._presence.server_tools.note(run)
 
@@ -142,20 +165,21 @@ class SessionServices:
         if self._hooks is not None:
             self._hooks.note_interim(call_id, text)
 
-    def heard(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
-        """Text on its way to TTS, told as events."""
-        return watched(text, self._said)
+    def told_as_spoken(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
+        """Pass on text on its way to TTS, and tell each sentence as an event."""
+        return watched(text, self._tell_sentence)
 
-    def read(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
-        """Text on its way to the transcript; told here only where nothing is spoken aloud."""
+    def told_as_written(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
+        """Pass on text on its way to the transcript, and tell it where nothing is spoken aloud."""
         if self._agent.session.output.audio is not None:
             return text
-        said = watched(text, self._said, as_said=True) if self._agent.settings.speakable else None
-        clean = filter_emoji(filter_markdown(text if said is None else said))
-        return watched(clean, self._said) if said is None else clean
+        if self._agent.settings.speakable:
+            told = watched(text, self._tell_sentence, as_said=True)
+            return filter_emoji(filter_markdown(told))
+        return watched(filter_emoji(filter_markdown(text)), self._tell_sentence)
 
     def _make_speakable(self, session: AgentSession[Any]) -> None:
-        """Stand before LiveKit's own filters while the agent is in the session.
+        """Put our text transform before LiveKit's own filters while the agent is in the session.
 
         Behind them it is too late: they take the marks of a code block and leave the code, and
         hold all of a line with a stray star or backtick in it.
@@ -169,25 +193,25 @@ class SessionServices:
 
         before: list[TextTransforms] = [speakable]
         options.tts_text_transforms = before + list(options.tts_text_transforms or ())
-        self._open.callback(leave)
+        self._exit_stack.callback(leave)
 
-    def _said(self, sentence: str) -> None:
+    def _tell_sentence(self, sentence: str) -> None:
         if self._presence is not None:
             self._presence.emit(Spoken(sentence))
 
-    def _attend(self, name: str, work: Any) -> None:
+    def _run_beside(self, name: str, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work, name=name)
-        self._open.push_async_callback(aio.cancel_and_wait, task)
+        self._exit_stack.push_async_callback(aio.cancel_and_wait, task)
 
     def rewarm(self) -> None:
-        """Warm up again beside the conversation, as another model is asked from now on."""
-        self._attend("caal-warm", self._warm(None))
+        """Warm up beside the conversation, since another model is asked from now on."""
+        self._run_beside("caal-warm", self._warm(None))
 
     async def _warm(self, attributes: Attributes | None) -> None:
-        """Load the model with the real head, so that the first turn does not read it."""
+        """Load the model with the real instructions and tools, so that no turn waits for that."""
         try:
             if self._wants_warming and isinstance(model := self._agent.model, LLM):
-                await model.warm(self._agent.head())
+                await model.warm(self._agent.first_question())
         except CaalError as error:
             logger.warning("the model could not be warmed up: %s", error)
         except Exception:  # nobody awaits this task's result before the agent leaves
