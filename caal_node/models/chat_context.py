@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any, Final
 
 from livekit.agents import llm
@@ -18,8 +20,9 @@ from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, Syst
 from caal_node.core.tool_examples import without_examples
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.chat_messages import arguments_text
-from caal_node.models.call_order import in_the_models_order
 
+_NUMBER: Final = re.compile(r"/fnc_(\d+)$")
+"""How LiveKit ends the item id of a reply's calls."""
 _schemas: Final[weakref.WeakKeyDictionary[llm.Tool, ToolSchema]] = weakref.WeakKeyDictionary()
 """LiveKit builds a pydantic model for each method's schema: 0.4 ms a tool, every turn, for the
 same answer. A tool never changes; a reload makes new ones."""
@@ -82,3 +85,30 @@ def _schema(tool: llm.FunctionTool[..., Any] | llm.RawFunctionTool[..., Any]) ->
         known = {"type": "function", "function": compact_schema(function)}
         _schemas[tool] = known
     return known
+
+
+def in_the_models_order(items: Iterable[llm.ChatItem]) -> list[llm.ChatItem]:
+    """The same items, with calls and results in the order in which the model wrote the calls.
+
+    Only calls that stand side by side, and results that do, change places. LiveKit notes them as
+    the calls end, which differs from run to run, and in the turns after that by time of making. A
+    model that asked for two things is answered in its own order here, and the prompt of the next
+    turn begins as this one's did.
+    """
+    ordered: list[llm.ChatItem] = []
+    position: dict[str, int] = {}
+    for _, run in groupby(items, key=lambda item: item.type):
+        found = list(run)
+        calls = [item for item in found if isinstance(item, llm.FunctionCall)]
+        results = [item for item in found if isinstance(item, llm.FunctionCallOutput)]
+        calls.sort(key=_written_at)
+        for call in calls:
+            position.setdefault(call.call_id, len(position))
+        results.sort(key=lambda result: position.get(result.call_id, len(position)))
+        ordered += calls or results or found
+    return ordered
+
+
+def _written_at(call: llm.FunctionCall) -> tuple[float, int]:
+    number = _NUMBER.search(call.id)
+    return call.created_at, int(number[1]) if number else 0

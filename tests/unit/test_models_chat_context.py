@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from livekit.agents import llm
 
-from caal_node.models.call_order import in_the_models_order
+from caal_node.models.chat_context import in_the_models_order
 
 
 def call(n: int, reply: int = 0) -> llm.FunctionCall:
