@@ -139,6 +139,10 @@ class CaalAgent(Agent):
             **agent_options,
         )
 
+    def add_listener(self, listener: Callable[[Event], None]) -> None:
+        """Tell `listener` of every event, as `on_event`, from the next session on."""
+        self._services.add_listener(listener)
+
     @property
     def table(self) -> ToolTable:
         """Every tool that can be called now, by its exposed name."""

@@ -97,6 +97,10 @@ class SessionServices:
         self.warmed = asyncio.Event()
         """It is set once the warm-up is over, however that went."""
 
+    def add_listener(self, listener: EventListener) -> None:
+        """Tell `listener` of every event from the next `begin` on."""
+        self._own_listeners.append(listener)
+
     async def begin(self) -> None:
         """Attach to the agent's session. What needs the room begins once the room is connected."""
         session, settings = self._agent.session, self._agent.settings

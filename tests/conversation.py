@@ -1,22 +1,17 @@
-"""A CaalAgent in a session without a room, on a stand-in model, with tools that keep a record."""
+"""A CaalAgent in a session without a room, on a stand-in model's server, with a scripted tier."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from livekit.agents import AgentSession, TurnHandlingOptions
-
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
-from caal_node.core.events import Event, Spoken
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
-from caal_node.tools.source import Listing
+from caal_node.testing import AgentConversation, ScriptedToolSource
 from tests.stand_in_model import StandInModel
 
 NOWHERE = Path("no-such-caal.toml")
@@ -33,53 +28,32 @@ def weather_spec(tier: Any = "n8n", name: str = "get_weather") -> ToolSpec:
     )
 
 
-class FakeTier:
-    """A remote tier in this process. `answer` gives a value, or raises."""
+async def sunny(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+    """The answer of a tier that is always well."""
+    return {"city": arguments.get("city"), "forecast": "sunny", "high_c": 21}
+
+
+class FakeTier(ScriptedToolSource):
+    """A remote tier that has the weather, unless a test says otherwise."""
 
     def __init__(
         self,
         *specs: ToolSpec,
-        answer: Callable[[ToolSpec, Mapping[str, Any]], Awaitable[Any]] | None = None,
+        answer: Callable[[ToolSpec, Mapping[str, Any]], Awaitable[Any]] = sunny,
     ) -> None:
-        self.specs = list(specs or [weather_spec()])
-        self.failed: dict[str, str] = {}
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.closed = False
-        self._answer = answer
-
-    async def discover(self) -> Listing:
-        return Listing(tuple(self.specs), dict(self.failed))
-
-    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-        self.calls.append((spec.name, dict(arguments)))
-        if self._answer is not None:
-            return await self._answer(spec, arguments)
-        return {"city": arguments.get("city"), "forecast": "sunny", "high_c": 21}
-
-    async def aclose(self) -> None:
-        self.closed = True
+        super().__init__(*(specs or [weather_spec()]), answer=answer)
 
 
-@dataclass
-class Conversation:
-    agent: CaalAgent
-    session: AgentSession[Any]
-    model: LLM
-    tier: FakeTier
-    events: list[Event] = field(default_factory=list[Event])
+class Conversation(AgentConversation):
+    """A conversation that also knows the tier of its agent."""
 
-    async def say(self, words: str) -> str:
+    def __init__(self, agent: CaalAgent, model: LLM, tier: FakeTier) -> None:
+        super().__init__(agent, model)
+        self.tier = tier
+
+    async def ask(self, words: str) -> str:
         """One turn; what was spoken in it."""
-        before = len(self.events)
-        async with asyncio.timeout(20):
-            await self.session.run(user_input=words)
-        return " ".join(e.text for e in self.events[before:] if isinstance(e, Spoken))
-
-    def of(self, kind: type[Event]) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    def history(self) -> list[Any]:
-        return self.session.history.items
+        return (await self.say(words)).spoken
 
 
 @asynccontextmanager
@@ -101,17 +75,9 @@ async def conversation(
         native_tools=native_tools,
     )
     tier = tier or FakeTier()
-    events: list[Event] = []
-    speaker = agent(settings=settings, tiers={"n8n": tier}, on_event=events.append, warm=warm)
-    session: AgentSession[Any] = AgentSession(
-        llm=model,
-        vad=None,
-        turn_handling=TurnHandlingOptions(turn_detection=None),
-        max_tool_steps=settings.max_tool_rounds - 1,
-    )
-    await session.start(speaker)
+    speaker = agent(settings=settings, tiers={"n8n": tier}, warm=warm)
     try:
-        yield Conversation(speaker, session, model, tier, events)
+        async with Conversation(speaker, model, tier) as talk:
+            yield talk
     finally:
-        await session.aclose()
         await model.aclose()

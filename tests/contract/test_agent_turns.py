@@ -45,7 +45,7 @@ async def test_a_turn_is_a_complete_request_then_a_streamed_one_with_the_same_to
         StandInModel([WEATHER], ["It is sunny in Paris."]) as server,
         conversation(server) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "It is sunny in Paris."
+        assert await talk.ask("weather in Paris?") == "It is sunny in Paris."
         first, second = (asked.json for asked in server.chats)
         assert (first["stream"], second["stream"]) == (False, True)
         assert first["tools"] == second["tools"]
@@ -62,8 +62,8 @@ async def test_livekit_runs_the_call_and_keeps_it_in_its_history() -> None:
         StandInModel([WEATHER], ["Sunny."]) as server,
         conversation(server) as talk,
     ):
-        await talk.say("weather?")
-        kinds = [item.type for item in talk.history()]
+        await talk.ask("weather?")
+        kinds = [item.type for item in talk.history]
         assert kinds[-4:] == ["message", "function_call", "function_call_output", "message"]
         assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
 
@@ -73,16 +73,16 @@ async def test_events_tell_tier_source_outcome_and_sums() -> None:
         StandInModel([WEATHER], ["Sunny."]) as server,
         conversation(server) as talk,
     ):
-        await talk.say("weather?")
-        (started,) = talk.of(ToolCallStarted)
+        await talk.ask("weather?")
+        (started,) = talk.events_of(ToolCallStarted)
         assert (started.tool, started.tier, started.arguments) == (
             "get_weather",
             "n8n",
             {"city": "Paris"},
         )
-        (ended,) = talk.of(ToolCallEnded)
+        (ended,) = talk.events_of(ToolCallEnded)
         assert (ended.call_id, ended.outcome) == (started.call_id, "ok")
-        (turn,) = talk.of(TurnEnded)
+        (turn,) = talk.events_of(TurnEnded)
         assert (turn.rounds, turn.requests) == (1, 2)
 
 
@@ -91,12 +91,12 @@ async def test_a_method_of_the_agent_is_the_first_tier() -> None:
         StandInModel([Call("set_timer", {"minutes": 5})], ["Five minutes."]) as server,
         conversation(server, agent=Kitchen) as talk,
     ):
-        await talk.say("five minutes please")
+        await talk.ask("five minutes please")
         assert isinstance(talk.agent, Kitchen)
         assert talk.agent.timers == [5]
         result = server.chats[1].json["messages"][-1]
         assert result["content"] == '{"started":true,"minutes":5.0}', "JSON, not Python's repr"
-        (started,) = talk.of(ToolCallStarted)
+        (started,) = talk.events_of(ToolCallStarted)
         assert (started.tier, started.source) == ("agent", "Kitchen")
 
 
@@ -115,9 +115,9 @@ async def test_a_call_that_leaks_as_text_is_run_and_never_spoken(text: str, dete
         StandInModel([text], ["Sunny."]) as server,
         conversation(server, env={"CAAL_DETECTION": detection}) as talk,
     ):
-        assert await talk.say("weather?") == "Sunny."
+        assert await talk.ask("weather?") == "Sunny."
         assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
-        spoken = [i.text_content for i in talk.history() if isinstance(i, llm.ChatMessage)]
+        spoken = [i.text_content for i in talk.history if isinstance(i, llm.ChatMessage)]
         assert not any("get_weather" in (text or "") for text in spoken)
 
 
@@ -126,7 +126,7 @@ async def test_thinking_is_never_spoken_wherever_it_comes() -> None:
         StandInModel([Think("hm, let me see"), "<think>still thinking</think>Hello."]) as server,
         conversation(server) as talk,
     ):
-        assert await talk.say("hello") == "Hello."
+        assert await talk.ask("hello") == "Hello."
 
 
 class TestThinkingThatThePromptOpened:
@@ -140,7 +140,7 @@ class TestThinkingThatThePromptOpened:
             StandInModel(asking, self.aloud) as server,
             conversation(server) as talk,
         ):
-            assert await talk.say("weather?") == "It is sunny."
+            assert await talk.ask("weather?") == "It is sunny."
             assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
 
     async def test_a_sample_request_shows_it_too(self) -> None:
@@ -149,15 +149,15 @@ class TestThinkingThatThePromptOpened:
             StandInModel(sample, self.aloud) as server,
             conversation(server, native_tools=None, env={"CAAL_DETECTION": "streamed"}) as talk,
         ):
-            assert await talk.say("weather?") == "It is sunny."
+            assert await talk.ask("weather?") == "It is sunny."
 
     async def test_where_nothing_showed_it_before_it_is_heard_once(self) -> None:
         async with (
             StandInModel([WEATHER], self.aloud, [WEATHER], self.aloud) as server,
             conversation(server) as talk,
         ):
-            assert (await talk.say("weather?")).startswith("Okay")
-            assert await talk.say("and now?") == "It is sunny."
+            assert (await talk.ask("weather?")).startswith("Okay")
+            assert await talk.ask("and now?") == "It is sunny."
 
     async def test_a_reply_without_a_closer_is_spoken_and_its_call_is_made(self) -> None:
         call = '{"name": "get_weather", "arguments": {"city": "Rome"}}'
@@ -165,7 +165,7 @@ class TestThinkingThatThePromptOpened:
             StandInModel(["Hm.</think>", WEATHER], [call], ["Sunny in ", "both."]) as server,
             conversation(server) as talk,
         ):
-            assert await talk.say("weather in Paris and Rome?") == "Sunny in both."
+            assert await talk.ask("weather in Paris and Rome?") == "Sunny in both."
             assert [call["city"] for _, call in talk.tier.calls] == ["Paris", "Rome"]
 
     async def test_a_structured_call_behind_it_is_made_and_nothing_of_it_spoken(self) -> None:
@@ -174,7 +174,7 @@ class TestThinkingThatThePromptOpened:
             StandInModel(["Hm.</think>", WEATHER], ["Now Rome.", rome], ["Sunny."]) as server,
             conversation(server) as talk,
         ):
-            assert await talk.say("weather in Paris and Rome?") == "Sunny."
+            assert await talk.ask("weather in Paris and Rome?") == "Sunny."
             assert len(talk.tier.calls) == 2
 
     async def test_one_stray_closer_does_not_hold_answers_back_for_ever(self) -> None:
@@ -182,10 +182,10 @@ class TestThinkingThatThePromptOpened:
             StandInModel(["Well.</think>Hello."], *[[WEATHER], ["Sunny."]] * 3) as server,
             conversation(server) as talk,
         ):
-            assert await talk.say("hello") == "Hello."
+            assert await talk.ask("hello") == "Hello."
             assert talk.model.ladder.thinks_aloud
             for _ in range(3):
-                assert await talk.say("weather?") == "Sunny."
+                assert await talk.ask("weather?") == "Sunny."
             assert not talk.model.ladder.thinks_aloud
 
 
@@ -196,7 +196,7 @@ async def test_the_same_call_twice_in_one_reply_runs_once() -> None:
         ) as server,
         conversation(server) as talk,
     ):
-        await talk.say("weather?")
+        await talk.ask("weather?")
         assert len(talk.tier.calls) == 1
 
 
@@ -207,7 +207,7 @@ async def test_two_calls_of_one_reply_both_run_and_are_both_answered() -> None:
         ) as server,
         conversation(server) as talk,
     ):
-        assert await talk.say("Paris and Rome?") == "Sunny in both."
+        assert await talk.ask("Paris and Rome?") == "Sunny in both."
         assert sorted(call[1]["city"] for call in talk.tier.calls) == ["Paris", "Rome"]
         results = [m for m in server.chats[1].json["messages"] if m["role"] == "tool"]
         assert len(results) == 2
@@ -218,7 +218,7 @@ async def test_speech_before_a_call_is_spoken_and_the_call_is_run() -> None:
         StandInModel(["Let me check.", WEATHER], ["It is sunny."]) as server,
         conversation(server) as talk,
     ):
-        assert await talk.say("weather?") == "Let me check. It is sunny."
+        assert await talk.ask("weather?") == "Let me check. It is sunny."
         assert len(talk.tier.calls) == 1
 
 
@@ -228,7 +228,7 @@ async def test_the_last_round_offers_no_tools_and_says_why() -> None:
         StandInModel(*more, ["That is all I know."]) as server,
         conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "2"}) as talk,
     ):
-        assert await talk.say("weather everywhere?") == "That is all I know."
+        assert await talk.ask("weather everywhere?") == "That is all I know."
         last = server.chats[-1].json
         assert "tools" not in last
         assert "No more tools" in last["messages"][-1]["content"]
@@ -246,7 +246,7 @@ async def test_a_call_in_the_last_round_is_not_made_and_an_answer_is_asked_for(a
         conversation(server, api=api, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
     ):
         for _ in range(4):
-            assert await talk.say("weather?") == "Sunny."
+            assert await talk.ask("weather?") == "Sunny."
         assert len(talk.tier.calls) == 4
         assert "tools" not in server.chats[-1].json
         assert "leaked_call" not in talk.model.ladder.signs
@@ -258,7 +258,7 @@ async def test_a_last_round_of_calls_alone_ends_in_a_sentence() -> None:
         StandInModel([WEATHER], *[[LEAK]] * 3) as server,
         conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
     ):
-        assert await talk.say("weather?") == sentence("empty_reply")
+        assert await talk.ask("weather?") == sentence("empty_reply")
         assert len(talk.tier.calls) == 1
 
 
@@ -267,7 +267,7 @@ async def test_a_structured_call_in_the_last_round_leaves_nobody_in_silence() ->
         StandInModel([WEATHER], [Call("get_weather", {"city": "Oslo"})], ["Sunny."]) as server,
         conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
     ):
-        assert await talk.say("weather?") == "Sunny."
+        assert await talk.ask("weather?") == "Sunny."
         assert len(talk.tier.calls) == 1
 
 
@@ -283,7 +283,7 @@ async def test_a_broken_call_behind_speech_is_answered_and_may_be_mended(api: st
         ) as server,
         conversation(server, api=api) as talk,
     ):
-        said = await talk.say("weather in Paris and Rome?")
+        said = await talk.ask("weather in Paris and Rome?")
         assert said == "I will also check Rome. Sunny in both."
         assert [call["city"] for _, call in talk.tier.calls] == ["Paris", "Rome"]
         told = server.chats[2].json["messages"][-1]
@@ -297,7 +297,7 @@ async def test_a_broken_call_beside_a_good_one_is_answered_too() -> None:
         StandInModel([good + CUT_OFF], ["Sunny."]) as server,
         conversation(server, env={"CAAL_DETECTION": "streamed"}) as talk,
     ):
-        assert await talk.say("weather?") == "Sunny."
+        assert await talk.ask("weather?") == "Sunny."
         assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
         results = [m["content"] for m in server.chats[1].json["messages"] if m["role"] == "tool"]
         assert len(results) == 2
@@ -310,7 +310,7 @@ async def test_a_call_behind_speech_in_the_last_round_is_owned_up_to(call: str) 
         StandInModel([WEATHER], ["I will also check Rome. ", call]) as server,
         conversation(server, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
     ):
-        said = await talk.say("weather in Paris and Rome?")
+        said = await talk.ask("weather in Paris and Rome?")
         assert said == "I will also check Rome. " + sentence("not_all_done")
         assert len(talk.tier.calls) == 1
 
@@ -322,7 +322,7 @@ async def test_a_name_in_no_table_is_asked_for_again_by_text() -> None:
         StandInModel(wrong, right, ["Sunny."]) as server,
         conversation(server) as talk,
     ):
-        assert await talk.say("weather?") == "Sunny."
+        assert await talk.ask("weather?") == "Sunny."
         assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
 
 
@@ -333,7 +333,7 @@ async def test_an_internal_of_the_agent_is_no_tool() -> None:
         conversation(server) as talk,
     ):
         before = talk.agent.instructions
-        await talk.say("hello")
+        await talk.ask("hello")
         assert talk.agent.instructions == before
 
 
@@ -342,9 +342,9 @@ async def test_an_empty_reply_is_asked_again_and_then_owned_up_to() -> None:
         StandInModel(*[[End()]] * 4) as server,
         conversation(server) as talk,
     ):
-        assert await talk.say("hello") == sentence("empty_reply")
+        assert await talk.ask("hello") == sentence("empty_reply")
         server.add(["Hello again."])
-        assert await talk.say("hello") == "Hello again."
+        assert await talk.ask("hello") == "Hello again."
 
 
 @pytest.mark.parametrize(
@@ -355,10 +355,10 @@ async def test_a_server_that_fails_is_a_sentence_and_the_next_turn_works(failure
         StandInModel(answer=lambda asked: failure) as server,
         conversation(server) as talk,
     ):
-        assert (await talk.say("hello")).startswith("Sorry")
+        assert (await talk.ask("hello")).startswith("Sorry")
         server._answer = None  # pyright: ignore[reportPrivateUsage]  # the server comes back
         server.add(["Hello."])
-        assert await talk.say("hello") == "Hello."
+        assert await talk.ask("hello") == "Hello."
 
 
 async def test_a_server_that_dies_while_it_speaks_is_not_asked_twice_for_the_same_words() -> None:
@@ -366,7 +366,7 @@ async def test_a_server_that_dies_while_it_speaks_is_not_asked_twice_for_the_sam
         StandInModel([WEATHER], ["It is sunny in ", Cut()]) as server,
         conversation(server) as talk,
     ):
-        said = await talk.say("weather?")
+        said = await talk.ask("weather?")
         assert said.startswith("It is sunny in")
         assert said.endswith(sentence("model_failed").split(". ")[-1])
         assert len(server.chats) == 2
@@ -380,10 +380,10 @@ async def test_a_tool_that_cannot_be_reached_is_told_to_model_and_person() -> No
         StandInModel([WEATHER], ["Sorry, I can't reach the weather."]) as server,
         conversation(server, tier=FakeTier(answer=gone)) as talk,
     ):
-        await talk.say("weather?")
+        await talk.ask("weather?")
         told = json.loads(server.chats[1].json["messages"][-1]["content"])
         assert told["error"] == "unavailable"
-        (ended,) = talk.of(ToolCallEnded)
+        (ended,) = talk.events_of(ToolCallEnded)
         assert ended.outcome == "error"
 
 
@@ -395,8 +395,8 @@ async def test_a_hanging_tool_is_a_timeout_in_the_events() -> None:
         StandInModel([WEATHER], ["That took too long."]) as server,
         conversation(server, tier=FakeTier(answer=hang), env={"CAAL_TOOL_TIMEOUT": "0.05"}) as talk,
     ):
-        assert await talk.say("weather?") == "That took too long."
-        (ended,) = talk.of(ToolCallEnded)
+        assert await talk.ask("weather?") == "That took too long."
+        (ended,) = talk.events_of(ToolCallEnded)
         assert ended.outcome == "timeout"
 
 
@@ -413,7 +413,7 @@ async def test_a_dead_source_is_listed_and_comes_back_with_a_reload() -> None:
         tier.specs.append(weather_spec())
         tier.failed = {}
         await talk.agent.reload_tools()
-        assert await talk.say("weather?") == "Sunny."
+        assert await talk.ask("weather?") == "Sunny."
         assert tier.calls
     assert tier.closed
 
@@ -424,7 +424,7 @@ async def test_the_prompt_of_a_turn_begins_with_the_bytes_of_the_one_before() ->
         conversation(server) as talk,
     ):
         for words in ("weather?", "thanks", "bye"):
-            await talk.say(words)
+            await talk.ask(words)
         bodies = [asked.json for asked in server.chats]
         for before, after in itertools.pairwise(bodies):
             assert after["messages"][: len(before["messages"])] == before["messages"]
@@ -441,10 +441,10 @@ async def test_the_data_of_a_call_outlives_the_window() -> None:
         StandInModel([WEATHER], ["Three hotels."], *[["Fine."]] * 8, ["The Savoy."]) as server,
         conversation(server, tier=FakeTier(answer=listed), env={"CAAL_WINDOW_TURNS": "4"}) as talk,
     ):
-        await talk.say("hotels?")
+        await talk.ask("hotels?")
         for n in range(8):
-            await talk.say(f"small talk {n}")
-        await talk.say("tell me more about the second one")
+            await talk.ask(f"small talk {n}")
+        await talk.ask("tell me more about the second one")
         shown = server.chats[-1].json["messages"]
         assert not any(m["role"] == "tool" for m in shown), "the call itself is out of the window"
         assert any("Savoy" in m["content"] for m in shown)
@@ -460,7 +460,7 @@ class TestProtocol:
             StandInModel([call], [answer], capabilities=["completion"]) as server,
             conversation(server, native_tools=None) as talk,
         ):
-            assert await talk.say("weather in Paris?") == "It is sunny."
+            assert await talk.ask("weather in Paris?") == "It is sunny."
             first, second = (asked.json for asked in server.chats)
             assert "tools" not in first
             assert "get_weather: Weather of a city." in first["messages"][0]["content"]
@@ -480,7 +480,7 @@ class TestProtocol:
             StandInModel(probe, answer) as server,
             conversation(server, native_tools=None) as talk,
         ):
-            assert await talk.say("hello") == "Hello."
+            assert await talk.ask("hello") == "Hello."
             assert not talk.model.ladder.native
 
     async def test_a_model_that_calls_well_keeps_its_own_way(self) -> None:
@@ -488,7 +488,7 @@ class TestProtocol:
             StandInModel([Call("get_weather", {"city": "Oslo"})], [WEATHER], ["Sunny."]) as server,
             conversation(server, native_tools=None) as talk,
         ):
-            assert await talk.say("weather in Paris?") == "Sunny."
+            assert await talk.ask("weather in Paris?") == "Sunny."
             assert talk.model.ladder.native
 
     async def test_examples_stand_in_the_head_as_chat_turns(self) -> None:
@@ -497,7 +497,7 @@ class TestProtocol:
             StandInModel(answer) as server,
             conversation(server, agent=Kitchen, native_tools=False) as talk,
         ):
-            await talk.say("hello")
+            await talk.ask("hello")
             messages = server.chats[0].json["messages"]
             at = next(n for n, m in enumerate(messages) if m["content"].startswith("ten minutes"))
             assert json.loads(messages[at + 1]["content"]) == {
@@ -511,7 +511,7 @@ class TestProtocol:
             StandInModel([call], ['{"type": "final_answer", "text": "Enough."}']) as server,
             conversation(server, native_tools=False, env={"CAAL_MAX_TOOL_ROUNDS": "1"}) as talk,
         ):
-            assert await talk.say("weather?") == "Enough."
+            assert await talk.ask("weather?") == "Enough."
             assert list(server.chats[-1].json["format"]["properties"]) == ["say"]
 
 
@@ -525,7 +525,7 @@ async def test_a_server_that_takes_no_schema_is_asked_by_text_without_one() -> N
         ) as server,
         conversation(server, native_tools=False) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "Sunny."
+        assert await talk.ask("weather in Paris?") == "Sunny."
         held, free, after = (asked.json for asked in server.chats)
         assert "format" in held
         assert "format" not in free
@@ -538,7 +538,7 @@ async def test_a_refused_key_is_no_reason_to_ask_another_way() -> None:
         StandInModel(answer=lambda asked: [Refuse(401, "invalid key")]) as server,
         conversation(server) as talk,
     ):
-        assert (await talk.say("hello")).startswith("Sorry")
+        assert (await talk.ask("hello")).startswith("Sorry")
         assert len(server.chats) == 1
         assert talk.model.ladder.native
 
@@ -550,8 +550,8 @@ async def test_a_prompt_too_long_for_the_model_is_told_and_changes_nothing() -> 
         ) as server,
         conversation(server) as talk,
     ):
-        assert await talk.say("hello") == sentence("model_context_full")
-        assert await talk.say("hello") == "Hello."
+        assert await talk.ask("hello") == sentence("model_context_full")
+        assert await talk.ask("hello") == "Hello."
         assert talk.model.ladder.native
 
 
@@ -563,8 +563,8 @@ async def test_a_context_too_full_is_asked_again_with_less_of_the_history() -> N
         conversation(server) as talk,
     ):
         for n in range(6):
-            await talk.say(f"question {n}")
-        assert await talk.say("and now?") == "It fits."
+            await talk.ask(f"question {n}")
+        assert await talk.ask("and now?") == "It fits."
         refused, shorter = (asked.json["messages"] for asked in server.chats[-2:])
         assert len(shorter) < len(refused)
         assert shorter[-1] == refused[-1]
@@ -584,7 +584,7 @@ async def test_an_answer_that_is_begun_too_early_and_thrown_away_has_run_no_tool
         chunks = [c async for c in talk.agent.llm_node(early, tools, ModelSettings())]
         assert any(isinstance(c, llm.ChatChunk) and c.delta and c.delta.tool_calls for c in chunks)
         assert talk.tier.calls == []
-        assert await talk.say("weather in Paris?") == "Sunny."
+        assert await talk.ask("weather in Paris?") == "Sunny."
         assert len(talk.tier.calls) == 1
 
 
@@ -602,7 +602,7 @@ async def test_a_barge_in_while_a_tool_runs_leaves_the_next_turn_working() -> No
         talk.session.generate_reply(user_input="weather?")
         await asyncio.wait_for(running.wait(), 20)
         await talk.session.interrupt(force=True)
-        assert await talk.say("forget it") == "Never mind, then."
+        assert await talk.ask("forget it") == "Never mind, then."
         messages = server.chats[-1].json["messages"]
         calls = [c["id"] for m in messages for c in m.get("tool_calls", ())]
         assert calls == [m["tool_call_id"] for m in messages if m["role"] == "tool"]
@@ -614,7 +614,7 @@ async def test_warming_reads_exactly_the_head_of_the_first_turn() -> None:
         conversation(server, warm=True) as talk,
     ):
         await talk.agent.warmed()
-        await talk.say("hello")
+        await talk.ask("hello")
         warm, turn = (asked.json for asked in server.chats)
         head = warm["messages"][:-1]  # some templates want a person's words behind it
         assert head
@@ -689,12 +689,12 @@ async def test_a_method_with_a_raw_schema_is_checked_and_told_like_any_other() -
         ) as server,
         conversation(server, agent=Gate) as talk,
     ):
-        assert await talk.say("open the north gate") == "Open."
+        assert await talk.ask("open the north gate") == "Open."
         assert isinstance(talk.agent, Gate)
         assert talk.agent.opened == ["north"]
         assert "north" in server.chats[1].json["messages"][-1]["content"], "what would be valid"
         assert server.chats[2].json["messages"][-1]["content"] == '{"opened":true}'
-        assert [e.outcome for e in talk.of(ToolCallEnded)] == ["error", "ok"]
+        assert [e.outcome for e in talk.events_of(ToolCallEnded)] == ["error", "ok"]
 
 
 class Almanac(llm.Toolset):
@@ -714,7 +714,7 @@ async def test_a_remote_tool_gives_way_to_a_tool_of_the_agents_own_toolset() -> 
         StandInModel([WEATHER], ["Fair."]) as server,
         conversation(server, agent=Reader) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "Fair."
+        assert await talk.ask("weather in Paris?") == "Fair."
         assert talk.tier.calls == []
         names = [tool["function"]["name"] for tool in server.chats[0].json["tools"]]
         assert len(names) == 2
@@ -751,7 +751,7 @@ async def test_what_is_said_before_a_call_is_told_when_the_call_begins() -> None
         StandInModel(["Let me check that.", WEATHER], ["Sunny."]) as server,
         conversation(server, agent=Shown) as talk,
     ):
-        await talk.say("weather?")
+        await talk.ask("weather?")
     assert told == [
         "thinking",
         "Let me check that.",

@@ -55,13 +55,13 @@ async def test_a_tool_that_a_server_adds_can_be_called_in_the_next_turn(tmp_path
         StandInModel([grow], ["Grown."], [more], ["Called."]) as server,
         live(server, tmp_path) as talk,
     ):
-        await talk.say("grow, please")
+        await talk.ask("grow, please")
         await until_there(talk, "live__more7")
-        await talk.say("call the new one")
+        await talk.ask("call the new one")
         first, last = offered(server, 0), offered(server, 2)
         assert last[: len(first)] == first, "the prompt's beginning stays"
         assert [tool["function"]["name"] for tool in last[len(first) :]] == ["live__more7"]
-        assert [end.outcome for end in talk.of(ToolCallEnded)] == ["ok", "ok"]
+        assert [end.outcome for end in talk.events_of(ToolCallEnded)] == ["ok", "ok"]
 
 
 async def test_where_tools_are_searched_for_a_new_one_is_found_and_the_prompt_stays(
@@ -76,12 +76,12 @@ async def test_where_tools_are_searched_for_a_new_one_is_found_and_the_prompt_st
         ) as server,
         live(server, tmp_path, offer_tokens=0) as talk,
     ):
-        await talk.say("grow, please")
+        await talk.ask("grow, please")
         async with asyncio.timeout(PATIENCE_S):
             tier: Any = talk.tier
             while len(await tier.everything()) < 8:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
-        await talk.say("find the new one")
+        await talk.ask("find the new one")
         assert "live__more7" in talk.agent.table
         known = offered(server, 1)
         assert offered(server, 3)[: len(known)] == known
@@ -92,9 +92,9 @@ async def test_progress_of_a_call_is_told_as_events(tmp_path: Path) -> None:
         StandInModel([Call("live__count", {}, id="c1")], ["Counted."]) as server,
         live(server, tmp_path) as talk,
     ):
-        await talk.say("count")
-        (ended,) = talk.of(ToolCallEnded)
-        told = talk.of(ToolProgress)
+        await talk.ask("count")
+        (ended,) = talk.events_of(ToolCallEnded)
+        told = talk.events_of(ToolProgress)
         first = ToolProgress(ended.call_id, "live__count", "mcp", "live", 1.0, 3.0, "step 1")
         assert told[0] == first
         assert (told[-1].done, told[-1].total) == (3.0, 3.0)
@@ -108,13 +108,15 @@ async def test_a_servers_question_is_asked_and_the_next_words_are_its_answer(
         StandInModel([Call("live__ask", {}, id="c1")], ["The kitchen it is."]) as server,
         live(server, tmp_path) as talk,
     ):
-        assert await talk.say("clean a room") == "Which room?"
+        assert await talk.ask("clean a room") == "Which room?"
         assert len(server.chats) == 1
-        assert await talk.say("the kitchen") == "The kitchen it is."
+        assert await talk.ask("the kitchen") == "The kitchen it is."
         result = server.chats[1].json["messages"][-1]
         assert (result["role"], result["content"]) == ("tool", "accept the kitchen")
-        assert [end.outcome for end in talk.of(ToolCallEnded)] == ["ok"]
-        assert [(end.rounds, end.requests) for end in talk.of(TurnEnded)] == [(1, 2)], "one turn"
+        assert [end.outcome for end in talk.events_of(ToolCallEnded)] == ["ok"]
+        assert [(end.rounds, end.requests) for end in talk.events_of(TurnEnded)] == [(1, 2)], (
+            "one turn"
+        )
         assert talk.session.current_agent is talk.agent
 
 
@@ -123,6 +125,6 @@ async def test_a_person_may_leave_a_question(tmp_path: Path) -> None:
         StandInModel([Call("live__ask", {}, id="c1")], ["As you like."]) as server,
         live(server, tmp_path) as talk,
     ):
-        await talk.say("clean a room")
-        assert await talk.say("Never mind.") == "As you like."
+        await talk.ask("clean a room")
+        assert await talk.ask("Never mind.") == "As you like."
         assert server.chats[1].json["messages"][-1]["content"] == "cancel"

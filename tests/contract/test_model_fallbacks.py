@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from livekit.agents import AgentSession, TurnHandlingOptions
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ModelUnreachable
-from caal_node.core.events import Event, Spoken
 from caal_node.core.model_ref import ModelReference
 from caal_node.evaluation.model_session import Asking
 from caal_node.evaluation.result import Identity, Outcome, Validation
@@ -23,7 +21,7 @@ from caal_node.evaluation.suites import SUITES
 from caal_node.factories import session_llm
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
-from tests.conversation import FakeTier
+from tests.conversation import Conversation, FakeTier
 from tests.stand_in_model import Break, Call, Hang, Refuse, StandInModel
 
 WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
@@ -49,37 +47,17 @@ async def asked(server: StandInModel, times: int) -> None:
             await server.request_arrived()
 
 
-class Talk:
-    def __init__(self, agent: CaalAgent, session: AgentSession[Any], tier: FakeTier) -> None:
-        self.agent, self.session, self.tier = agent, session, tier
-        self.events: list[Event] = []
-
-    async def say(self, words: str) -> str:
-        before = len(self.events)
-        async with asyncio.timeout(20):
-            await self.session.run(user_input=words)
-        return " ".join(e.text for e in self.events[before:] if isinstance(e, Spoken))
-
-
 @asynccontextmanager
 async def talking(
     members: Sequence[LLM], *, reply_within_s: float | None = None, warm: bool = False
-) -> AsyncIterator[Talk]:
+) -> AsyncIterator[Conversation]:
     tier = FakeTier()
     chain = FallbackLLM(members, reply_within_s=reply_within_s)
-    session: AgentSession[Any] = AgentSession(
-        llm=chain, vad=None, turn_handling=TurnHandlingOptions(turn_detection=None)
-    )
-    events: list[Event] = []
-    settings = Settings(cues=False)
-    agent = CaalAgent(settings=settings, tiers={"n8n": tier}, on_event=events.append, warm=warm)
-    talk = Talk(agent, session, tier)
-    talk.events = events
-    await session.start(agent)
+    agent = CaalAgent(settings=Settings(cues=False), tiers={"n8n": tier}, warm=warm)
     try:
-        yield talk
+        async with Conversation(agent, chain, tier) as talk:
+            yield talk
     finally:
-        await session.aclose()
         await chain.aclose()
 
 
@@ -88,7 +66,7 @@ async def test_the_next_model_answers_a_whole_turn_where_the_first_is_not_there(
         StandInModel([WEATHER], ["It is sunny in Paris."]) as second,
         talking([member(NOBODY), member(second.url)]) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "It is sunny in Paris."
+        assert await talk.ask("weather in Paris?") == "It is sunny in Paris."
         assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
         first, then = (request.json for request in second.chats)
         # The chain is asked as any model of ours: complete first, and streamed with the result.
@@ -101,7 +79,7 @@ async def test_a_busy_model_is_passed_over_and_tried_again_behind_the_scenes() -
         StandInModel(["Good morning."]) as second,
         talking([member(first.url), member(second.url)]) as talk,
     ):
-        assert await talk.say("hello") == "Good morning."
+        assert await talk.ask("hello") == "Good morning."
         await asked(first, 2)
         assert len(second.chats) == 1
 
@@ -112,7 +90,7 @@ async def test_a_model_that_gives_nothing_in_time_is_passed_over() -> None:
         StandInModel(["Good morning."]) as second,
         talking([member(first.url), member(second.url)], reply_within_s=2) as talk,
     ):
-        assert await talk.say("hello") == "Good morning."
+        assert await talk.ask("hello") == "Good morning."
         async with asyncio.timeout(EVENT_S):
             await first.client_gone()
 
@@ -123,7 +101,7 @@ async def test_closing_ends_what_is_asked_behind_the_scenes() -> None:
             StandInModel(["Good morning."]) as second,
             talking([member(first.url), member(second.url)]) as talk,
         ):
-            await talk.say("hello")
+            await talk.ask("hello")
             await asked(first, 2)  # the second question, to see whether it is back
         async with asyncio.timeout(EVENT_S):
             await first.client_gone()
@@ -135,7 +113,7 @@ async def test_speech_is_never_said_again_by_the_next_model() -> None:
         StandInModel(["It is sunny in Paris."]) as second,
         talking([member(first.url), member(second.url)]) as talk,
     ):
-        said = await talk.say("weather in Paris?")
+        said = await talk.ask("weather in Paris?")
         assert said.startswith("It is sunny")
         assert said.count("sunny") == 1
         assert second.chats == []
@@ -147,7 +125,7 @@ async def test_where_all_fail_each_had_its_turn_once_and_an_apology_is_said() ->
         StandInModel(answer=lambda _: [Refuse(503, "overloaded")]) as second,
         talking([member(first.url), member(second.url)]) as talk,
     ):
-        assert (await talk.say("hello")).startswith("Sorry")
+        assert (await talk.ask("hello")).startswith("Sorry")
         # In the turn, and then once behind the scenes.
         assert len(first.chats) <= 2
         assert len(second.chats) <= 2
@@ -161,7 +139,7 @@ async def test_each_model_is_asked_in_its_own_way() -> None:
         talking([member(NOBODY), member(by_text.url, native=False)]) as talk,
     ):
         by_text.add(['{"say": "Sunny."}'])
-        assert await talk.say("weather in Paris?") == "Sunny."
+        assert await talk.ask("weather in Paris?") == "Sunny."
         assert "tools" not in by_text.chats[0].json
 
 
@@ -192,7 +170,7 @@ async def test_switching_puts_another_model_in_the_first_ones_place() -> None:
         assert isinstance(chain, FallbackLLM)
         await chain.switch("new", "ollama", new.url, native_tools=True)
         assert chain.model == "new"
-        assert await talk.say("hello") == "I am the new one."
+        assert await talk.ask("hello") == "I am the new one."
         assert second.chats == []
 
 

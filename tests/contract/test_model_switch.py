@@ -38,7 +38,7 @@ async def test_the_calls_of_a_plugins_model_are_run_however_they_come(reply: Cal
     ):
         model = LLM.over(plugin(server))
         await asks_with(talk, model)
-        assert await talk.say("weather in Paris?") == "Sunny."
+        assert await talk.ask("weather in Paris?") == "Sunny."
         assert talk.tier.calls == [("get_weather", {"city": "Paris"})]
         offered = server.chats[0].json["tools"][0]["function"]
         assert offered["name"] == "get_weather"
@@ -59,7 +59,7 @@ async def test_a_plugins_failure_is_said_as_a_local_models_is(status: int, said:
     ):
         model = LLM.over(plugin(server))
         await asks_with(talk, model)
-        assert await talk.say("hello") == sentence(said)
+        assert await talk.ask("hello") == sentence(said)
         await model.aclose()
 
 
@@ -69,9 +69,9 @@ async def test_the_next_turn_asks_the_new_model_with_the_whole_history() -> None
         StandInModel([WEATHER], ["Two."]) as second,
         conversation(first) as talk,
     ):
-        await talk.say("which are you?")
+        await talk.ask("which are you?")
         await talk.model.switch(second.model, "openai", second.openai_url, native_tools=True)
-        assert await talk.say("and now?") == "Two."
+        assert await talk.ask("and now?") == "Two."
         assert talk.model.provider == "openai"
         said = [m["content"] for m in second.chats[0].json["messages"] if m["role"] != "system"]
         assert said[:3] == ["which are you?", "One.", "and now?"]
@@ -82,7 +82,7 @@ async def test_a_model_that_is_not_there_leaves_the_old_one_in_use() -> None:
         with pytest.raises(ModelMissing):
             await talk.model.switch("no-such-model", base_url=server.url)
         assert talk.model.model == server.model
-        assert await talk.say("are you there?") == "Still here."
+        assert await talk.ask("are you there?") == "Still here."
 
 
 async def test_a_reply_under_way_ends_on_the_model_that_began_it() -> None:
@@ -92,12 +92,12 @@ async def test_a_reply_under_way_ends_on_the_model_that_began_it() -> None:
         StandInModel(["The new one says that."]) as second,
         conversation(first) as talk,
     ):
-        turn = asyncio.create_task(talk.say("hello"))
+        turn = asyncio.create_task(talk.ask("hello"))
         await first.request_arrived()
         await talk.model.switch(second.model, "ollama", second.url, native_tools=True)
         go_on.set()
         assert await turn == "The old one says this."
-        assert await talk.say("hello again") == "The new one says that."
+        assert await talk.ask("hello again") == "The new one says that."
 
 
 def test_a_factory_that_gives_no_model_is_told_by_its_setting() -> None:
@@ -111,12 +111,12 @@ async def test_the_control_api_changes_the_model_of_a_live_agent() -> None:
         StandInModel([WEATHER], ["Two."]) as second,
         conversation(first) as talk,
     ):
-        await talk.say("which are you?")
+        await talk.ask("which are you?")
         report = await talk.agent.on_model(
             ModelRequest("1", second.model, "openai", second.openai_url)
         )
         assert (report.model, report.api) == (second.model, "openai")
-        assert await talk.say("and now?") == "Two."
+        assert await talk.ask("and now?") == "Two."
         with pytest.raises(ConfigError, match="livekit"):
             await talk.agent.on_model(ModelRequest("2", "os:getcwd", "livekit"))
         with pytest.raises(ModelMissing):

@@ -112,7 +112,7 @@ async def test_a_call_past_its_time_has_n8ns_words_and_not_the_pipelines(
         env = {"CAAL_TOOL_TIMEOUT": "0.2"}
         with recorded.hold("get_weather"):
             async with conversation(server, tier=cast("Any", tier), env=env) as talk:
-                await talk.say("weather?")
+                await talk.ask("weather?")
         told = json.loads(server.chats[1].json["messages"][-1]["content"])
     assert "It may still be running" in told["message"]
     assert told["say"] == sentence("workflow_slow")
@@ -133,16 +133,16 @@ async def test_the_authors_sentence_is_spoken_without_asking_the_model_again() -
         StandInModel([CALL], ["And tomorrow?"]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        assert await talk.say("weather in Paris?") == WORDS
+        assert await talk.ask("weather in Paris?") == WORDS
         assert len(server.chats) == 1
-        (ended,) = talk.of(ToolCallEnded)
-        (turn,) = talk.of(TurnEnded)
+        (ended,) = talk.events_of(ToolCallEnded)
+        (turn,) = talk.events_of(TurnEnded)
         assert (ended.outcome, turn.requests) == ("ok", 1)
-        kinds = [item.type for item in talk.history()]
+        kinds = [item.type for item in talk.history]
         assert kinds[-4:] == ["message", "function_call", "function_call_output", "message"]
-        assert talk.history()[-1].text_content == WORDS
+        assert talk.history[-1].text_content == WORDS
         # The next turn goes on from there: the call, its result, and what was said.
-        await talk.say("and tomorrow?")
+        await talk.ask("and tomorrow?")
         roles = [message["role"] for message in server.chats[1].json["messages"]]
         assert roles[-5:] == ["user", "assistant", "tool", "assistant", "user"]
 
@@ -154,9 +154,9 @@ async def test_the_authors_sentence_for_a_failure_is_spoken_as_it_stands_too() -
         StandInModel([CALL]) as server,
         conversation(server, tier=answering(failure)) as talk,
     ):
-        assert await talk.say("trains to Rome?") == failure.words
+        assert await talk.ask("trains to Rome?") == failure.words
         assert len(server.chats) == 1
-        (ended,) = talk.of(ToolCallEnded)
+        (ended,) = talk.events_of(ToolCallEnded)
         assert ended.outcome == "error"
 
 
@@ -167,9 +167,9 @@ async def test_the_steps_of_a_streamed_run_are_told_as_progress_before_its_end()
         StandInModel([Call("stream_steps", {}, id="c1")]) as server,
         conversation(server, tier=tier) as talk,  # type: ignore[arg-type]
     ):
-        assert await talk.say("do it") == "It is done."
-        (told,) = talk.of(ToolProgress)
-        (ended,) = talk.of(ToolCallEnded)
+        assert await talk.ask("do it") == "It is done."
+        (told,) = talk.events_of(ToolProgress)
+        (ended,) = talk.events_of(ToolCallEnded)
         assert talk.events.index(told) < talk.events.index(ended)
     words = "Looking at the calendar."
     assert told == ToolProgress(ended.call_id, "stream_steps", "n8n", "n8n", 1.0, None, words)
@@ -245,7 +245,7 @@ async def test_beside_another_call_the_authors_sentence_is_heard_and_the_model_a
         StandInModel(calls, ["In Oslo it is 3 degrees."]) as server,
         conversation(server, tier=FakeTier(answer=answer)) as talk,
     ):
-        heard = await talk.say("weather in Paris and Oslo?")
+        heard = await talk.ask("weather in Paris and Oslo?")
         assert WORDS in heard
         assert "In Oslo it is 3 degrees." in heard
         assert len(server.chats) == 2
@@ -256,7 +256,7 @@ async def test_a_result_without_such_a_sentence_is_answered_by_the_model() -> No
         StandInModel([CALL], ["Sunny."]) as server,
         conversation(server, tier=answering({"message": WORDS})) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "Sunny."
+        assert await talk.ask("weather in Paris?") == "Sunny."
         assert len(server.chats) == 2
 
 
@@ -340,7 +340,7 @@ async def test_without_a_poll_n8n_is_asked_once() -> None:
         StandInModel(["Hi."]) as server,
         conversation(server, tier=tier) as talk,  # type: ignore[arg-type]
     ):
-        await talk.say("hello")
+        await talk.ask("hello")
         assert [seen.path for seen in recorded.seen] == ["/api/v1/workflows"]
 
 

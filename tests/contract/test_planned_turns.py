@@ -37,7 +37,7 @@ async def test_readers_run_at_once_and_results_keep_the_models_order() -> None:
         StandInModel(calls, ["Both."]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        assert await talk.say("both, please") == "Both."
+        assert await talk.ask("both, please") == "Both."
         assert results(server) == ["slow", "quick"]
 
 
@@ -56,7 +56,7 @@ async def test_writers_of_one_source_run_in_the_models_order() -> None:
         StandInModel(calls, ["Done."]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        await talk.say("make it and invite them")
+        await talk.ask("make it and invite them")
         first, second = "create_event", "invite_people"
         assert log == [f"{first} began", f"{first} ended", f"{second} began", f"{second} ended"]
         assert results(server) == [first, second]
@@ -88,8 +88,8 @@ async def test_what_a_search_finds_is_called_in_the_same_turn_and_stays() -> Non
         StandInModel([search], [weather], ["Sunny."], ["Bye."]) as server,
         conversation(server, tier=Searching()) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "Sunny."
-        assert await talk.say("bye") == "Bye."
+        assert await talk.ask("weather in Paris?") == "Sunny."
+        assert await talk.ask("bye") == "Bye."
         offered = [
             [tool["function"]["name"] for tool in chat.json["tools"]] for chat in server.chats
         ]

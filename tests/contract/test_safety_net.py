@@ -27,7 +27,7 @@ async def test_a_hedge_is_not_spoken_and_the_search_is_made(detection: str) -> N
         StandInModel([HEDGE], ["The blue team won."]) as server,
         conversation(server, tier=tier, env={"CAAL_DETECTION": detection}) as talk,
     ):
-        assert await talk.say("who won the match last night?") == "The blue team won."
+        assert await talk.ask("who won the match last night?") == "The blue team won."
         assert tier.calls == ASKED
 
 
@@ -38,7 +38,7 @@ async def test_a_hedge_in_the_second_sentence_of_a_whole_reply_is_seen() -> None
         StandInModel([reply], ["The blue team won."]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        assert await talk.say("who won the match last night?") == "The blue team won."
+        assert await talk.ask("who won the match last night?") == "The blue team won."
 
 
 async def test_a_hedge_after_another_tool_is_searched_for_too() -> None:
@@ -49,7 +49,7 @@ async def test_a_hedge_after_another_tool_is_searched_for_too() -> None:
         ) as server,
         conversation(server, tier=tier) as talk,
     ):
-        assert await talk.say("who won the match last night?") == "The blue team won."
+        assert await talk.ask("who won the match last night?") == "The blue team won."
         assert tier.calls[1:] == ASKED
 
 
@@ -61,7 +61,7 @@ async def test_a_call_of_the_model_s_own_behind_a_hedge_is_made_in_place_of_a_se
         StandInModel([paris], [hedged, rome], ["Sunny in both."]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        said = await talk.say("weather in Paris and Rome?")
+        said = await talk.ask("weather in Paris and Rome?")
         assert said == hedged + "Sunny in both."
         assert [name for name, _ in tier.calls] == ["get_weather", "get_weather"]
 
@@ -72,7 +72,7 @@ async def test_a_turn_searches_once_and_then_says_what_the_model_says() -> None:
         StandInModel([HEDGE], [HEDGE]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        assert await talk.say("who won the match last night?") == HEDGE
+        assert await talk.ask("who won the match last night?") == HEDGE
         assert len(tier.calls) == 1
 
 
@@ -89,7 +89,7 @@ async def test_without_a_search_the_reply_stands(tier: FakeTier, env: dict[str, 
         StandInModel([HEDGE]) as server,
         conversation(server, tier=tier, env=env) as talk,
     ):
-        assert await talk.say("who won the match last night?") == HEDGE
+        assert await talk.ask("who won the match last night?") == HEDGE
         assert tier.calls == []
 
 
@@ -100,4 +100,4 @@ async def test_any_other_reply_is_spoken_to_the_last_word(detection: str) -> Non
         StandInModel([reply]) as server,
         conversation(server, tier=FakeTier(SEARCH), env={"CAAL_DETECTION": detection}) as talk,
     ):
-        assert await talk.say("who won the match last night?") == reply
+        assert await talk.ask("who won the match last night?") == reply

@@ -65,17 +65,17 @@ async def test_its_calls_are_told_and_never_run_here(api: str) -> None:
         StandInModel(run_by_the_server(api)) as server,
         conversation(server, api=api, env=STREAMED) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "It is sunny."
+        assert await talk.ask("weather in Paris?") == "It is sunny."
         assert talk.tier.calls == []
         assert told(talk) == ["tool_call_started", "tool_call_ended", "speech"]
-        (started,) = talk.of(ToolCallStarted)
+        (started,) = talk.events_of(ToolCallStarted)
         assert (started.tool, started.tier, started.source) == (
             "get_weather",
             "mcp",
             "model server",
         )
         assert started.arguments == {"city": "Paris"}
-        (ended,) = talk.of(ToolCallEnded)
+        (ended,) = talk.events_of(ToolCallEnded)
         assert (ended.call_id, ended.outcome) == (started.call_id, "ok")
 
 
@@ -84,8 +84,8 @@ async def test_its_failure_is_told() -> None:
         StandInModel(run_by_the_server("ollama", error="no such city")) as server,
         conversation(server, env=STREAMED) as talk,
     ):
-        await talk.say("weather in Paris?")
-        assert [e.outcome for e in talk.of(ToolCallEnded)] == ["error"]
+        await talk.ask("weather in Paris?")
+        assert [e.outcome for e in talk.events_of(ToolCallEnded)] == ["error"]
 
 
 async def test_a_call_is_told_while_the_server_runs_it() -> None:
@@ -99,10 +99,10 @@ async def test_a_call_is_told_while_the_server_runs_it() -> None:
         StandInModel(run_by_the_server("ollama", Wait(done))) as server,
         conversation(server, agent=Watched, env=STREAMED) as talk,
     ):
-        turn = asyncio.create_task(talk.say("weather in Paris?"))
+        turn = asyncio.create_task(talk.ask("weather in Paris?"))
         async with asyncio.timeout(10):
             await begun.wait()
-        assert not talk.of(ToolCallEnded)
+        assert not talk.events_of(ToolCallEnded)
         done.set()
         assert await turn == "It is sunny."
 
@@ -113,8 +113,8 @@ async def test_a_stream_that_breaks_off_leaves_no_call_open_and_asks_nothing_twi
         StandInModel(broken) as server,
         conversation(server, env=STREAMED) as talk,
     ):
-        await talk.say("weather in Paris?")
-        assert [e.outcome for e in talk.of(ToolCallEnded)] == ["cancelled"]
+        await talk.ask("weather in Paris?")
+        assert [e.outcome for e in talk.events_of(ToolCallEnded)] == ["cancelled"]
         assert len(server.chats) == 1
 
 
@@ -136,8 +136,8 @@ async def test_such_a_server_is_asked_in_a_stream_from_then_on() -> None:
         ) as server,
         conversation(server) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "It is sunny."
-        assert await talk.say("and again?") == "It is sunny."
+        assert await talk.ask("weather in Paris?") == "It is sunny."
+        assert await talk.ask("and again?") == "It is sunny."
         assert [asked.json["stream"] for asked in server.chats] == [False, True]
-        assert len(talk.of(ToolCallEnded)) == 2
+        assert len(talk.events_of(ToolCallEnded)) == 2
         assert talk.tier.calls == []

@@ -78,21 +78,21 @@ async def spoken_aloud(talk: Conversation) -> str:
     voice = Recorder()
     talk.session._tts = voice  # as `AgentSession(tts=...)` sets it
     talk.session.output.audio = Nobody()
-    await talk.say("Hello?")
+    await talk.ask("Hello?")
     return " ".join(voice.heard)
 
 
 async def test_the_voice_hears_speakable_text() -> None:
     async with StandInModel([WRITTEN]) as server, conversation(server) as talk:
         assert squeezed(await spoken_aloud(talk)) == squeezed(SAID)
-        told = " ".join(event.text for event in talk.of(Spoken))
+        told = " ".join(event.text for event in talk.events_of(Spoken))
         assert squeezed(told) == squeezed(SAID)
-        assert talk.history()[-1].text_content == WRITTEN
+        assert talk.history[-1].text_content == WRITTEN
 
 
 async def test_a_session_without_a_voice_tells_what_would_be_said() -> None:
     async with StandInModel([WRITTEN]) as server, conversation(server) as talk:
-        assert squeezed(await talk.say("Hello?")) == squeezed(SAID)
+        assert squeezed(await talk.ask("Hello?")) == squeezed(SAID)
 
 
 @pytest.mark.parametrize("env", [{"CAAL_SPEAKABLE": "off"}])

@@ -205,12 +205,12 @@ async def test_a_call_of_a_remote_tool_gives_its_value_and_is_seen_as_events() -
             "truncated": False,
             "spoken": None,
         }
-        [started], [ended] = talk.of(ToolCallStarted), talk.of(ToolCallEnded)
+        [started], [ended] = talk.events_of(ToolCallStarted), talk.events_of(ToolCallEnded)
         assert (started.call_id, started.tool, started.tier) == (call_id, "get_weather", "n8n")
         assert (ended.call_id, ended.outcome) == (call_id, "ok")
         # Nobody in the conversation asked: no turn, no words, no history, no data for the model.
-        assert talk.of(TurnEnded) == talk.of(Spoken) == []
-        assert {item.type for item in talk.history()} == BEGINNING
+        assert talk.events_of(TurnEnded) == talk.events_of(Spoken) == []
+        assert {item.type for item in talk.history} == BEGINNING
         assert len(talk.agent.tool_data) == 0
 
 
@@ -304,7 +304,7 @@ async def test_a_call_that_fails_has_a_status_a_kind_and_the_words_that_the_mode
         assert response.json()["status"] == "error"
         assert response.json()["kind"] == kind
         assert "hunter2" not in response.text
-        [ended] = talk.of(ToolCallEnded)
+        [ended] = talk.events_of(ToolCallEnded)
         assert ended.outcome == outcome
 
 
@@ -336,7 +336,7 @@ async def test_what_an_author_would_have_said_is_told_and_not_spoken() -> None:
         body = {"name": "get_weather", "arguments": {"city": "Paris"}}
         told = (await http.post("/api/tools", json=body)).json()
         assert (told["result"], told["spoken"]) == ({"ok": True}, "It is done, ***.")
-        assert {item.type for item in talk.history()} == BEGINNING
+        assert {item.type for item in talk.history} == BEGINNING
 
 
 async def test_policy_and_schema_hold_for_the_api_as_for_the_model() -> None:
@@ -354,7 +354,7 @@ async def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
         assert response.status_code == 404
         assert response.json()["kind"] == "unknown_tool"
         assert response.json()["valid_names"][0] == "get_weather"
-        assert talk.of(ToolCallStarted) == []
+        assert talk.events_of(ToolCallStarted) == []
 
 
 @pytest.mark.parametrize(
@@ -482,5 +482,5 @@ async def test_an_agent_that_leaves_cancels_what_was_called(
             await rooms.listener.aclose()
             assert ended.is_set()
             assert (await call).status_code == 502
-            assert [e.outcome for e in talk.of(ToolCallEnded)] == ["cancelled"]
+            assert [e.outcome for e in talk.events_of(ToolCallEnded)] == ["cancelled"]
     assert caplog.text == ""

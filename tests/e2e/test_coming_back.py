@@ -14,8 +14,8 @@ from livekit import rtc
 from livekit.agents import Agent, AgentSession
 
 from caal_node.room.relink_participant import start_and_stay
+from caal_node.testing import ScriptedModel
 from tests.livekit_server import LiveKit
-from tests.scripted_llm import ScriptedLLM
 
 pytestmark = pytest.mark.livekit
 
@@ -31,7 +31,7 @@ async def test_a_person_who_loads_the_page_anew_is_answered(
     room = rtc.Room()
     await room.connect(livekit.url, livekit.token(name, "agent", agent=True))
     session: AgentSession[None] = AgentSession(
-        llm=ScriptedLLM("One.", "Two."), vad=None, turn_handling={"turn_detection": None}
+        llm=ScriptedModel("One.", "Two."), vad=None, turn_handling={"turn_detection": None}
     )
     said: asyncio.Queue[str | None] = asyncio.Queue()
 

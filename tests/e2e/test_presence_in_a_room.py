@@ -17,9 +17,9 @@ from caal_node.room.cue_track import TRACK_NAME, CueTrack
 from caal_node.room.cues import render
 from caal_node.room.presence import Presence
 from caal_node.room.transcript import TOPIC, Transcript
+from caal_node.testing import ScriptedCall, ScriptedModel
 from tests.livekit_server import LiveKit
 from tests.room_ear import Ear, likeness
-from tests.scripted_llm import Call, ScriptedLLM
 
 pytestmark = pytest.mark.livekit
 
@@ -61,7 +61,7 @@ async def test_a_turn_with_a_tool_is_heard_and_read_in_the_room(livekit: LiveKit
         room = rtc.Room()
         await room.connect(livekit.url, livekit.token(name, "agent", agent=True))
         session: AgentSession[None] = AgentSession(
-            llm=ScriptedLLM([Call("look_up", {"name": "Ada"})], "Ada is in."),
+            llm=ScriptedModel([ScriptedCall("look_up", {"name": "Ada"})], "Ada is in."),
             vad=None,
             turn_handling={"turn_detection": None},
         )

@@ -67,18 +67,18 @@ async def test_a_poll_takes_a_workflow_that_is_published_into_a_live_conversatio
             well_read(server), tier=tier, api="openai", env={"CAAL_TOOL_TIMEOUT": "60"}
         ) as talk,
     ):
-        await talk.say("hello")
+        await talk.ask("hello")
         before = len(talk.agent.table)
         assert name not in talk.agent.table
         async with author() as writer:
             await writer.publish(sample("lights.json", name=name))
             await until(lambda: name in talk.agent.table)
             assert len(talk.agent.table) == before + 1
-            assert await talk.say("the kitchen light, please") == "The kitchen light is on."
+            assert await talk.ask("the kitchen light, please") == "The kitchen light is on."
         await until(lambda: name not in talk.agent.table)
-        (ended,) = talk.of(ToolCallEnded)
+        (ended,) = talk.events_of(ToolCallEnded)
         assert (ended.tool, ended.outcome) == (name, "ok")
-        said = [item.text_content for item in talk.history() if item.type == "message"]
+        said = [item.text_content for item in talk.history if item.type == "message"]
         assert said[-4:] == ["hello", "Hello.", "the kitchen light, please", said[-1]]
 
 
@@ -88,9 +88,9 @@ async def test_the_steps_of_a_streamed_run_are_told_as_progress() -> None:
         StandInModel([Call("stream_steps", {}, id="c1")]) as server,
         conversation(well_read(server), tier=tier, api="openai") as talk,
     ):
-        assert await talk.say("do it") == "It is done."
-        (told,) = talk.of(ToolProgress)
-        (ended,) = talk.of(ToolCallEnded)
+        assert await talk.ask("do it") == "It is done."
+        (told,) = talk.events_of(ToolProgress)
+        (ended,) = talk.events_of(ToolCallEnded)
     words = "Looking at the calendar."
     assert told == ToolProgress(ended.call_id, "stream_steps", "n8n", "n8n", 1.0, None, words)
 

@@ -1,0 +1,33 @@
+"""Stand-ins for testing your own agents: no model, no microphone, no room and no network.
+
+    from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
+
+    async def test_the_timer_is_set() -> None:
+        model = ScriptedModel([ScriptedCall("set_timer", {"minutes": 5})], "It runs.")
+        agent = MyAgent(settings=plain_settings(), tiers={})
+        async with AgentConversation(agent, model) as conversation:
+            turn = await conversation.say("five minutes for the eggs")
+        assert turn.calls[0].arguments == {"minutes": 5}
+        assert turn.spoken == "It runs."
+
+The agent, its prompts, the understanding of replies, the tools and LiveKit's executor are the real
+ones; only what is outside of the process is scripted.
+"""
+
+from caal_node.testing.conversation import AgentConversation, CallRecord, TurnRecord, plain_settings
+from caal_node.testing.model import ScriptedCall, ScriptedModel, ScriptedReply
+from caal_node.testing.speech import ScriptedSTT, ScriptedTTS
+from caal_node.testing.tool_source import ScriptedToolSource
+
+__all__ = [
+    "AgentConversation",
+    "CallRecord",
+    "ScriptedCall",
+    "ScriptedModel",
+    "ScriptedReply",
+    "ScriptedSTT",
+    "ScriptedTTS",
+    "ScriptedToolSource",
+    "TurnRecord",
+    "plain_settings",
+]
