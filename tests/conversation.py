@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from livekit.agents import AgentSession, TurnHandlingOptions
+from livekit.agents import AgentSession, APIConnectOptions, TurnHandlingOptions
+from livekit.agents.voice.agent_session import SessionConnectOptions
 
 from caal_node.agent import CaalAgent
 from caal_node.events import Event, Spoken
@@ -20,6 +21,8 @@ from caal_node.tools.tiers.port import Listing
 from tests.stand_in_model import StandInModel
 
 NOWHERE = Path("no-such-caal.toml")
+IMPATIENT = SessionConnectOptions(llm_conn_options=APIConnectOptions(retry_interval=0.1))
+"""As often as LiveKit asks a model again, but without its 2 seconds in between."""
 
 
 def weather_spec(tier: Any = "n8n", name: str = "get_weather") -> ToolSpec:
@@ -105,6 +108,7 @@ async def conversation(
     speaker = agent(settings=settings, tiers={"n8n": tier}, on_event=events.append, warm=warm)
     session: AgentSession[Any] = AgentSession(
         llm=model,
+        conn_options=IMPATIENT,
         vad=None,
         turn_handling=TurnHandlingOptions(turn_detection=None),
         max_tool_steps=settings.max_tool_rounds - 1,

@@ -21,7 +21,7 @@ from tests.livekit_server import LiveKit
 from tests.room_ear import Ear, likeness
 from tests.scripted_llm import Call, ScriptedLLM
 
-pytestmark = pytest.mark.livekit
+pytestmark = [pytest.mark.livekit, pytest.mark.alone]
 
 
 class Clerk(Agent):

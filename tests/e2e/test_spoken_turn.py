@@ -30,7 +30,7 @@ from n8n.replay import RecordedN8n
 from tests.control_process import on_a_port
 from tests.livekit_server import LiveKit
 
-pytestmark = [pytest.mark.livekit, pytest.mark.model, pytest.mark.speech]
+pytestmark = [pytest.mark.livekit, pytest.mark.model, pytest.mark.speech, pytest.mark.alone]
 
 TURN_S = 120.0
 """Seconds; a turn takes 10 on an idle machine, and this one may be building something else."""
