@@ -39,7 +39,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -79,13 +79,14 @@ class TurnTrace:
 
 
 class TurnTracer:
-    """Counts while `tracing` is entered; `port` is that of the model's server.
+    """Counts what runs of `packages` under `root` while `tracing` is entered.
 
     `install` comes before the threads that are to be seen: Python 3.11 can set a profile function
     for the threads to come, and for none that is there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> None:
+        self._root, self._packages = root, packages
         self._files: dict[str, str | None] = {}
         self._tracing = False
         self._port = 0
@@ -101,6 +102,7 @@ class TurnTracer:
 
     @contextlib.contextmanager
     def tracing(self, port: int) -> Generator[TurnTrace]:
+        """`port` is that of the model's server."""
         self.trace, self._port, self._tracing = TurnTrace(), port, True
         try:
             yield self.trace
@@ -142,8 +144,9 @@ class TurnTracer:
         name = frame.f_code.co_filename
         if name not in self._files:
             path = Path(name)
-            ours = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES
-            self._files[name] = str(path.relative_to(ROOT)) if ours else None
+            inside = path.relative_to(self._root) if path.is_relative_to(self._root) else None
+            ours = inside is not None and inside.parts[0] in self._packages
+            self._files[name] = str(inside) if ours else None
         return None if frame.f_code.co_name == "<module>" else self._files[name]
 
 
