@@ -13,7 +13,11 @@ test: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m tests.prepare
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m tests $(ARGS)
+
+# The quick tests, for while you write: no server, no room.
+unit: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/unit $(ARGS)
 
 # The n8n tests against a real n8n, installed from npm (2.2 GB, some ten minutes the first time).
 test-n8n: $(VENV)/dev.stamp

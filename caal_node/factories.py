@@ -10,7 +10,9 @@ from typing import Any
 from livekit.agents import NOT_GIVEN, AgentSession, TurnHandlingOptions
 from livekit.agents.stt import STT
 from livekit.agents.tts import TTS
+from livekit.agents.types import NotGivenOr
 from livekit.agents.vad import VAD
+from livekit.agents.voice.agent_session import SessionConnectOptions
 from livekit.agents.voice.turn import InterruptionOptions
 
 from caal_node.config.settings import Settings
@@ -111,10 +113,16 @@ def voice_session(
     )
 
 
-def text_session(settings: Settings, model: LLM | None = None) -> AgentSession[Any]:
+def text_session(
+    settings: Settings,
+    model: LLM | None = None,
+    *,
+    conn_options: NotGivenOr[SessionConnectOptions] = NOT_GIVEN,
+) -> AgentSession[Any]:
     """A session that is typed to; `model` as for `voice_session`."""
     return AgentSession(
         llm=model or make_llm(settings),
+        conn_options=conn_options,
         vad=None,
         turn_handling=TurnHandlingOptions(turn_detection=None),
         max_tool_steps=tool_steps(settings),

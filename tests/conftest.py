@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from tests.livekit_server import LiveKit, find_server, running
 
-pytest_plugins = ["tests.fixtures_models", "tests.blocking_guard"]
+pytest_plugins = ["tests.fixtures_models", "tests.blocking_guard", "tests.side_by_side"]
 
 # Hypothesis' own deadline of 200 ms an example says how busy the machine is, not what is wrong.
 settings.register_profile("caal", deadline=None)
@@ -25,13 +25,12 @@ def own_files() -> None:
     os.umask(0o022)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def patience() -> Iterator[None]:
-    """A process of a busy machine may take long to start; that is no test's matter but its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("caal_node.tools.sources.mcp.READY_S", 60.0)
-        patch.setattr("caal_node.tools.remote_toolset.DISCOVERY_S", 75.0)
-        yield
+@pytest.fixture
+def servers_may_start_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute in place of the shipped time-outs, for tests whose agent starts MCP servers on the
+    SDK: each imports for a second, and for far longer on a busy machine."""
+    monkeypatch.setattr("caal_node.tools.sources.mcp.READY_S", 60.0)
+    monkeypatch.setattr("caal_node.tools.remote_toolset.DISCOVERY_S", 75.0)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from livekit.agents import AgentSession, llm
+from livekit.agents import AgentSession, APIConnectOptions, llm
+from livekit.agents.voice.agent_session import SessionConnectOptions
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings, load_settings
@@ -25,6 +26,9 @@ from caal_node.models.llm import LLM
 
 TURN_S: Final = 20.0
 """Seconds that a turn may take before its test fails. A scripted one takes some milliseconds."""
+
+RETRIES: Final = SessionConnectOptions(llm_conn_options=APIConnectOptions(retry_interval=0.1))
+"""A model is asked again as often as in any session, without LiveKit's two seconds in between."""
 
 EventType = TypeVar("EventType", bound=Event)
 
@@ -76,7 +80,7 @@ class AgentConversation:
     def __init__(self, agent: CaalAgent, model: LLM, *, turn_s: float = TURN_S) -> None:
         self.agent: Final = agent
         self.model: Final = model
-        self.session: AgentSession[Any] = text_session(agent.settings, model)
+        self.session: AgentSession[Any] = text_session(agent.settings, model, conn_options=RETRIES)
         self.events: list[Event] = []
         """Every event since the conversation began."""
         self._turn_s = turn_s

@@ -12,6 +12,7 @@ import sys
 from typing import Final
 
 NAMES: Final = (
+    "turn_trace",
     "reply_parser",
     "context_room",
     "mcp_bridge_calls",

@@ -43,6 +43,7 @@ async def watched(work: Callable[[], Awaitable[object]]) -> Held:
     with patch.object(events.Handle, "_run", timed):
         beating = asyncio.create_task(_beat(held))
         try:
+            await asyncio.sleep(0)  # this step began before the watch, so the work gets its own
             await work()
             # What the work left for the loop to do belongs to it.
             await asyncio.sleep(50 * BEAT_S)

@@ -111,7 +111,7 @@ async def test_a_program_that_never_answers_is_ended_at_the_deadline(
     monkeypatch.setattr(livekit_server, "ATTEMPTS", 1)
     pids = put("x", "").parent / "pids"
     program = put("livekit-server", f"echo $$ >> {pids}; exec sleep 60")
-    server = LiveKitServer(program, ready_deadline_s=5.0)
+    server = LiveKitServer(program, ready_deadline_s=2.0)
     with pytest.raises(ConfigError, match="did not start"):
         async with asyncio.timeout(DEADLINE_S), server:
             pass

@@ -86,6 +86,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("servers_may_start_slowly")
 async def test_docstring_notes_server_file_and_settings_are_all_read(folder: Path) -> None:
     async with n8n_with_notes() as url:
         env = {

@@ -111,6 +111,7 @@ async def test_closing_while_tools_are_embedded_leaves_nothing_running(seen: Eve
     assert len(asyncio.all_tasks()) == 1
 
 
+@pytest.mark.usefixtures("servers_may_start_slowly")
 async def test_the_model_s_own_search_goes_by_meaning(tmp_path: Path) -> None:
     file = tmp_path / "mcp_servers.json"
     env = {"PYTHONPATH": ROOT}

@@ -19,6 +19,8 @@ from mcp_bridge import DISCOVER, Catalogue, ServerManager, ServerUnavailable, Un
 from mcp_bridge.tools import Definition
 from tests.mcp_events import Events, events, sdk_server
 
+pytestmark = pytest.mark.usefixtures("servers_may_start_slowly")
+
 
 @pytest.fixture
 async def seen() -> AsyncIterator[Events]:

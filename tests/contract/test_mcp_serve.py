@@ -277,7 +277,7 @@ async def test_a_client_that_is_cut_off_in_mid_call_leaves_nothing(
 
 async def test_a_client_that_answers_no_ping_is_given_up(seen: Events) -> None:
     # Time enough for a process of a busy machine to tell its pid before it is ended.
-    limits = ServeLimits(ping_interval_s=0.1, ping_timeout_s=5)
+    limits = ServeLimits(ping_interval_s=0.1, ping_timeout_s=3)
     async with bridge(seen=seen, limits=limits) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(
@@ -293,7 +293,7 @@ async def test_a_client_that_answers_no_ping_is_given_up(seen: Events) -> None:
 
 
 async def test_a_client_that_reads_nothing_blocks_its_process_and_is_cut_off(seen: Events) -> None:
-    limits = ServeLimits(stall_s=10)
+    limits = ServeLimits(stall_s=3)
     async with bridge(seen=seen, command=slow("flood"), limits=limits) as running:
         socket = await client(running.url, max_queue=1)
         pid = await seen.pid()

@@ -18,7 +18,7 @@ from caal_node.room.cues import SAMPLE_RATE_HZ, Samples, render
 from tests.livekit_server import LiveKit
 from tests.room_ear import SOUND_FLOOR, Ear, likeness
 
-pytestmark = pytest.mark.livekit
+pytestmark = [pytest.mark.livekit, pytest.mark.alone]
 
 TRIES = 3
 """A room's sound is in real time: on a machine that stands still for a moment it is torn apart."""

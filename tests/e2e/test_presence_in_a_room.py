@@ -21,7 +21,7 @@ from caal_node.testing import ScriptedCall, ScriptedModel
 from tests.livekit_server import LiveKit
 from tests.room_ear import Ear, likeness
 
-pytestmark = pytest.mark.livekit
+pytestmark = [pytest.mark.livekit, pytest.mark.alone]
 
 
 class Clerk(Agent):

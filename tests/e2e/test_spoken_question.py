@@ -23,7 +23,7 @@ from tests.livekit_server import LiveKit
 from tests.mcp_events import events
 from tests.stand_in_model import Asked, Call, Reply, StandInModel
 
-pytestmark = [pytest.mark.livekit, pytest.mark.speech]
+pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
 
 LIVELY = Path(__file__).parents[1] / "lively_mcp_server.py"
 TURN_S = 120.0

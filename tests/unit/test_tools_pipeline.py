@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from caal_node.tools.gates import Gates
 from caal_node.tools.outcomes import error_text
 from caal_node.tools.pipeline import RESULT_CHARS, Pipeline
 from caal_node.tools.table import ToolEntry, ToolTable
+from tests.bench.loop_clock import watched
 
 WEATHER = ToolSpec(
     "n8n",
@@ -147,43 +150,49 @@ async def test_a_result_of_five_megabytes_is_cut_and_says_so() -> None:
 
 GIANTS = {
     "rows": [{"n": n, "text": "x" * 100} for n in range(40_000)],
-    "nested": {"data": {"items": [{"n": n, "raw": '{"a": 1}'} for n in range(2_000)]}},
+    "nested": {"data": {"items": [{"n": n, "raw": '{"a": 1}'} for n in range(10_000)]}},
     "text": "first line\nsecond " * 50_000,
     "texts": ["y" * 4_000] * 10,
-    "json": json.dumps([{"n": n} for n in range(50_000)]),
-    "members": {f"key {n}": None if n % 2 else n for n in range(3_000)},
+    "json": json.dumps([{"n": n} for n in range(300_000)]),
+    "members": {f"key {n}": None if n % 2 else n for n in range(30_000)},
 }
 
 
-def note_threads(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
-    threads: list[threading.Thread] = []
-
-    def noted(value: Any, *, max_chars: int) -> str:
-        threads.append(threading.current_thread())
-        return to_line(value, max_chars=max_chars)
-
-    monkeypatch.setattr("caal_node.tools.pipeline.to_line", noted)
-    return threads
+FRAME_MS = 20.0
+"""Of audio: what holds the event loop for longer is heard."""
 
 
 @pytest.mark.parametrize("kind", GIANTS)
-async def test_a_giant_result_is_cut_in_a_thread_to_the_same_lines(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    value, threads = GIANTS[kind], note_threads(monkeypatch)
+async def test_a_giant_result_becomes_the_same_lines_and_holds_no_frame(kind: str) -> None:
+    value, lines = GIANTS[kind], list[str]()
     expected, data = ToolDataCache(), ToolDataCache()
     expected.add("1", "get_weather", {"city": "x"}, value)
-    line = await Pipeline(data).run(entry(), "1", {"city": "x"}, Tier(value))
-    assert line == to_line(value, max_chars=RESULT_CHARS)
+
+    async def work() -> None:
+        lines.append(await Pipeline(data).run(entry(), "1", {"city": "x"}, Tier(value)))
+
+    gc.disable()  # what other tests have left to collect is in no step of this one
+    try:
+        held = await watched(work)
+    finally:
+        gc.enable()
+    assert lines == [to_line(value, max_chars=RESULT_CHARS)]
     assert data.render(["1"], max_chars=9_000) == expected.render(["1"], max_chars=9_000)
-    assert threads
-    assert threading.current_thread() not in threads
+    assert held.step_ms < FRAME_MS, held.step
 
 
-async def test_a_small_result_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = note_threads(monkeypatch)
-    await pipeline().run(entry(), "1", {"city": "x"}, Tier([{"n": n} for n in range(100)]))
-    assert threads == [threading.current_thread()]
+async def test_a_small_result_waits_for_no_other_work() -> None:
+    busy = threading.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    occupied = asyncio.create_task(asyncio.to_thread(busy.wait, 10))
+    await asyncio.sleep(0)  # the only thread is taken
+    try:
+        async with asyncio.timeout(5):
+            rows = [{"n": n} for n in range(100)]
+            assert await pipeline().run(entry(), "1", {"city": "x"}, Tier(rows))
+    finally:
+        busy.set()
+        await occupied
 
 
 async def test_of_a_giant_result_nothing_hidden_becomes_tool_data() -> None:
