@@ -18,8 +18,8 @@ from typing import Self
 
 import httpx2
 
-from caal_node.core import child_process
 from caal_node.core.errors import CaalError, ConfigError, ModelError
+from caal_node.models import child_process
 
 # A 1.1 GB file from a cold, slow disk; a warm one needs 2 to 6 s.
 READY_DEADLINE_S = 120.0

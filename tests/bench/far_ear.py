@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from caal_node.core import child_process
+from caal_node.models import child_process
 from caal_node.room.cues import Samples
 from tests.livekit_server import LiveKit
 from tests.room_ear import SOUND_FLOOR, Ear

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from caal_node.core.child_process import end
+from caal_node.models.child_process import end
 from tests.bench.giants import records_json
 
 API_KEY: Final = "none"

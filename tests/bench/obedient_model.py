@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from caal_node.core.child_process import end
+from caal_node.models.child_process import end
 from tests.stand_in_model import Asked, Call, Reply, StandInModel
 
 WORDS: Final = "That is done, and all is well."

@@ -15,8 +15,8 @@ from typing import Self
 
 import httpx2
 
-from caal_node.core import child_process
 from caal_node.core.errors import ConfigError
+from caal_node.models import child_process
 
 # It is ready in one to two seconds.
 READY_DEADLINE_S = 20.0
