@@ -9,20 +9,20 @@ from typing import Any, Self
 
 import httpx2
 
-from n8n.access import Access, base_of
-from n8n.auth import WebhookAuth, auth_headers
-from n8n.budget import Budget
-from n8n.call import call_webhook
-from n8n.errors import N8nError
-from n8n.executions import LOOK_S, TRIES, Sent, cause_of, slowest_runs
-from n8n.failures import LOOK_AT_RUN
-from n8n.finding import Finding
-from n8n.known import Known
-from n8n.lint import lint
-from n8n.progress import PROGRESS_S, Progress, told_every
-from n8n.results import CallResult
-from n8n.tool import Discovery, WorkflowTool
-from n8n.wire import open_client
+from n8n.calls.auth import WebhookAuth, auth_headers
+from n8n.calls.call import call_webhook
+from n8n.calls.executions import LOOK_S, TRIES, Sent, cause_of, slowest_runs
+from n8n.calls.failures import LOOK_AT_RUN
+from n8n.calls.progress import PROGRESS_S, Progress, told_every
+from n8n.calls.results import CallResult
+from n8n.checks.finding import Finding
+from n8n.checks.lint import lint
+from n8n.core.errors import N8nError
+from n8n.core.http import open_client
+from n8n.core.rate_limiter import Budget
+from n8n.core.workflow_tool import Discovery, WorkflowTool
+from n8n.discovery.access import Access, base_of
+from n8n.discovery.cache import Known
 
 CALL_TIMEOUT_S = 20.0
 """As long as a person waits for an answer before asking whether anybody is there."""

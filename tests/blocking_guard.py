@@ -14,7 +14,7 @@ import pytest
 from blockbuster import BlockBuster
 
 MODULES = ["caal_node", "mcp_bridge", "n8n"]
-WITHOUT_A_ROOM = ["caal_node.cli", "caal_node.demo", "n8n.replay"]
+WITHOUT_A_ROOM = ["caal_node.cli", "caal_node.demo"]
 START_UP = {
     "caal_node/settings_file.py": {"from_file"},
     "caal_node/instructions.py": {"instructions_of"},

@@ -12,10 +12,10 @@ import pytest
 from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
+from caal_node.demo.n8n_replay.loopback import LoopbackServer, Request, Response
 from caal_node.settings import load_settings
 from caal_node.tools.made_examples import FILE_NAME, MadeExamples
 from caal_node.tools.spec import Example
-from n8n.replay.loopback import LoopbackServer, Request, Response
 from tests.conversation import FakeTier, weather_spec
 
 

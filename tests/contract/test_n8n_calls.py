@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from caal_node.demo.n8n_replay import RecordedN8n
+from caal_node.demo.n8n_replay.loopback import LoopbackServer, Request, Response
 from n8n import BasicAuth, HeaderAuth, JwtAuth, N8nError, N8nTools, Progress, WorkflowTool
-from n8n.call import MAX_REPLY_BYTES, call_webhook
-from n8n.replay import RecordedN8n
-from n8n.replay.loopback import LoopbackServer, Request, Response
-from n8n.wire import open_client
+from n8n.calls.call import MAX_REPLY_BYTES, call_webhook
+from n8n.core.http import open_client
 
 
 @asynccontextmanager

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from caal_node.demo.n8n_replay import RecordedN8n
+from caal_node.demo.n8n_replay.loopback import LoopbackServer, Request, Response
 from n8n import Discovery, N8nError, N8nTools, WorkflowTool
-from n8n.budget import FOR_LISTING, Budget
-from n8n.replay import RecordedN8n
-from n8n.replay.loopback import LoopbackServer, Request, Response
+from n8n.core.rate_limiter import FOR_LISTING, Budget
 
 
 def by_id(found: Discovery) -> dict[tuple[str, str], WorkflowTool]:

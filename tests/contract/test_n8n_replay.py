@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from n8n.replay import RecordedN8n
-from n8n.replay.expressions import EXPRESSIONS
-from n8n.replay.hooks import WRONG
-from n8n.replay.tape import Exchange, load_tape
+from caal_node.demo.n8n_replay import RecordedN8n
+from caal_node.demo.n8n_replay.expressions import EXPRESSIONS
+from caal_node.demo.n8n_replay.recordings import Exchange, load_tape
+from caal_node.demo.n8n_replay.webhooks import WRONG
 from tests.raw_http import RawReply, ask
 
 TAPE = load_tape()

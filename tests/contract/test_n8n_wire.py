@@ -17,6 +17,9 @@ import httpx2
 import jwt
 import pytest
 
+from caal_node.demo.n8n_replay import RecordedN8n
+from caal_node.demo.n8n_replay.recordings import Exchange, load_tape
+from caal_node.demo.n8n_replay.webhooks import RIGHT, WRONG
 from n8n import (
     BasicAuth,
     Discovery,
@@ -28,9 +31,6 @@ from n8n import (
     Progress,
     WebhookAuth,
 )
-from n8n.replay import RecordedN8n
-from n8n.replay.hooks import RIGHT, WRONG
-from n8n.replay.tape import Exchange, load_tape
 
 TAPE = load_tape()
 REAL = os.environ.get("N8N_TEST_URL")

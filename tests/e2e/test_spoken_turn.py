@@ -17,6 +17,7 @@ import pytest
 
 from caal_node.demo.app import AGENT
 from caal_node.demo.model_choice import CONTEXT
+from caal_node.demo.n8n_replay import RecordedN8n
 from caal_node.demo.room_scene import ROOM, RoomScene
 from caal_node.demo.spoken_requests import SpokenRequest, load_requests
 from caal_node.demo.timeline import SAMPLE_RATE_HZ, Samples
@@ -26,7 +27,6 @@ from caal_node.events import CuePlayed, Event, Spoken, ToolCallEnded, ToolCallSt
 from caal_node.models.embedded import EmbeddedEngine
 from caal_node.room.cues import render
 from caal_node.speech import fetch_local
-from n8n.replay import RecordedN8n
 from tests.control_process import on_a_port
 from tests.livekit_server import LiveKit
 

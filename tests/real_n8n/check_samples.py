@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from caal_node.demo.n8n_replay.webhooks import RIGHT
 from n8n import HeaderAuth, N8nError, N8nTools, Progress
-from n8n.replay.hooks import RIGHT
 
 
 @asynccontextmanager

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import httpx2
 
-from n8n.replay.hooks import RIGHT
-from n8n.replay.tape import load_tape
-from n8n.shapes import mapping, mappings
+from caal_node.demo.n8n_replay.recordings import load_tape
+from caal_node.demo.n8n_replay.webhooks import RIGHT
+from n8n.core.json_values import mapping, mappings
 
 JWT_SECRET: Final = "a passphrase of the tests, long enough for HS256"  # noqa: S105 - guards nothing
 HEADER: Final = RIGHT["header auth"]

@@ -10,7 +10,7 @@ from blockbuster import BlockingError
 
 from caal_node import prompting
 from caal_node.demo.timeline import Timeline
-from n8n import notes
+from n8n.notes import parser as notes
 
 
 async def test_a_sleep_in_the_projects_own_code_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

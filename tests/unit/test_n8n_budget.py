@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.budget import REQUESTS, WINDOW_S, Budget
+from n8n.core.rate_limiter import REQUESTS, WINDOW_S, Budget
 
 
 class Clock:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.api import Api
-from n8n.executions import MAX_CAUSE_CHARS, Cause, Sent, cause_of, slowest_runs
+from n8n.calls.executions import MAX_CAUSE_CHARS, Cause, Sent, cause_of, slowest_runs
+from n8n.core.api_client import Api
 from tests.unit.test_n8n_results import TOOL
 
 DATE = "Sat, 21 Nov 2026 20:49:11 GMT"

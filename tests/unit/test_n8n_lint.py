@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from n8n import Finding, lint, workflows_in
-from n8n.lint_answers import SLOW_S
+from n8n.checks.answers import SLOW_S
 
 GOOD = (
     'Tells the time. Parameters: city (required, string).\nExample: time in Oslo -> {"city": "x"}'

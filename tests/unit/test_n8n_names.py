@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.names import Candidate, assign, sanitise
+from n8n.discovery.tool_names import Candidate, assign, sanitise
 
 ALLOWED = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
 TITLES = st.sampled_from(

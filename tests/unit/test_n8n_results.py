@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
-from n8n.call import build_request, call_webhook
-from n8n.errors import N8nError
-from n8n.failures import MAX_TOLD_CHARS
-from n8n.results import LONG_BYTES, MAX_SPOKEN_CHARS, CallResult, read_reply
-from n8n.shapes import parse_json, parse_long_json
-from n8n.tool import WorkflowTool
-from n8n.wire import Reply
+from n8n.calls.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
+from n8n.calls.call import build_request, call_webhook
+from n8n.calls.failures import MAX_TOLD_CHARS
+from n8n.calls.results import LONG_BYTES, MAX_SPOKEN_CHARS, CallResult, read_reply
+from n8n.core.errors import N8nError
+from n8n.core.http import Reply
+from n8n.core.json_values import parse_json, parse_long_json
+from n8n.core.workflow_tool import WorkflowTool
 
 T = TypeVar("T")
 TOOL = WorkflowTool(
@@ -195,7 +195,7 @@ def note_threads(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
         threads.append(threading.current_thread())
         return read_reply(tool, reply)
 
-    monkeypatch.setattr("n8n.call.read_reply", read)
+    monkeypatch.setattr("n8n.calls.call.read_reply", read)
     return threads
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from n8n.normalise import DESCRIPTION_CHARS, Draft, normalise, published_nodes, shorten
-from n8n.scan import scan
-from n8n.tool import Skipped, WorkflowTool
+from n8n.core.workflow_tool import Skipped, WorkflowTool
+from n8n.discovery.node_inputs import scan
+from n8n.discovery.normalise import DESCRIPTION_CHARS, Draft, normalise, published_nodes, shorten
 
 SAMPLES = [
     "calendar",

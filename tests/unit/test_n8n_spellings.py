@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.notes import parse_notes
-from n8n.written import from_prose
+from n8n.notes.parameter_text import from_prose
+from n8n.notes.parser import parse_notes
 
 CITY = {"city": ({"type": "string"}, True)}
 BOTH = {**CITY, "days": ({"type": "integer"}, False)}

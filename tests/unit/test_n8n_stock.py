@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from n8n.errors import N8nError
-from n8n.results import read_reply
-from n8n.stock import is_stock
-from n8n.wire import Reply
+from n8n.calls.results import read_reply
+from n8n.calls.stock import is_stock
+from n8n.core.errors import N8nError
+from n8n.core.http import Reply
 from tests.unit.test_n8n_results import JSON_TYPE, TOOL
 
 SPEAKS = replace(TOOL, spoken_field="message", response_mode="responseNode")

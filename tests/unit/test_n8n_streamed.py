@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.errors import N8nError
-from n8n.failures import LOOK_AT_RUN
-from n8n.results import read_reply
-from n8n.streamed import Steps, answer_of
-from n8n.wire import Reply
+from n8n.calls.failures import LOOK_AT_RUN
+from n8n.calls.results import read_reply
+from n8n.calls.streamed import Steps, answer_of
+from n8n.core.errors import N8nError
+from n8n.core.http import Reply
 from tests.unit.test_n8n_results import JSON_TYPE, TOOL
 
 STREAMS = replace(TOOL, response_mode="streaming")

@@ -1,0 +1,1 @@
+"""Checking how well a workflow serves as a tool for a voice."""
