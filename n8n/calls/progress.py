@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from n8n.calls.streamed import Tell
+from n8n.calls.streaming import StepCallback
 
 PROGRESS_S: Final = 5.0
 """About as long as a person waits before wondering."""
 STEP_GAP_S: Final = 0.25
-"""Between two steps told at once: more often than that nobody looks, and a run may stream thousands
-of them. One in between is told with the next tick, where it is still the last."""
-
+"""The least time between two steps that are told at once: nobody looks more often, and a run may
+stream thousands of them. One in between is told with the next tick, if it is still the last."""
 LAST_STEP_S: Final = 1.0
 """How long a step's words wait for the answer to end: a run that still goes on then does something
 after them, so they are progress."""
@@ -24,7 +23,7 @@ after them, so they are progress."""
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A call that has no answer yet. Seconds."""
+    """A call that has no answer yet."""
 
     elapsed_s: float
     deadline_s: float
@@ -33,13 +32,15 @@ class Progress:
 
 
 @contextmanager
-def told_every(
-    seconds: float, deadline_s: float, tell: Callable[[Progress], None] | None
-) -> Generator[Tell | None]:
-    """While the block runs, `tell` is called on the event loop every so many seconds, and at once
-    for the words of a step that the block hands in, if the one before was told STEP_GAP_S ago.
-    Words that may be the answer wait for LAST_STEP_S."""
-    if tell is None:
+def report_progress(
+    every_s: float, deadline_s: float, callback: Callable[[Progress], None] | None
+) -> Generator[StepCallback | None]:
+    """Call `callback` on the event loop every so many seconds while the block runs.
+
+    It is also called at once for a step that the block hands in, if the one before was told
+    STEP_GAP_S ago. A step whose words may be the answer waits for LAST_STEP_S.
+    """
+    if callback is None:
         yield None
         return
     step: str | None = None
@@ -49,10 +50,10 @@ def told_every(
 
     def tick() -> None:
         nonlocal timer
-        timer = loop.call_later(seconds, tick)
-        tell(Progress(loop.time() - began, deadline_s, step))
+        timer = loop.call_later(every_s, tick)
+        callback(Progress(loop.time() - began, deadline_s, step))
 
-    def at_step(words: str, followed: bool) -> None:
+    def on_step(words: str, followed: bool) -> None:
         nonlocal waiting
         if waiting is not None:
             waiting.cancel()
@@ -69,12 +70,12 @@ def told_every(
         if loop.time() - told_at < STEP_GAP_S:
             return
         told_at = loop.time()
-        tell(Progress(loop.time() - began, deadline_s, step))
+        callback(Progress(loop.time() - began, deadline_s, step))
 
     waiting: asyncio.TimerHandle | None = None
-    timer = loop.call_later(seconds, tick)
+    timer = loop.call_later(every_s, tick)
     try:
-        yield at_step
+        yield on_step
     finally:
         timer.cancel()
         if waiting is not None:

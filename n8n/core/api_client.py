@@ -1,29 +1,29 @@
-"""The two APIs of an n8n instance that tell of workflows, and what their refusals mean."""
+"""Requests to the two APIs of an n8n instance, and what their refusals mean."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NoReturn
+from typing import Any
 
 import httpx2
 
-from n8n.core.errors import N8nError
-from n8n.core.http import Reply, exchange, retry_after_s, without_userinfo
-from n8n.core.json_values import parse_json
-from n8n.core.rate_limiter import Budget
+from n8n.core.errors import DiscoveryFailure, N8nError
+from n8n.core.http import HttpResponse, exchange, without_userinfo
+from n8n.core.json_values import parse_in_background
+from n8n.core.rate_limiter import RateLimiter
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
-"""Of one answer. A page of 50 workflows is a few hundred kilobytes as a rule."""
+"""The most that is read of one answer. A page of 50 workflows has a few hundred kilobytes."""
 SCOPES = ("workflow:list", "workflow:read", "execution:list", "execution:read")
 """What a key needs; without the last two everything works but the cause of a failure."""
 DEFAULT_RETRY_AFTER_S = 5.0
-"""For a 429 that does not say how long to wait."""
+"""The wait after a 429 that does not say how long to wait."""
 MIN_RETRY_AFTER_S = 0.05
-"""For one that says 0, again and again."""
+"""The wait after a 429 that says 0, which some servers do again and again."""
 
 
-class Api:
-    """Requests to one API with one credential, until one deadline.
+class ApiClient:
+    """Sends requests to one API with one credential, until one deadline.
 
     Every request here only reads, so waiting and asking again is safe.
     """
@@ -35,16 +35,23 @@ class Api:
         *,
         credential: str,
         deadline: float,
-        budget: Budget | None = None,
+        rate_limiter: RateLimiter | None = None,
     ) -> None:
-        """`budget`: where the API has a limit of its own, which is kept rather than run into."""
+        """`credential` is the name of the setting, `deadline` the event loop's time.
+
+        A `rate_limiter` keeps the limit of an API that has one, rather than running into it.
+        """
         self._client = client
         self._base_url = base_url
-        self._shown = without_userinfo(base_url)
+        self._shown_url = without_userinfo(base_url)
         self._credential = credential
         self._deadline = deadline
-        self._budget = budget
+        self._rate_limiter = rate_limiter
         self.requests = 0
+
+    async def ask_json(self, method: str, path: str, **request: Any) -> Any:
+        """Return the JSON of an answer. Takes and raises what `ask` does."""
+        return await self.parse((await self.ask(method, path, **request)).body)
 
     async def ask(
         self,
@@ -54,26 +61,40 @@ class Api:
         keep_back: int = 0,
         max_bytes: int = MAX_BODY_BYTES,
         **request: Any,
-    ) -> Reply:
-        """The reply of a 2xx. Raises N8nError, with the mend, for everything else.
+    ) -> HttpResponse:
+        """Return the response of a 2xx. Raises N8nError, which says the mend, for all others.
 
-        `keep_back`: how many requests of the budget are to be left for others.
+        `keep_back` is how many requests of the rate limiter are to be left for others.
         """
         while True:
-            if self._budget is not None and (wait := self._budget.take(keep_back=keep_back)):
+            limiter = self._rate_limiter
+            if limiter is not None and (wait := limiter.acquire(keep_back=keep_back)):
                 await self._wait(wait)
                 continue
-            reply = await self._once(method, path, request, max_bytes)
-            if reply.status != 429:
+            response = await self._send(method, path, request, max_bytes)
+            if response.status != 429:
                 break
-            wait = retry_after_s(reply)
+            wait = response.retry_after_s
             wait = DEFAULT_RETRY_AFTER_S if wait is None else max(wait, MIN_RETRY_AFTER_S)
             await self._wait(wait, status=429)
-        if not 200 <= reply.status < 300:
-            self._refused(reply)
-        if reply.truncated:
+        if not 200 <= response.status < 300:
+            raise self._refusal(response)
+        if response.truncated:
             raise N8nError("protocol", f"{path} answers more than {max_bytes >> 10} KiB.")
-        return reply
+        return response
+
+    async def parse(self, body: bytes) -> Any:
+        """Read the JSON of an answer off the event loop if it is long. Raises N8nError."""
+        try:
+            return await parse_in_background(body)
+        except (ValueError, RecursionError):
+            raise self.unexpected("no JSON") from None
+
+    def unexpected(self, what: str) -> N8nError:
+        """Return the error for a 2xx that n8n would not send."""
+        return N8nError(
+            "protocol", f"{self._shown_url} does not answer like n8n ({what}): check N8N_URL."
+        )
 
     async def _wait(self, wait: float, *, status: int | None = None) -> None:
         if asyncio.get_running_loop().time() + wait >= self._deadline:
@@ -86,73 +107,48 @@ class Api:
             )
         await asyncio.sleep(wait)
 
-    def strange(self, what: str) -> N8nError:
-        """The error for a 2xx that n8n would not send."""
-        return N8nError(
-            "protocol", f"{self._shown} does not answer like n8n ({what}): check N8N_URL."
-        )
-
-    async def _once(self, method: str, path: str, request: dict[str, Any], max_bytes: int) -> Reply:
+    async def _send(
+        self, method: str, path: str, request: dict[str, Any], max_bytes: int
+    ) -> HttpResponse:
         self.requests += 1
+        url = f"{self._base_url}{path}"
         try:
             async with asyncio.timeout_at(self._deadline):
-                return await exchange(
-                    self._client,
-                    method,
-                    f"{self._base_url}{path}",
-                    max_bytes=max_bytes,
-                    **request,
-                )
+                return await exchange(self._client, method, url, max_bytes=max_bytes, **request)
         except TimeoutError:
-            raise N8nError("timeout", f"n8n at {self._shown} did not answer in time.") from None
+            raise N8nError("timeout", f"n8n at {self._shown_url} did not answer in time.") from None
         except (httpx2.TransportError, httpx2.InvalidURL):
             raise N8nError(
                 "unreachable",
-                f"n8n cannot be reached at {self._shown}: check N8N_URL and that n8n is running.",
+                f"n8n cannot be reached at {self._shown_url}: check N8N_URL and that n8n is "
+                "running.",
             ) from None
 
-    def _refused(self, reply: Reply) -> NoReturn:
-        status, mcp = reply.status, self._credential == "N8N_MCP_TOKEN"
-        where = "Settings > Instance-level MCP" if mcp else "Settings > n8n API"
-        if status in (403, 404) and mcp:
+    def _refusal(self, response: HttpResponse) -> N8nError:
+        status, url, credential = response.status, self._shown_url, self._credential
+        is_mcp = credential == "N8N_MCP_TOKEN"
+        where = "Settings > Instance-level MCP" if is_mcp else "Settings > n8n API"
+        kind: DiscoveryFailure = "protocol"
+        message = f"n8n at {url} answered with status {status}."
+        if status in (403, 404) and is_mcp:
             # 404 in 2.41, 403 in later versions: `MCP access is disabled`.
-            raise N8nError(
+            kind, message = (
                 "disabled",
-                f"The MCP server of n8n at {self._shown} is switched off: turn it on in {where}, "
+                f"The MCP server of n8n at {url} is switched off: turn it on in {where}, "
                 "or set N8N_API_KEY.",
-                status=status,
             )
-        if status == 403:
-            raise N8nError(
+        elif status == 403:
+            kind, message = (
                 "unauthorized",
-                f"{self._credential} may not read workflows: give it {', '.join(SCOPES)} in "
-                f"{where}.",
-                status=status,
+                f"{credential} may not read workflows: give it {', '.join(SCOPES)} in {where}.",
             )
-        if status == 401:
-            raise N8nError(
-                "unauthorized",
-                f"n8n refused {self._credential}: make a new one in {where}.",
-                status=status,
-            )
-        if status == 404:
-            raise N8nError(
-                "disabled",
-                f"{self._shown} has no public API: check N8N_URL, or set N8N_MCP_TOKEN instead.",
-                status=status,
-            )
-        if 300 <= status < 400:
-            target = reply.headers.get("location", "")[:200]
-            raise N8nError(
-                "protocol", f"N8N_URL redirects to {target}: set it to that address.", status=status
-            )
-        raise N8nError(
-            "protocol", f"n8n at {self._shown} answered with status {status}.", status=status
-        )
-
-
-def read_json(api: Api, body: bytes) -> Any:
-    try:
-        return parse_json(body)
-    except (ValueError, RecursionError):
-        raise api.strange("no JSON") from None
+        elif status == 401:
+            kind = "unauthorized"
+            message = f"n8n refused {credential}: make a new one in {where}."
+        elif status == 404:
+            kind = "disabled"
+            message = f"{url} has no public API: check N8N_URL, or set N8N_MCP_TOKEN instead."
+        elif 300 <= status < 400:
+            target = response.headers.get("location", "")[:200]
+            message = f"N8N_URL redirects to {target}: set it to that address."
+        return N8nError(kind, message, status=status)

@@ -31,11 +31,12 @@ Failure: TypeAlias = DiscoveryFailure | CallFailure
 
 
 class N8nError(Exception):
-    """Discovery or one call failed.
+    """A discovery or a call failed.
 
     `str()` is one line without secrets and without a stack trace. After a call it is written for
-    the model, which can act on it; after discovery for the person who set n8n up, and it ends with
-    the mend. `mend` of a failed call is for that person too, never for the model.
+    the model, which can act on it. After a discovery it is written for the person who set n8n up,
+    and says how to mend the fault. `mend` of a failed call is for that person too, never for the
+    model.
     """
 
     def __init__(
@@ -52,9 +53,9 @@ class N8nError(Exception):
         self.kind: Failure = kind
         self.message = message
         self.status = status
-        """The HTTP status behind it, where there was one."""
+        """The HTTP status that caused it, if there was one."""
         self.mend = mend
         self.retry_after_s = retry_after_s
-        """How long n8n asked to wait (`rate_limited` only)."""
+        """How many seconds n8n asked to wait (`rate_limited` only)."""
         self.spoken = spoken
-        """The author's own words for a person: what stands in the `Speak:` field of a refusal."""
+        """The author's own words for a person: the text of the `Speak:` field of a refusal."""

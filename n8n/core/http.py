@@ -1,4 +1,4 @@
-"""One HTTP exchange with limits: at most so many bytes, until such a time."""
+"""One HTTP exchange with limits: on the bytes that are read and the time that it takes."""
 
 from __future__ import annotations
 
@@ -26,23 +26,44 @@ _TEXT_TYPES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpResponse:
+    """A response that was read up to a limit."""
+
     status: int
     headers: Mapping[str, str]
-    """Lower-cased names."""
+    """The names are in lower case."""
     body: bytes
     truncated: bool
-    """The body was longer than the limit; what is here is its beginning."""
+    """The body was longer than the limit, so `body` is only its beginning."""
 
     @property
     def media_type(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the body can be read, judged by its type, or without one by its first bytes."""
+        kind = self.media_type
+        if not kind:
+            return b"\x00" not in self.body[:1024]
+        return kind.startswith("text/") or kind.endswith(("json", "+xml")) or kind in _TEXT_TYPES
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """How many seconds the Retry-After header asks to wait; it holds seconds or a date."""
+        value = self.headers.get("retry-after", "").strip()
+        if value.isdecimal():
+            return float(value[:9])
+        try:
+            return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+        except (ValueError, TypeError):
+            return None
+
 
 async def open_client(
     base_url: str, headers: Mapping[str, str] | None = None
 ) -> httpx2.AsyncClient:
-    """A client that follows no redirect, repeats nothing, and leaves the deadline to its caller.
+    """Open a client that follows no redirect, repeats nothing, and has no deadline of its own.
 
     It is made in a thread: the first one imports for 100 ms, and for https the certificate
     authorities are read, which takes as long again. An event loop may not be held for that.
@@ -56,19 +77,19 @@ def _client(base_url: str, headers: Mapping[str, str]) -> httpx2.AsyncClient:
         headers={"accept-encoding": "identity", "user-agent": "caal-node", **headers},
         timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
         limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
-        verify=_trusting() if base_url.startswith("https:") else _trusting_nobody(),
+        verify=_tls_context() if base_url.startswith("https:") else _empty_tls_context(),
         follow_redirects=False,
     )
 
 
 @cache
-def _trusting() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
 @cache
-def _trusting_nobody() -> ssl.SSLContext:
-    """For plain http: without authorities every https connection fails, as it should."""
+def _empty_tls_context() -> ssl.SSLContext:
+    """Return the context for plain http: it trusts nobody, so https fails, as it should."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -80,9 +101,12 @@ async def exchange(
     max_bytes: int,
     on_chunk: Callable[[bytes], None] | None = None,
     **request: Any,
-) -> Reply:
-    """Send and read; `on_chunk` sees the body as it comes. Raises httpx2's own errors; cancelling
-    closes the connection."""
+) -> HttpResponse:
+    """Send a request and read at most `max_bytes` of its response.
+
+    `on_chunk` sees the body as it comes. Raises httpx2's own errors. Cancelling closes the
+    connection.
+    """
     async with client.stream(method, url, **request) as response:
         body = bytearray()
         async for chunk in response.aiter_bytes():
@@ -93,30 +117,11 @@ async def exchange(
                 on_chunk(chunk)
         truncated = len(body) > max_bytes
         del body[max_bytes:]
-        return Reply(response.status_code, response.headers, bytes(body), truncated)
+        return HttpResponse(response.status_code, response.headers, bytes(body), truncated)
 
 
 def without_userinfo(url: str) -> str:
-    """An address fit for messages: a password for a proxy in front of n8n may stand in it."""
+    """Return an address fit for messages: without the password that may stand in it."""
     scheme, mark, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
-
-
-def retry_after_s(reply: Reply) -> float | None:
-    """The Retry-After header: seconds, or a date."""
-    value = reply.headers.get("retry-after", "").strip()
-    if value.isdecimal():
-        return float(value[:9])
-    try:
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return None
-
-
-def is_text(reply: Reply) -> bool:
-    """Whether the body is for reading, by its type, or by its first bytes without one."""
-    kind = reply.media_type
-    if not kind:
-        return b"\x00" not in reply.body[:1024]
-    return kind.startswith("text/") or kind.endswith(("json", "+xml")) or kind in _TEXT_TYPES

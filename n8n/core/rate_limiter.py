@@ -8,38 +8,38 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-REQUESTS: Final = 100
+MAX_REQUESTS: Final = 100
 WINDOW_S: Final = 300.0
 """n8n 2.41.1's own limit in production. It counts in fixed windows; a sliding one is no looser."""
-FOR_LISTING: Final = 8
-"""Kept back from reading details: two listings of an instance with more than 200 workflows, so that
-a reload can tell at least which workflows came and went."""
+KEPT_FOR_LISTING: Final = 8
+"""Requests that reading details leaves over: two listings of an instance with more than 200
+workflows, so that a reload can tell at least which workflows came and went."""
 
 
-class Budget:
-    """Requests of the last WINDOW_S seconds, over all discoveries of one N8nTools."""
+class RateLimiter:
+    """Counts the requests of the last WINDOW_S seconds, over all discoveries of one N8nTools."""
 
     def __init__(
         self,
-        requests: int = REQUESTS,
+        max_requests: int = MAX_REQUESTS,
         window_s: float = WINDOW_S,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._requests = requests
+        self._max_requests = max_requests
         self._window_s = window_s
         self._clock = clock
         self._sent: deque[float] = deque()
 
-    def take(self, *, keep_back: int = 0) -> float:
-        """0.0 and the request is counted, or the seconds until it may be sent.
+    def acquire(self, *, keep_back: int = 0) -> float:
+        """Count a request and return 0.0, or return the seconds until it may be sent.
 
-        `keep_back`: how many are to be left for others.
+        `keep_back` is how many requests are to be left for others.
         """
         now = self._clock()
         while self._sent and now - self._sent[0] >= self._window_s:
             self._sent.popleft()
-        free = self._requests - keep_back
+        free = self._max_requests - keep_back
         if len(self._sent) < free:
             self._sent.append(now)
             return 0.0

@@ -4,55 +4,53 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from n8n.core.api_client import Api
+from n8n.core.api_client import ApiClient
 from n8n.core.errors import N8nError
 from n8n.core.http import open_client, without_userinfo
-from n8n.core.rate_limiter import Budget
+from n8n.core.rate_limiter import RateLimiter
 from n8n.core.workflow_tool import Discovery
-from n8n.discovery.cache import Known
+from n8n.discovery.cache import DiscoveryCache
 from n8n.discovery.discover import discover_mcp, discover_rest
-from n8n.discovery.mcp_server import PATH as MCP_PATH
+from n8n.discovery.mcp_server import MCP_PATH
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """An instance and the credentials for it. They never go to a webhook."""
+class InstanceAccess:
+    """An instance and the credentials for it, which never go to a webhook."""
 
     base_url: str
     api_key: str | None = field(repr=False)
     mcp_token: str | None = field(repr=False)
-    budget: Budget
+    rate_limiter: RateLimiter
 
-    async def discover(self, known: Known, deadline: float) -> Discovery:
-        """By the public API where there is a key, else by MCP. Raises N8nError."""
+    async def discover(self, cache: DiscoveryCache, deadline: float) -> Discovery:
+        """Discover by the public API if there is a key, else by MCP. Raises N8nError."""
         if self.api_key is None:
-            return await self._by_mcp(known, deadline)
+            return await self._discover_mcp(cache, deadline)
         try:
             async with self.public_api(deadline) as api:
-                return await discover_rest(api, known)
+                return await discover_rest(api, cache)
         except N8nError as e:
             if e.kind not in ("unauthorized", "disabled") or self.mcp_token is None:
                 raise
-            found = await self._by_mcp(known, deadline)
-            return Discovery(
-                found.tools,
-                found.skipped,
-                found.source,
-                found.requests + 1,
-                (f"{e} Found by MCP instead.", *found.notices),
-            )
+            found = await self._discover_mcp(cache, deadline)
+            notices = (f"{e} Found by MCP instead.", *found.notices)
+            return replace(found, requests=found.requests + 1, notices=notices)
 
     @asynccontextmanager
-    async def public_api(self, deadline: float) -> AsyncGenerator[Api]:
-        """Only where there is an `api_key`. `deadline` is the event loop's time."""
+    async def public_api(self, deadline: float) -> AsyncGenerator[ApiClient]:
+        """Open the public API, for which there must be an `api_key`.
+
+        `deadline` is the event loop's time.
+        """
         key = {"x-n8n-api-key": self.api_key or ""}
         async with await open_client(self.base_url, key) as client:
-            yield Api(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
+            yield ApiClient(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
 
-    async def _by_mcp(self, known: Known, deadline: float) -> Discovery:
+    async def _discover_mcp(self, cache: DiscoveryCache, deadline: float) -> Discovery:
         if self.mcp_token is None:
             raise N8nError(
                 "config",
@@ -61,18 +59,18 @@ class Access:
             )
         bearer = {"authorization": f"Bearer {self.mcp_token}"}
         async with await open_client(self.base_url, bearer) as client:
-            api = Api(
+            api = ApiClient(
                 client,
                 self.base_url,
                 credential="N8N_MCP_TOKEN",
                 deadline=deadline,
-                budget=self.budget,
+                rate_limiter=self.rate_limiter,
             )
-            return await discover_mcp(api, known)
+            return await discover_mcp(api, cache)
 
 
-def base_of(url: str) -> str:
-    """The address of an instance. Raises N8nError(config)."""
+def instance_url(url: str) -> str:
+    """Return the address of an instance. Raises N8nError(config)."""
     # People paste the address that n8n shows for its MCP server.
     url = url.strip().rstrip("/").removesuffix(MCP_PATH)
     try:

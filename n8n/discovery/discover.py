@@ -1,121 +1,202 @@
-"""One look at an instance: list, read the details, normalise, name."""
+"""One look at an instance: list its workflows, read their details, make tools, name them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from n8n.core.api_client import Api
+from n8n.core.api_client import ApiClient
 from n8n.core.errors import N8nError
-from n8n.core.workflow_tool import Discovery, Skipped, SkipReason, WorkflowTool
-from n8n.discovery.cache import Drafts, Known, Seen, state_of, version_of
-from n8n.discovery.mcp_server import ToolRefused, get_workflow, search_workflows
+from n8n.core.workflow_tool import Discovery, Skipped, SkipReason, Workflow, WorkflowTool
+from n8n.discovery.cache import DiscoveryCache, id_of, state_of, version_of
+from n8n.discovery.mcp_server import get_workflow, search_workflows
 from n8n.discovery.node_inputs import may_read_all
-from n8n.discovery.normalise import Draft, excluded, published_nodes, title_of
-from n8n.discovery.public_api import list_active, read_pins, read_version
-from n8n.discovery.tool_names import assign
+from n8n.discovery.normalise import (
+    UnnamedTool,
+    normalise,
+    published_nodes,
+    reason_to_skip,
+    title_of,
+)
+from n8n.discovery.public_api import list_active, read_pinned_data, read_version
+from n8n.discovery.tool_names import assign_names
 
 T = TypeVar("T")
 
-PARALLEL = 6
+MAX_PARALLEL = 6
 """Requests for single workflows at a time: enough to hide n8n's latency (about 50 ms), few enough
 to leave a small machine its breath."""
-MAX_PINS = 40
-"""Workflows whose pinned data is looked for in one discovery; the next one goes on with others."""
+MAX_PINNED_LOOKUPS = 40
+"""Workflows whose pinned data is asked for in one discovery; the next one goes on with others."""
 MAX_VERSIONS = 1000
 """Published versions that are kept in memory."""
+_UNREAD_REASONS: dict[str, SkipReason] = {"rate_limited": "rate_limited", "timeout": "timeout"}
 
 
-async def discover_rest(api: Api, known: Known) -> Discovery:
-    """By the public API. Raises N8nError."""
-    workflows, notices = await list_active(api)
-    workflows = await _side_by_side(workflows, lambda w: _published(api, w, known))
-    found = await _normalised(workflows, known)
-    silent = [w for w, made in found if isinstance(made, list) and _is_silent(w, made)]
-    if silent:
-        unseen = [w for w in silent if not _has_looked(w, known)]
-        await _side_by_side(unseen[:MAX_PINS], lambda w: _look_for_pins(api, w, known))
-        workflows = [_with_pins(w, known) for w in workflows]
-        found = await _normalised(workflows, known)
-    known.forget_all_but({str(w.get("id")) for w in workflows})
-    known.workflows = workflows
-    tools, skipped = _named(found, known)
+async def discover_rest(api: ApiClient, cache: DiscoveryCache) -> Discovery:
+    """Discover by the public API. Raises N8nError."""
+    listed, notices = await list_active(api)
+    published = await _side_by_side(listed, lambda w: _with_published_nodes(api, w, cache))
+    workflows = [_with_pinned_data(w, cache) for w in published]
+    made = await _normalise_all(workflows)
+    unread = [
+        workflow
+        for workflow, tools in zip(workflows, made, strict=True)
+        if not isinstance(tools, Skipped) and _lacks_pinned_data(workflow, tools, cache)
+    ]
+    if unread:
+        await _side_by_side(unread[:MAX_PINNED_LOOKUPS], lambda w: _look_up_pinned(api, w, cache))
+        workflows = [_with_pinned_data(w, cache) for w in workflows]
+        made = await _normalise_all(workflows)
+    cache.forget_all_but({id_of(w) for w in workflows})
+    cache.workflows = workflows
+    tools, skipped = _named(made, cache)
     return Discovery(tools, skipped, "rest", api.requests, notices)
 
 
-async def discover_mcp(api: Api, known: Known) -> Discovery:
-    """By the MCP server of the instance. Raises N8nError."""
+async def discover_mcp(api: ApiClient, cache: DiscoveryCache) -> Discovery:
+    """Discover by the MCP server of the instance. Raises N8nError."""
     previews, notices = await search_workflows(api)
-    skipped = [out for p in previews if (out := excluded(p)) is not None]
-    wanted = [p for p in previews if excluded(p) is None]
-    known.look += 1
-    workflows, missed, stale = await _details(api, wanted, known)
-    known.forget_all_but({str(p.get("id")) for p in previews})
-    known.workflows = workflows
-    tools, unfit = _named(await _normalised(workflows, known), known)
+    skipped = [reason for p in previews if (reason := reason_to_skip(p)) is not None]
+    wanted = [p for p in previews if reason_to_skip(p) is None]
+    workflows, unread, stale = await _read_details(api, wanted, cache)
+    cache.forget_all_but({id_of(p) for p in previews})
+    cache.workflows = workflows
+    tools, unfit = _named(await _normalise_all(workflows), cache)
     if stale:
         notices += (f"{stale} workflows are as they were last seen: n8n was too busy to be asked.",)
-    if hidden := sum(s.reason == "rate_limited" for s in missed):
+    if hidden := sum(s.reason == "rate_limited" for s in unread):
         notices += (
             f"{hidden} workflows were not read: n8n takes 100 requests in 5 minutes through MCP. "
             "Reload in 5 minutes for more, or set N8N_API_KEY to see all at once.",
         )
-    return Discovery(tools, (*skipped, *missed, *unfit), "mcp", api.requests, notices)
+    return Discovery(tools, (*skipped, *unread, *unfit), "mcp", api.requests, notices)
 
 
-async def _published(api: Api, workflow: Mapping[str, Any], known: Known) -> Mapping[str, Any]:
-    """The workflow with its published nodes, asked for where the list has only the draft's."""
+async def _with_published_nodes(
+    api: ApiClient, workflow: Workflow, cache: DiscoveryCache
+) -> Workflow:
+    """Add the published nodes, which are asked for if the list has only the draft's."""
     if published_nodes(workflow) is not None:
         return workflow
     version_id = str(version_of(workflow))
-    version = known.versions.get(version_id)
+    version = cache.versions.get(version_id)
     if version is None:
-        version = await read_version(api, str(workflow.get("id")), version_id) or {}
+        version = await read_version(api, id_of(workflow), version_id) or {}
     if not isinstance(version.get("nodes"), list):
         return workflow
-    if len(known.versions) >= MAX_VERSIONS:
-        known.versions.clear()
-    known.versions[version_id] = version
+    if len(cache.versions) >= MAX_VERSIONS:
+        cache.versions.clear()
+    cache.versions[version_id] = version
     return {**workflow, "activeVersion": version}
 
 
-def _is_silent(workflow: Mapping[str, Any], made: list[Draft]) -> bool:
-    """Whether nothing but pinned data could tell the inputs of one of its tools."""
-    open_ended = (
-        draft.tool.input_schema.get("additionalProperties")
-        or "trigger" in draft.tool.origins.values()
-        for draft in made
+def _lacks_pinned_data(workflow: Workflow, tools: list[UnnamedTool], cache: DiscoveryCache) -> bool:
+    """Whether only pinned data could tell the inputs of a tool, and it was not asked for yet."""
+    if workflow.get("pinData"):
+        return False  # early versions of n8n list it at once
+    if id_of(workflow) in cache.pinned_data:
+        state, _ = cache.pinned_data[id_of(workflow)]
+        if state == state_of(workflow):
+            return False
+    are_unknown = (
+        unnamed.tool.input_schema.get("additionalProperties")
+        or "trigger" in unnamed.tool.origins.values()
+        for unnamed in tools
     )
-    return any(open_ended) and may_read_all(published_nodes(workflow) or [])
+    return any(are_unknown) and may_read_all(published_nodes(workflow) or [])
 
 
-async def _look_for_pins(api: Api, workflow: Mapping[str, Any], known: Known) -> None:
-    workflow_id = str(workflow.get("id"))
-    known.pins[workflow_id] = (state_of(workflow), await read_pins(api, workflow_id))
+async def _look_up_pinned(api: ApiClient, workflow: Workflow, cache: DiscoveryCache) -> None:
+    pinned = await read_pinned_data(api, id_of(workflow))
+    cache.pinned_data[id_of(workflow)] = (state_of(workflow), pinned)
 
 
-def _has_looked(workflow: Mapping[str, Any], known: Known) -> bool:
-    """Whether this version's pinned data is known; early versions of n8n list it at once."""
-    last, state = known.pins.get(str(workflow.get("id"))), state_of(workflow)
-    return bool(workflow.get("pinData")) or (
-        last is not None and state is not None and last[0] == state
+def _with_pinned_data(workflow: Workflow, cache: DiscoveryCache) -> Workflow:
+    state, pinned = cache.pinned_data.get(id_of(workflow), (None, {}))
+    return {**workflow, "pinData": pinned} if pinned and state == state_of(workflow) else workflow
+
+
+async def _read_details(
+    api: ApiClient, previews: list[Workflow], cache: DiscoveryCache
+) -> tuple[list[Workflow], list[Skipped], int]:
+    """Return the workflows in the order of their previews, those that could not be read, and how
+    many of the workflows are from an earlier time though they may have changed."""
+    stopped_by: list[N8nError] = []
+    found: dict[str, Workflow | Skipped] = {}
+
+    async def read(preview: Workflow) -> None:
+        workflow_id = id_of(preview)
+        last = cache.details.get(workflow_id)
+        version = version_of(preview)
+        if last is not None and version is not None and version == version_of(last):
+            workflow = {**last, **preview}  # the same version has the same nodes
+        elif stopped_by:
+            return
+        else:
+            try:
+                workflow = {**preview, **await get_workflow(api, workflow_id)}
+            except N8nError as e:
+                if e.kind == "protocol":
+                    found[workflow_id] = _skipped(preview, "unreadable", str(e))
+                else:
+                    stopped_by.append(e)
+                return
+        found[workflow_id] = workflow
+        cache.details.pop(workflow_id, None)
+        cache.details[workflow_id] = {**workflow, "updatedAt": preview.get("updatedAt")}
+
+    # Where a limit cuts the asking short, another discovery goes on from there.
+    await _side_by_side(_by_urgency(previews, cache), read)
+    for error in stopped_by:
+        if error.kind not in _UNREAD_REASONS:
+            raise error
+    stale = 0
+    for preview in previews:
+        if id_of(preview) in found:
+            continue
+        if (last := cache.details.get(id_of(preview))) is not None:
+            found[id_of(preview)] = last
+            stale += 1
+        else:
+            reason = _UNREAD_REASONS[stopped_by[0].kind]
+            found[id_of(preview)] = _skipped(preview, reason, str(stopped_by[0]))
+    results = [found[id_of(preview)] for preview in previews]
+    return (
+        [result for result in results if not isinstance(result, Skipped)],
+        [result for result in results if isinstance(result, Skipped)],
+        stale,
     )
 
 
-def _with_pins(workflow: Mapping[str, Any], known: Known) -> Mapping[str, Any]:
-    state, pins = known.pins.get(str(workflow.get("id")), (None, {}))
-    return {**workflow, "pinData": pins} if pins and state == state_of(workflow) else workflow
+def _by_urgency(previews: list[Workflow], cache: DiscoveryCache) -> list[Workflow]:
+    """Sort what was never read first, then what changed, then what was read longest ago."""
+    order = {workflow_id: place for place, workflow_id in enumerate(cache.details)}
+
+    def urgency(preview: Workflow) -> tuple[int, int]:
+        last = cache.details.get(id_of(preview))
+        if last is None:
+            return 0, 0
+        is_unchanged = last.get("updatedAt") == preview.get("updatedAt")
+        return 2 if is_unchanged else 1, order[id_of(preview)]
+
+    return sorted(previews, key=urgency)
+
+
+def _skipped(workflow: Workflow, reason: SkipReason, message: str) -> Skipped:
+    return Skipped(id_of(workflow), title_of(workflow), reason, message)
 
 
 async def _side_by_side(
-    workflows: list[Mapping[str, Any]], ask: Callable[[Mapping[str, Any]], Awaitable[T]]
+    workflows: list[Workflow], ask: Callable[[Workflow], Awaitable[T]]
 ) -> list[T]:
-    """`ask` of each, a few at a time, in their order. Raises the first N8nError."""
-    free = asyncio.Semaphore(PARALLEL)
+    """Do something for each, a few at a time; the results are in order. Raises the first N8nError
+    that occurs."""
+    free = asyncio.Semaphore(MAX_PARALLEL)
 
-    async def one(workflow: Mapping[str, Any]) -> T:
+    async def one(workflow: Workflow) -> T:
         async with free:
             return await ask(workflow)
 
@@ -127,100 +208,16 @@ async def _side_by_side(
     return [task.result() for task in tasks]
 
 
-async def _details(
-    api: Api, previews: list[Mapping[str, Any]], known: Known
-) -> tuple[list[Mapping[str, Any]], list[Skipped], int]:
-    """Workflows in the order of their previews, those that could not be read, and how many of the
-    workflows are from an earlier time though they may have changed."""
-    over: list[N8nError] = []  # why nothing more is asked, once something is there
-    answers: dict[str, Mapping[str, Any] | Skipped | N8nError] = {}
-
-    async def read(preview: Mapping[str, Any]) -> None:
-        workflow_id = str(preview.get("id"))
-        answers[workflow_id] = got = await _one(api, preview, known, over)
-        if not isinstance(got, (Skipped, N8nError)):
-            known.details[workflow_id] = Seen(got, _updated(preview), known.look)
-
-    # What was never seen is asked first, then what changed, then what was seen longest ago: where
-    # a limit cuts the asking short, another discovery goes on from there.
-    await _side_by_side(sorted(previews, key=lambda p: _age(p, known)), read)
-    workflows: list[Mapping[str, Any]] = []
-    missed: list[Skipped] = []
-    stale = 0
-    for preview in previews:
-        got = answers[str(preview.get("id"))]
-        if isinstance(got, N8nError):
-            got, was_stale = _stand_in(got, preview, known)
-            stale += was_stale
-        if isinstance(got, Skipped):
-            missed.append(got)
-        else:
-            workflows.append(got)
-    return workflows, missed, stale
-
-
-async def _one(
-    api: Api, preview: Mapping[str, Any], known: Known, over: list[N8nError]
-) -> Mapping[str, Any] | Skipped | N8nError:
-    workflow_id = str(preview.get("id"))
-    last = known.details.get(workflow_id)
-    told = version_of(preview)
-    if last is not None and told is not None and told == version_of(last.workflow):
-        return {**last.workflow, **preview}  # the same version has the same nodes
-    if over:
-        return over[0]
-    try:
-        return {**preview, **await get_workflow(api, workflow_id)}
-    except ToolRefused as e:
-        return Skipped(workflow_id, title_of(preview), "unreadable", str(e))
-    except N8nError as e:
-        if e.kind == "protocol":  # this one workflow's details are strange
-            return Skipped(workflow_id, title_of(preview), "unreadable", str(e))
-        over.append(e)
-        return e
-
-
-def _age(preview: Mapping[str, Any], known: Known) -> tuple[bool, bool, int]:
-    last = known.details.get(str(preview.get("id")))
-    if last is None:
-        return False, False, 0
-    return True, last.updated_at == _updated(preview), last.look
-
-
-def _updated(preview: Mapping[str, Any]) -> str:
-    return str(preview.get("updatedAt"))
-
-
-def _stand_in(
-    error: N8nError, preview: Mapping[str, Any], known: Known
-) -> tuple[Mapping[str, Any] | Skipped, bool]:
-    reasons: dict[str, SkipReason] = {"rate_limited": "rate_limited", "timeout": "timeout"}
-    if error.kind not in reasons:
-        raise error
-    workflow_id = str(preview.get("id"))
-    if (last := known.details.get(workflow_id)) is not None:
-        return last.workflow, True
-    return Skipped(workflow_id, title_of(preview), reasons[error.kind], str(error)), False
-
-
-async def _normalised(
-    workflows: list[Mapping[str, Any]], known: Known
-) -> list[tuple[Mapping[str, Any], Drafts]]:
+async def _normalise_all(workflows: list[Workflow]) -> list[list[UnnamedTool] | Skipped]:
     # A large workflow takes milliseconds of regular expressions: not on the event loop.
-    made = await asyncio.to_thread(lambda: list(map(known.normalised, workflows)))
-    return list(zip(workflows, made, strict=True))
+    return await asyncio.to_thread(lambda: [normalise(w) for w in workflows])
 
 
 def _named(
-    found: Iterable[tuple[Mapping[str, Any], Drafts]], known: Known
+    made: list[list[UnnamedTool] | Skipped], cache: DiscoveryCache
 ) -> tuple[tuple[WorkflowTool, ...], tuple[Skipped, ...]]:
-    drafts: list[Draft] = []
-    skipped: list[Skipped] = []
-    for _, made in found:
-        if isinstance(made, Skipped):
-            skipped.append(made)
-        else:
-            drafts += made
-    known.names = assign((d.candidate for d in drafts), known.names)
-    tools = [replace(d.tool, name=known.names[d.candidate.key]) for d in drafts]
-    return tuple(sorted(tools, key=lambda t: t.name)), tuple(skipped)
+    skipped = tuple(one for one in made if isinstance(one, Skipped))
+    unnamed = [tool for one in made if not isinstance(one, Skipped) for tool in one]
+    cache.names = assign_names((u.candidate for u in unnamed), cache.names)
+    tools = [replace(u.tool, name=cache.names[u.candidate.key]) for u in unnamed]
+    return tuple(sorted(tools, key=lambda t: t.name)), skipped

@@ -1,4 +1,4 @@
-"""One shape for a workflow, whichever API told of it and whatever n8n's version."""
+"""One form for a workflow, whichever API told of it and whatever n8n's version."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from n8n.core.json_values import mapping, mappings, sequence
-from n8n.core.workflow_tool import Example, Skipped, SkipReason, WorkflowTool
+from n8n.core.text import visible
+from n8n.core.workflow_tool import (
+    RESPOND_TYPE,
+    Example,
+    Skipped,
+    SkipReason,
+    Workflow,
+    WorkflowTool,
+)
+from n8n.discovery.cache import version_of
 from n8n.discovery.input_schema import TRIGGER_TYPE, build_inputs
-from n8n.discovery.tool_names import Candidate
-from n8n.discovery.webhook_node import Webhook, is_webhook, read_webhook
-from n8n.notes.parser import Notes, parse_notes, visible
+from n8n.discovery.tool_names import NameCandidate
+from n8n.discovery.webhook_node import WebhookNode, is_webhook, read_webhook
+from n8n.notes.parser import Notes, parse_notes
 
 DESCRIPTION_CHARS = 300
 """What of a description goes into the prompt. 21 workflows of a real registry hold 38,120
@@ -23,15 +32,15 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class UnnamedTool:
     """A tool that has not got its name yet."""
 
-    candidate: Candidate
+    candidate: NameCandidate
     tool: WorkflowTool
 
 
-def excluded(workflow: Mapping[str, Any]) -> Skipped | None:
-    """Why a workflow is no tool, as far as a listing tells; None when it may be one."""
+def reason_to_skip(workflow: Workflow) -> Skipped | None:
+    """Say why a workflow is no tool, as far as a listing tells; None if it may be one."""
     settings = mapping(workflow.get("settings"))
     if workflow.get("isArchived"):
         return _skipped(workflow, "archived", "it is archived")
@@ -42,44 +51,52 @@ def excluded(workflow: Mapping[str, Any]) -> Skipped | None:
     return None
 
 
-def normalise(workflow: Mapping[str, Any]) -> list[Draft] | Skipped:
-    """A workflow of the public API, or the `workflow` of get_workflow_details."""
-    if (out := excluded(workflow)) is not None:
-        return out
+def normalise(workflow: Workflow) -> list[UnnamedTool] | Skipped:
+    """Make tools of a workflow of the public API, or of the `workflow` of get_workflow_details.
+
+    Each webhook that can be called becomes a tool.
+    """
+    if (skipped := reason_to_skip(workflow)) is not None:
+        return skipped
     nodes = published_nodes(workflow)
     if nodes is None:
         message = "the instance does not show its published version"
         return _skipped(workflow, "unpublished", message)
-    workflow_id = str(workflow.get("id") or "")
-    hooks = [
-        read_webhook(node, workflow_id, _wired(workflow, str(node.get("name"))))
+    connections = _connections(workflow)
+    webhooks = [
+        read_webhook(
+            node,
+            str(workflow.get("id") or ""),
+            _connected_outputs(connections, str(node.get("name"))),
+        )
         for node in nodes
         if is_webhook(node)
     ]
-    if not hooks:
+    if not webhooks:
         return _skipped(workflow, "no_webhook", "it has no Webhook node that could be called")
-    reachable = [hook for hook in hooks if hook.path is not None]
-    if not reachable:
+    callable_ones = [webhook for webhook in webhooks if webhook.path is not None]
+    if not callable_ones:
         message = "its webhook's path is an expression: give it a fixed path"
         return _skipped(workflow, "path_is_an_expression", message)
-    if len(hooks) == 1:
-        return [_draft(workflow, hook, hooks, nodes) for hook in reachable]
-    run = _followers(workflow)
+    if len(webhooks) == 1:
+        return [_make_tool(workflow, webhook, nodes) for webhook in callable_ones]
     return [
-        _draft(workflow, hook, hooks, _run_by(run, hook.node_name, nodes)) for hook in reachable
+        _make_tool(
+            workflow,
+            webhook,
+            _reached_nodes(connections, webhook.node_name, nodes),
+            suffix=f"_{_distinguishing_word(webhook)}",
+        )
+        for webhook in callable_ones
     ]
 
 
-def title_of(workflow: Mapping[str, Any]) -> str:
+def title_of(workflow: Workflow) -> str:
     return " ".join(visible(str(workflow.get("name") or workflow.get("id") or "")).split())
 
 
-def _skipped(workflow: Mapping[str, Any], reason: SkipReason, message: str) -> Skipped:
-    return Skipped(str(workflow.get("id") or ""), title_of(workflow), reason, message)
-
-
-def published_nodes(workflow: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """The nodes that run, not those on the canvas; None when they cannot be told.
+def published_nodes(workflow: Workflow) -> list[Mapping[str, Any]] | None:
+    """Return the nodes that run, not those on the canvas; None if they cannot be told.
 
     n8n up to 1.x has one set of nodes, and activeVersionId is absent or null. From 2.0 on the
     published version is apart: inline (`activeVersion.nodes`), or said to be the same as the draft
@@ -88,16 +105,17 @@ def published_nodes(workflow: Mapping[str, Any]) -> list[Mapping[str, Any]] | No
     active = mapping(workflow.get("activeVersion"))
     if isinstance(active.get("nodes"), list):
         return mappings(active["nodes"])
-    if active.get("sameAsDraft") is True:
-        return mappings(workflow.get("nodes"))
     active_id = workflow.get("activeVersionId")
-    if active_id is None or active_id == workflow.get("versionId"):
+    if active.get("sameAsDraft") is True or active_id in (None, workflow.get("versionId")):
         return mappings(workflow.get("nodes"))
     return None
 
 
 def shorten(text: str, limit: int = DESCRIPTION_CHARS) -> str:
-    """At most `limit` characters, one line, cut after a sentence if one ends in the second half."""
+    """Put a text on one line of at most `limit` characters.
+
+    It is cut after a sentence if one ends in the second half, else after a word.
+    """
     flat = " ".join(text[: 4 * limit].split())
     if len(flat) <= limit:
         return flat
@@ -107,109 +125,103 @@ def shorten(text: str, limit: int = DESCRIPTION_CHARS) -> str:
     return flat[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
-def _draft(
-    workflow: Mapping[str, Any],
-    hook: Webhook,
-    hooks: list[Webhook],
+def _skipped(workflow: Workflow, reason: SkipReason, message: str) -> Skipped:
+    return Skipped(str(workflow.get("id") or ""), title_of(workflow), reason, message)
+
+
+def _make_tool(
+    workflow: Workflow,
+    webhook: WebhookNode,
     nodes: list[Mapping[str, Any]],
-) -> Draft:
+    suffix: str = "",
+) -> UnnamedTool:
+    """Make a tool of one webhook and the nodes that its request reaches.
+
+    `suffix` tells its name from those of the workflow's other webhooks.
+    """
     workflow_id, title = str(workflow.get("id") or ""), title_of(workflow)
     about = parse_notes(str(workflow.get("description") or ""))
-    notes = parse_notes(hook.notes) if hook.notes.strip() else about
+    notes = parse_notes(webhook.notes) if webhook.notes.strip() else about
     full = notes.description or about.description or title
-    inputs = build_inputs(hook, notes, nodes, workflow)
-    examples, problems = _fitting(notes, inputs.schema)
-    wanted = title if len(hooks) == 1 else f"{title}_{_hook_word(hook)}"
-    version = workflow.get("activeVersionId") or workflow.get("versionId")
+    inputs = build_inputs(webhook, notes, nodes, workflow)
+    examples, problems = _valid_examples(notes, inputs.schema)
     tool = WorkflowTool(
         name="",
         workflow_id=workflow_id,
-        node_id=hook.node_id,
-        version_id=str(version) if version else None,
+        node_id=webhook.node_id,
+        version_id=version_of(workflow),
         title=title,
         description=shorten(full),
         full_description=full,
         input_schema=inputs.schema,
         examples=examples,
-        method=hook.method,
-        path=hook.path or "",
-        response_mode=hook.response_mode,
-        auth_kind=hook.auth_kind,
-        places=inputs.places,
+        method=webhook.method,
+        path=webhook.path or "",
+        response_mode=webhook.response_mode,
+        auth_kind=webhook.auth_kind,
+        locations=inputs.locations,
         origins=inputs.origins,
         spoken_field=notes.spoken_field,
         takes_s=notes.takes_s,
-        answers_nothing=hook.answers_nothing or _responds_without_data(nodes),
+        answers_nothing=webhook.answers_nothing or _responds_without_data(nodes),
         problems=problems,
     )
-    return Draft(
-        Candidate(f"{workflow_id}:{hook.node_id}", wanted, str(workflow.get("createdAt") or "")),
-        tool,
-    )
+    key, age = f"{workflow_id}:{webhook.node_id}", str(workflow.get("createdAt") or "")
+    return UnnamedTool(NameCandidate(key, f"{title}{suffix}", age), tool)
 
 
-def _followers(workflow: Mapping[str, Any]) -> Mapping[str, set[str]]:
-    """Node name -> names of the nodes that its outputs go to, in the published version."""
-    return {
-        name: {
-            str(target.get("node"))
-            for outputs in mapping(kinds).values()
-            for output in sequence(outputs)
-            for target in mappings(output)
-        }
-        for name, kinds in _connections(workflow).items()
-    }
-
-
-def _wired(workflow: Mapping[str, Any], name: str) -> frozenset[int]:
-    """Which outputs of a node lead to another one."""
-    outputs = sequence(mapping(_connections(workflow).get(name)).get("main"))
-    return frozenset(i for i, targets in enumerate(outputs) if mappings(targets))
-
-
-def _connections(workflow: Mapping[str, Any]) -> Mapping[str, Any]:
+def _connections(workflow: Workflow) -> Mapping[str, Any]:
+    """Return which node's outputs lead where, in the published version."""
     version = mapping(workflow.get("activeVersion"))
     return mapping(version.get("connections")) or mapping(workflow.get("connections"))
 
 
-def _run_by(
-    followers: Mapping[str, set[str]], first: str, nodes: list[Mapping[str, Any]]
+def _connected_outputs(connections: Mapping[str, Any], name: str) -> frozenset[int]:
+    """Return which outputs of a node lead to another one."""
+    outputs = sequence(mapping(connections.get(name)).get("main"))
+    return frozenset(i for i, targets in enumerate(outputs) if mappings(targets))
+
+
+def _reached_nodes(
+    connections: Mapping[str, Any], first: str, nodes: list[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The nodes that a webhook's request reaches, and every trigger: a sibling tells types."""
+    """Return the nodes that a webhook's request reaches, and every trigger, which tells types."""
     reached: set[str] = set()
     waiting = [first]
     while waiting:
         name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting += followers.get(name, ())
+        if name in reached:
+            continue
+        reached.add(name)
+        for outputs in mapping(connections.get(name)).values():
+            for output in sequence(outputs):
+                waiting += [str(target.get("node")) for target in mappings(output)]
     return [n for n in nodes if n.get("name") in reached or n.get("type") == TRIGGER_TYPE]
 
 
-def _fitting(
+def _valid_examples(
     notes: Notes, schema: Mapping[str, Any]
 ) -> tuple[tuple[Example, ...], tuple[str, ...]]:
-    """The examples that could be calls, and all problems."""
+    """Return the examples that could be calls, and all problems of the notes."""
     required = set(schema.get("required", ()))
-    fitting: list[Example] = []
+    valid: list[Example] = []
     problems = list(notes.problems)
     for example in notes.examples:
         if missing := sorted(required - example.arguments.keys()):
             problems.append(f"the example {example.utterance[:60]!r} lacks {', '.join(missing)}")
         else:
-            fitting.append(example)
-    return tuple(fitting), tuple(problems)
+            valid.append(example)
+    return tuple(valid), tuple(problems)
 
 
-def _hook_word(hook: Webhook) -> str:
-    last = [p for p in (hook.path or "").split("/") if p and not p.startswith(":")]
-    word = "_".join(p for p in last if not _UUID.match(p))
-    return word or hook.node_name
+def _distinguishing_word(webhook: WebhookNode) -> str:
+    parts = [p for p in (webhook.path or "").split("/") if p and not p.startswith(":")]
+    return "_".join(p for p in parts if not _UUID.match(p)) or webhook.node_name
 
 
 def _responds_without_data(nodes: list[Mapping[str, Any]]) -> bool:
     return any(
-        node.get("type") == "n8n-nodes-base.respondToWebhook"
+        node.get("type") == RESPOND_TYPE
         and mapping(node.get("parameters")).get("respondWith") == "noData"
         and not node.get("disabled")
         for node in nodes

@@ -1,4 +1,4 @@
-"""The facts of one webhook node: where it listens, how it wants to be called, how it answers."""
+"""One webhook node: where it listens, how it wants to be called, and how it answers."""
 
 from __future__ import annotations
 
@@ -8,47 +8,31 @@ from typing import Any
 from urllib.parse import quote
 
 from n8n.core.json_values import mapping, sequence
-from n8n.core.workflow_tool import AuthKind
+from n8n.core.workflow_tool import WEBHOOK_TYPE, AuthKind, placeholders
 
-WEBHOOK_TYPE = "n8n-nodes-base.webhook"
-_AUTH: Mapping[str, AuthKind] = {
+_AUTH_KINDS: Mapping[str, AuthKind] = {
     "none": "none",
     "headerAuth": "header",
     "basicAuth": "basic",
     "jwtAuth": "jwt",
 }
 _METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
-"""What n8n offers; where a webhook takes several, the first of these is used."""
+"""What n8n offers; of a webhook that takes several, the first of these is used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Webhook:
+class WebhookNode:
+    """The settings of a webhook node that matter for calling it."""
+
     node_id: str
     node_name: str
     notes: str
     method: str
     path: str | None
-    """Below `/webhook/`; None when it is an expression, which only n8n can work out."""
+    """The path below `/webhook/`; None for an expression, which only n8n can evaluate."""
     response_mode: str
     auth_kind: AuthKind
     answers_nothing: bool
-
-    @property
-    def placeholders(self) -> tuple[str, ...]:
-        return placeholders(self.path or "")
-
-
-def placeholders(path: str) -> tuple[str, ...]:
-    """`orders/:orderId` -> ("orderId",)"""
-    return tuple(part[1:] for part in path.split("/") if part.startswith(":") and part != ":")
-
-
-def fill(path: str, values: Mapping[str, str]) -> str:
-    """The path of a URL: values in place of the placeholders, and nothing that could leave its
-    place."""
-    named = placeholders(path)
-    parts = (values[p[1:]] if p[1:] in named and p[0] == ":" else p for p in path.split("/"))
-    return "/".join(quote(part, safe="") for part in parts)
 
 
 def is_webhook(node: Mapping[str, Any]) -> bool:
@@ -56,29 +40,31 @@ def is_webhook(node: Mapping[str, Any]) -> bool:
 
 
 def read_webhook(
-    node: Mapping[str, Any], workflow_id: str, wired: frozenset[int] = frozenset()
-) -> Webhook:
-    """`wired`: which of its outputs lead to another node. One that takes several methods has an
-    output for each."""
+    node: Mapping[str, Any], workflow_id: str, connected_outputs: frozenset[int] = frozenset()
+) -> WebhookNode:
+    """`connected_outputs` are those that lead to another node.
+
+    A webhook that takes several methods has an output for each.
+    """
     parameters = mapping(node.get("parameters"))
     options = mapping(parameters.get("options"))
-    return Webhook(
+    return WebhookNode(
         node_id=str(node.get("id") or node.get("name") or ""),
         node_name=str(node.get("name") or ""),
         notes=str(node.get("notes") or ""),
-        method=_method(parameters.get("httpMethod"), wired),
+        method=_method(parameters.get("httpMethod"), connected_outputs),
         path=_path(node, str(parameters.get("path") or ""), workflow_id),
         response_mode=str(parameters.get("responseMode") or "onReceived"),
-        auth_kind=_AUTH.get(str(parameters.get("authentication") or "none"), "other"),
+        auth_kind=_AUTH_KINDS.get(str(parameters.get("authentication") or "none"), "other"),
         answers_nothing=parameters.get("responseData") == "noData"
         or options.get("noResponseBody") is True,
     )
 
 
-def _method(value: object, wired: frozenset[int]) -> str:
+def _method(value: object, connected_outputs: frozenset[int]) -> str:
     # n8n leaves out what is at its default, and GET is the node's default.
     offered = [str(m).upper() for m in sequence(value) or [value or "GET"]]
-    useful = [method for i, method in enumerate(offered) if i in wired] or offered
+    useful = [method for i, method in enumerate(offered) if i in connected_outputs] or offered
     return next((m for m in _METHODS if m in useful), "GET")
 
 

@@ -1,19 +1,27 @@
-"""Parameters as a block of JSON in the notes: a map of them, or a JSON schema of an object."""
+"""The schema block of notes: what stands between `---schema` and `---`, or in a code fence.
+
+It holds JSON such as `{"city": {"type": "string", "required": true}}`, a whole JSON schema of an
+object, or lines of `city: string, required`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from n8n.core.json_values import sequence
+from n8n.core.json_values import DECODER, mapping, sequence, well_formed
 from n8n.notes.parameter import MAX_NAME_CHARS, Parameter, type_schema
-from n8n.notes.parameter_text import from_words
+from n8n.notes.parameter_text import from_list_line, from_words
 
-MAX_DEPTH = 6
+MAX_DEPTH: Final = 6
 """How deep a parameter's own schema may go: a model fills in no deeper one."""
-_KEPT = frozenset(
+_KEPT_KEYWORDS: Final = frozenset(
     (
         *("type", "description", "enum", "const", "default", "format", "pattern"),
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -21,19 +29,70 @@ _KEPT = frozenset(
         *("properties", "required", "additionalProperties", "anyOf", "oneOf", "allOf"),
     )
 )
-"""A schema may say this much; references ($ref) above all stay out."""
+"""The keywords that a schema may use; above all references ($ref) stay out."""
+_OPENS: Final = re.compile(r"^\s*(?:-{3,}\s*schema\s*-*|`{3,}\s*schema)\s*:?\s*$", re.IGNORECASE)
+_CLOSES: Final = re.compile(r"^\s*(?:-{3,}|`{3,})\s*$")
+_CODE_FENCE: Final = re.compile(r"^\s*`{3,}\w*\s*$")
 
 
-def from_schema_block(block: object) -> dict[str, Parameter]:
-    """A map of parameters, or a JSON schema of an object. Raises ValueError, one line."""
+@dataclass(frozen=True, slots=True)
+class SchemaBlock:
+    """What was read of a schema block."""
+
+    end: int
+    """The index of the line after it."""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict[str, Parameter])
+    problem: str | None = None
+
+
+def opens_block(line: str) -> bool:
+    return _OPENS.match(line) is not None
+
+
+def read_block(lines: list[str], start: int) -> SchemaBlock:
+    """Read the block that the line at `start` opens. What cannot be read becomes its problem."""
+    body = "\n".join("" if _CODE_FENCE.match(x) else x for x in lines[start + 1 :])
+    opening = len(body) - len(body.lstrip())
+    try:
+        block, end = DECODER.raw_decode(body, opening)
+        found = _from_json(well_formed(body, block))
+    except (ValueError, RecursionError) as e:
+        after = _past(lines, start + 1, lambda x: not _CLOSES.match(x))
+        if body.lstrip()[:1] not in ("{", "[") and (found := _from_lines(lines, start)):
+            return SchemaBlock(after, found)
+        at = start + 2 + body.count("\n", 0, getattr(e, "pos", opening))
+        reason = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
+        return SchemaBlock(after, problem=f"line {at}: the ---schema block: {reason}")
+    after = start + 2 + body.count("\n", 0, end)
+    return SchemaBlock(
+        _past(lines, after, lambda x: not x.strip() or bool(_CODE_FENCE.match(x))), found
+    )
+
+
+def _past(lines: list[str], at: int, skipped: Callable[[str], bool]) -> int:
+    while at < len(lines) and skipped(lines[at]):
+        at += 1
+    return at + 1 if at < len(lines) and _CLOSES.match(lines[at]) else at
+
+
+def _from_lines(lines: list[str], start: int) -> dict[str, Parameter]:
+    """Read lines of `city: string, required` up to the one that closes the block."""
+    found: dict[str, Parameter] = {}
+    for line in lines[start + 1 :]:
+        if _CLOSES.match(line):
+            break
+        found |= from_list_line(line.strip().lstrip("-*• "), "schema")
+    return found
+
+
+def _from_json(block: object) -> dict[str, Parameter]:
+    """Read a map of parameters, or a JSON schema of an object. Raises ValueError, one line."""
     if not isinstance(block, dict):
         raise ValueError('it must be a JSON object such as {"city": {"type": "string"}}')
     block = cast(dict[str, Any], block)
     properties, required = block, ()
     if isinstance(block.get("properties"), dict):
-        properties = cast(dict[str, Any], block["properties"])
-        listed = block.get("required")
-        required = tuple(cast(list[Any], listed)) if isinstance(listed, list) else ()
+        properties, required = mapping(block["properties"]), sequence(block.get("required"))
     return {
         name: _from_spec(name, spec, name in required)
         for name, spec in properties.items()
@@ -41,14 +100,13 @@ def from_schema_block(block: object) -> dict[str, Parameter]:
     }
 
 
-def _from_spec(name: str, spec: Any, listed: bool) -> Parameter:
+def _from_spec(name: str, spec: Any, is_listed: bool) -> Parameter:
     if isinstance(spec, str):
-        return from_words(spec, "schema", required=listed)
+        return from_words(spec, "schema", required=is_listed)
     if not isinstance(spec, dict):
         raise ValueError(f'{name!r} must be an object such as {{"type": "string"}}')
     spec = cast(dict[str, Any], spec)
-    required = listed or spec.get("required") is True
-    schema = cast(dict[str, Any], _kept({k: v for k, v in spec.items() if k != "for"}, MAX_DEPTH))
+    schema = cast(dict[str, Any], _kept(spec, MAX_DEPTH))
     if isinstance(schema.get("required"), bool):
         del schema["required"]
     if actions := spec.get("for"):
@@ -58,25 +116,25 @@ def _from_spec(name: str, spec: Any, listed: bool) -> Parameter:
         Draft202012Validator.check_schema(schema)
     except SchemaError as e:
         raise ValueError(f"{name!r}: {e.message.splitlines()[0][:120]}") from None
-    return Parameter(schema, required, "schema")
+    return Parameter(schema, is_listed or spec.get("required") is True, "schema")
 
 
-def _kept(node: Any, depth: int) -> Any:
-    if not isinstance(node, dict):
-        return node
+def _kept(schema: Any, depth: int) -> Any:
+    """Return a schema with the kept keywords alone, down to a depth."""
+    if not isinstance(schema, dict):
+        return schema
     kept: dict[str, Any] = {}
-    for key, value in cast(dict[str, Any], node).items():
-        if key not in _KEPT or depth == 0:
+    for key, value in cast(dict[str, object], schema).items():
+        if key not in _KEPT_KEYWORDS or depth == 0:
             continue
         if key == "type" and isinstance(value, str):
-            kept.update({**(type_schema(value) or {"type": value}), **kept})
-        elif key == "properties" and isinstance(value, dict):
-            inner = cast(dict[str, Any], value)
-            kept[key] = {name: _kept(spec, depth - 1) for name, spec in inner.items()}
-        elif isinstance(value, list) and key in ("anyOf", "oneOf", "allOf"):
-            kept[key] = [_kept(spec, depth - 1) for spec in cast(list[Any], value)]
+            kept = {**kept, **(type_schema(value) or {"type": value}), **kept}
+        elif key == "properties" and (properties := mapping(value)):
+            kept[key] = {name: _kept(inner, depth - 1) for name, inner in properties.items()}
+        elif key in ("anyOf", "oneOf", "allOf") and (schemas := sequence(value)):
+            kept[key] = [_kept(inner, depth - 1) for inner in schemas]
+        elif key in ("items", "additionalProperties"):
+            kept[key] = _kept(value, depth - 1)
         else:
-            kept[key] = (
-                _kept(value, depth - 1) if key in ("items", "additionalProperties") else value
-            )
+            kept[key] = value
     return kept

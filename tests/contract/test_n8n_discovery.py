@@ -12,7 +12,7 @@ import pytest
 from caal_node.demo.n8n_replay import RecordedN8n
 from caal_node.demo.n8n_replay.loopback import LoopbackServer, Request, Response
 from n8n import Discovery, N8nError, N8nTools, WorkflowTool
-from n8n.core.rate_limiter import FOR_LISTING, Budget
+from n8n.core.rate_limiter import KEPT_FOR_LISTING, RateLimiter
 
 
 def by_id(found: Discovery) -> dict[tuple[str, str], WorkflowTool]:
@@ -212,12 +212,12 @@ async def test_more_than_mcp_lists_at_once_is_looked_for_in_other_orders_and_sai
 
 async def test_the_limit_of_the_mcp_server_is_kept_and_the_next_look_goes_on_from_there() -> None:
     now = 0.0
-    budget = Budget(clock=lambda: now)
-    async with RecordedN8n(active=[]) as recorded, by_mcp(recorded, budget=budget) as n:
+    limiter = RateLimiter(clock=lambda: now)
+    async with RecordedN8n(active=[]) as recorded, by_mcp(recorded, rate_limiter=limiter) as n:
         for workflow in copies(150):
             recorded.instance.add(workflow)
         first = await n.discover()
-        assert len(recorded.seen) == 100 - FOR_LISTING
+        assert len(recorded.seen) == 100 - KEPT_FOR_LISTING
         assert "workflows were not read" in first.notices[0]
         early = await n.discover()  # one listing is left for it, and no details
         assert {t.name for t in early.tools} == {t.name for t in first.tools}
@@ -234,7 +234,7 @@ async def test_five_hundred_workflows_by_mcp_are_as_many_as_the_limit_allows() -
             recorded.instance.add(workflow)
         found = await n.discover()
         assert len(recorded.seen) <= 100
-    assert len(found.tools) == 100 - FOR_LISTING - 4
+    assert len(found.tools) == 100 - KEPT_FOR_LISTING - 4
     assert len(found.notices) == 2
 
 

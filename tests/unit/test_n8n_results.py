@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from n8n.calls.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
 from n8n.calls.call import build_request, call_webhook
-from n8n.calls.failures import MAX_TOLD_CHARS
-from n8n.calls.results import LONG_BYTES, MAX_SPOKEN_CHARS, CallResult, read_reply
+from n8n.calls.failures import MAX_ERROR_CHARS, MAX_SPOKEN_CHARS
+from n8n.calls.results import CallResult, read_reply
 from n8n.core.errors import N8nError
-from n8n.core.http import Reply
-from n8n.core.json_values import parse_json, parse_long_json
+from n8n.core.http import HttpResponse
+from n8n.core.json_values import LONG_BYTES, parse_json, parse_long_json
 from n8n.core.workflow_tool import WorkflowTool
 
 T = TypeVar("T")
@@ -53,9 +53,9 @@ JSON_TYPE = "application/json; charset=utf-8"
 
 def reply(
     body: bytes | str, status: int = 200, kind: str = JSON_TYPE, truncated: bool = False
-) -> Reply:
+) -> HttpResponse:
     raw = body.encode() if isinstance(body, str) else body
-    return Reply(status, {"content-type": kind} if kind else {}, raw, truncated)
+    return HttpResponse(status, {"content-type": kind} if kind else {}, raw, truncated)
 
 
 def outcome(made: Callable[[], T]) -> T | N8nError:
@@ -191,7 +191,7 @@ async def test_an_array_of_four_mebibytes_is_cut_says_so_and_is_read_in_a_thread
 def note_threads(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
     threads: list[threading.Thread] = []
 
-    def read(tool: WorkflowTool, reply: Reply) -> CallResult:
+    def read(tool: WorkflowTool, reply: HttpResponse) -> CallResult:
         threads.append(threading.current_thread())
         return read_reply(tool, reply)
 
@@ -257,13 +257,13 @@ def test_any_reply_is_a_json_value_or_a_short_error(
     got = outcome(lambda: read_reply(TOOL, reply(body, status, kind, truncated)))
     if isinstance(got, N8nError):
         assert len(str(got).splitlines()) == 1
-        assert len(str(got)) < MAX_TOLD_CHARS + 80
+        assert len(str(got)) < MAX_ERROR_CHARS + 80
     else:
         json.dumps(got.value, allow_nan=False, ensure_ascii=False).encode()
 
 
 def test_arguments_go_to_path_query_and_body() -> None:
-    tool = replace(TOOL, path="rooms/:room/lights", places={"room": "path", "dry": "query"})
+    tool = replace(TOOL, path="rooms/:room/lights", locations={"room": "path", "dry": "query"})
     request = build_request(tool, {"room": "a/b ?", "dry": True, "on": [1], "gone": None})
     assert request.path == "rooms/a%2Fb%20%3F/lights"
     assert request.query == {"dry": "true"}

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from n8n.core.workflow_tool import Skipped, WorkflowTool
-from n8n.discovery.node_inputs import scan
-from n8n.discovery.normalise import DESCRIPTION_CHARS, Draft, normalise, published_nodes, shorten
+from n8n.discovery.node_inputs import inputs_read_by
+from n8n.discovery.normalise import (
+    DESCRIPTION_CHARS,
+    UnnamedTool,
+    normalise,
+    published_nodes,
+    shorten,
+)
 
 SAMPLES = [
     "calendar",
@@ -87,12 +93,12 @@ def tool(*nodes: dict[str, Any], **more: Any) -> WorkflowTool:
     ],
 )
 def test_published_nodes_tell_what_they_read(source: str, found: dict[str, Any]) -> None:
-    assert {n: dict(p.schema) for n, (_, p) in scan([code(source)]).items()} == found
+    assert {n: dict(p.schema) for n, (_, p) in inputs_read_by([code(source)]).items()} == found
 
 
 def test_a_query_parameter_of_a_post_travels_in_the_query() -> None:
     made = tool(webhook(), code("$json.query.page; $json.body.text"))
-    assert made.places == {"page": "query"}
+    assert made.locations == {"page": "query"}
     assert made.origins == {"page": "nodes", "text": "nodes"}
     assert "required" not in made.input_schema
 
@@ -107,7 +113,7 @@ def test_a_placeholder_of_the_path_is_required_and_the_path_has_the_webhook_id()
     made = tool(webhook(httpMethod="GET", path="orders/:orderId"))
     assert made.path == "hook-id/orders/:orderId"
     assert made.input_schema["required"] == ["orderId"]
-    assert made.places == {"orderId": "path"}
+    assert made.locations == {"orderId": "path"}
     assert made.origins == {"orderId": "path"}
 
 
@@ -135,7 +141,7 @@ def test_pinned_data_tells_names_and_types_and_no_values() -> None:
         "page": {"type": "string"},
     }
     assert set(made.origins.values()) == {"pinned"}
-    assert made.places == {"page": "query"}
+    assert made.locations == {"page": "query"}
     assert "required" not in made.input_schema
 
 
@@ -271,7 +277,7 @@ def test_any_node_and_any_settings_are_survived(parameters: Any, settings: Any) 
     node = {**webhook(), "parameters": parameters}
     got = normalise({**workflow(node), "settings": settings})
     for draft in got if isinstance(got, list) else []:
-        assert isinstance(draft, Draft)
+        assert isinstance(draft, UnnamedTool)
         Draft202012Validator.check_schema(dict(draft.tool.input_schema))
 
 

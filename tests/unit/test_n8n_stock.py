@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from n8n.calls.failures import is_builtin_reply
 from n8n.calls.results import read_reply
-from n8n.calls.stock import is_stock
 from n8n.core.errors import N8nError
-from n8n.core.http import Reply
+from n8n.core.http import HttpResponse
 from tests.unit.test_n8n_results import JSON_TYPE, TOOL
 
 SPEAKS = replace(TOOL, spoken_field="message", response_mode="responseNode")
@@ -20,7 +20,7 @@ CHALLENGE = {"www-authenticate": 'Basic realm="Webhook"'}
 
 def failed(status: int, body: str, **headers: str) -> N8nError:
     with pytest.raises(N8nError) as caught:
-        read_reply(SPEAKS, Reply(status, headers, body.encode(), truncated=False))
+        read_reply(SPEAKS, HttpResponse(status, headers, body.encode(), truncated=False))
     return caught.value
 
 
@@ -70,7 +70,9 @@ def test_an_authors_refusal_is_heard_as_it_stands(body: str) -> None:
 )
 def test_a_run_without_data_is_done_and_not_announced_by_n8n(words: str) -> None:
     body = said(words).encode()
-    result = read_reply(SPEAKS, Reply(200, {"content-type": JSON_TYPE}, body, truncated=False))
+    result = read_reply(
+        SPEAKS, HttpResponse(200, {"content-type": JSON_TYPE}, body, truncated=False)
+    )
     assert (result.kind, result.value["status"], result.spoken) == ("empty", "done", None)
 
 
@@ -102,6 +104,6 @@ def test_an_address_that_may_not_call_is_told_with_its_option() -> None:
 
 
 def test_a_code_of_an_authors_own_makes_no_stock_reply() -> None:
-    assert is_stock({"code": 0, "message": "x", "stacktrace": "y"})
-    assert not is_stock({"code": 404, "message": "x"})
-    assert not is_stock({"code": 0, "message": "x", "town": "Rome"})
+    assert is_builtin_reply({"code": 0, "message": "x", "stacktrace": "y"})
+    assert not is_builtin_reply({"code": 404, "message": "x"})
+    assert not is_builtin_reply({"code": 0, "message": "x", "town": "Rome"})

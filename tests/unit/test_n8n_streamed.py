@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.calls.failures import LOOK_AT_RUN
+from n8n.calls.failures import SEE_EXECUTION
 from n8n.calls.results import read_reply
-from n8n.calls.streamed import Steps, answer_of
+from n8n.calls.streaming import StepReader, streamed_answer
 from n8n.core.errors import N8nError
-from n8n.core.http import Reply
+from n8n.core.http import HttpResponse
 from tests.unit.test_n8n_results import JSON_TYPE, TOOL
 
 STREAMS = replace(TOOL, response_mode="streaming")
@@ -30,8 +30,8 @@ def node(*pieces: Any) -> str:
 FAILED = '{"type":"error","metadata":{"nodeId":"1","nodeName":"Stop"}}\n'
 
 
-def reply(body: str) -> Reply:
-    return Reply(200, {"content-type": JSON_TYPE}, body.encode(), truncated=False)
+def reply(body: str) -> HttpResponse:
+    return HttpResponse(200, {"content-type": JSON_TYPE}, body.encode(), truncated=False)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_streamed_text_is_heard_as_it_stands_where_its_author_asks_for_that() 
 def test_an_error_in_the_stream_is_a_failed_run(body: str) -> None:
     with pytest.raises(N8nError) as caught:
         read_reply(STREAMS, reply(body))
-    assert (caught.value.kind, caught.value.mend) == ("workflow_failed", LOOK_AT_RUN)
+    assert (caught.value.kind, caught.value.mend) == ("workflow_failed", SEE_EXECUTION)
 
 
 @pytest.mark.parametrize("body", ["", "\n", node()])
@@ -75,7 +75,7 @@ def test_steps_are_told_in_order_and_only_the_answer_is_followed_by_none(size: i
     nodes = (node("Looking at the ", "calendar."), node(" "), node("Wrïting."), node("Done."))
     body = "".join(nodes).encode()
     told: list[tuple[str, bool]] = []
-    steps = Steps(lambda words, followed: told.append((words, followed)))
+    steps = StepReader(lambda words, followed: told.append((words, followed)))
     for at in range(0, len(body), size):
         steps.feed(body[at : at + size])
     first, second = "Looking at the calendar.", "Wrïting."
@@ -90,5 +90,5 @@ def test_steps_are_told_in_order_and_only_the_answer_is_followed_by_none(size: i
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_survived(body: bytes) -> None:
-    Steps(lambda words, followed: None).feed(body)
-    answer_of(body)
+    StepReader(lambda words, followed: None).feed(body)
+    streamed_answer(body)

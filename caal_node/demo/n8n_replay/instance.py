@@ -8,7 +8,7 @@ from typing import Any
 
 from caal_node.demo.n8n_replay.recordings import Tape
 from n8n.core.json_values import mapping, mappings
-from n8n.discovery.webhook_node import WEBHOOK_TYPE
+from n8n.core.workflow_tool import WEBHOOK_TYPE
 
 MAX_LIMIT = 200
 """Of search_workflows."""

@@ -1,1 +1,0 @@
-"""Checking how well a workflow serves as a tool for a voice."""
