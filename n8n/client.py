@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -15,12 +18,13 @@ from n8n.calls.executions import LOOKUP_S, TRIES, cause_of, slowest_runs
 from n8n.calls.failures import SEE_EXECUTION, run_failed
 from n8n.calls.progress import PROGRESS_S, Progress, report_progress
 from n8n.calls.results import CallResult
+from n8n.core.api_client import ApiClient, RateLimiter
 from n8n.core.errors import N8nError
-from n8n.core.http import open_client
-from n8n.core.rate_limiter import RateLimiter
+from n8n.core.http import open_client, without_userinfo
 from n8n.core.workflow_tool import Discovery, WorkflowTool
-from n8n.discovery.access import InstanceAccess, instance_url
-from n8n.discovery.cache import DiscoveryCache, id_of
+from n8n.discovery.discover import DiscoveryCache, discover_mcp, discover_rest
+from n8n.discovery.mcp_server import MCP_PATH
+from n8n.discovery.normalise import id_of
 from n8n.workflow_lint import Finding, lint
 
 CALL_TIMEOUT_S = 20.0
@@ -59,12 +63,12 @@ class N8nTools:
 
         `rate_limiter` counts the requests to its MCP server. Raises N8nError(config).
         """
-        self.base_url = instance_url(base_url)
-        self._webhook_base_url = instance_url(webhook_base_url or base_url)
-        # An empty setting is none.
-        self._access = InstanceAccess(
-            self.base_url, api_key or None, mcp_token or None, rate_limiter or RateLimiter()
-        )
+        self.base_url = _instance_url(base_url)
+        self._webhook_base_url = _instance_url(webhook_base_url or base_url)
+        # They go to the instance alone, never to a webhook. An empty setting is none.
+        self._api_key = api_key or None
+        self._mcp_token = mcp_token or None
+        self._rate_limiter = rate_limiter or RateLimiter()
         self._call_timeout_s = call_timeout_s
         self._discovery_timeout_s = discovery_timeout_s
         self._webhook_auth = dict(webhook_auth or {})
@@ -94,7 +98,7 @@ class N8nTools:
     async def discover(self) -> Discovery:
         """Look at the instance. When that fails (N8nError), the tools of the last time stay."""
         async with self._discovering:
-            found = await self._access.discover(self._cache, _after(self._discovery_timeout_s))
+            found = await self._look(_after(self._discovery_timeout_s))
             if self._webhook_client is None:
                 self._webhook_client = await open_client(self._webhook_base_url)
             self._tools = {tool.name: tool for tool in found.tools}
@@ -150,8 +154,8 @@ class N8nTools:
         With an API key their latest runs are looked at as well.
         """
         slowest_s: Mapping[str, float] = {}
-        if self._access.api_key is not None:
-            async with self._access.public_api(_after(LOOKUP_S)) as api:
+        if self._api_key is not None:
+            async with self._public_api(self._api_key, _after(LOOKUP_S)) as api:
                 slowest_s = await slowest_runs(api)
         workflows = self._cache.workflows
         return await asyncio.to_thread(
@@ -163,13 +167,50 @@ class N8nTools:
         asked_s = 0.0 if tool.takes_s is None else tool.takes_s + GRACE_S
         return max(self._call_timeout_s, asked_s)
 
+    async def _look(self, deadline: float) -> Discovery:
+        """Look by the public API if there is a key, else by MCP. Raises N8nError."""
+        if self._api_key is None:
+            return await self._look_by_mcp(deadline)
+        try:
+            async with self._public_api(self._api_key, deadline) as api:
+                return await discover_rest(api, self._cache)
+        except N8nError as e:
+            if e.kind not in ("unauthorized", "disabled") or self._mcp_token is None:
+                raise
+            found = await self._look_by_mcp(deadline)
+            notices = (f"{e} Found by MCP instead.", *found.notices)
+            return replace(found, requests=found.requests + 1, notices=notices)
+
+    async def _look_by_mcp(self, deadline: float) -> Discovery:
+        if self._mcp_token is None:
+            raise N8nError(
+                "config",
+                f"n8n at {without_userinfo(self.base_url)} needs N8N_API_KEY "
+                "(Settings > n8n API) or N8N_MCP_TOKEN (Settings > Instance-level MCP).",
+            )
+        bearer = {"authorization": f"Bearer {self._mcp_token}"}
+        async with await open_client(self.base_url, bearer) as client:
+            api = ApiClient(
+                client,
+                self.base_url,
+                credential="N8N_MCP_TOKEN",
+                deadline=deadline,
+                rate_limiter=self._rate_limiter,
+            )
+            return await discover_mcp(api, self._cache)
+
+    @asynccontextmanager
+    async def _public_api(self, api_key: str, deadline: float) -> AsyncGenerator[ApiClient]:
+        async with await open_client(self.base_url, {"x-n8n-api-key": api_key}) as client:
+            yield ApiClient(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
+
     async def _explained(
         self, tool: WorkflowTool, error: N8nError, answered: AnsweredCall, *, tries: int = TRIES
     ) -> N8nError | None:
         """Return the error with its real cause, if there is a key to ask for it."""
-        if self._access.api_key is None:
+        if self._api_key is None:
             return None
-        async with self._access.public_api(_after(LOOKUP_S)) as api:
+        async with self._public_api(self._api_key, _after(LOOKUP_S)) as api:
             cause = await cause_of(api, tool, answered, tries=tries)
         if cause is None:
             return None
@@ -185,3 +226,17 @@ class N8nTools:
 def _after(seconds: float) -> float:
     """Return the event loop's time after so many seconds."""
     return asyncio.get_running_loop().time() + seconds
+
+
+def _instance_url(url: str) -> str:
+    """Return the address of an instance. Raises N8nError(config)."""
+    # People paste the address that n8n shows for its MCP server.
+    url = url.strip().rstrip("/").removesuffix(MCP_PATH)
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise N8nError("config", f"N8N_URL {without_userinfo(url)[:100]!r} is no http(s) address.")
+    return url

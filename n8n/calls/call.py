@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx2
 
 from n8n.calls.results import CallResult, read_reply
-from n8n.calls.streaming import StepCallback, StepReader
+from n8n.calls.streaming import StepCallback, StreamReader
 from n8n.core.errors import N8nError
 from n8n.core.http import exchange
 from n8n.core.json_values import LONG_BYTES
@@ -101,7 +101,7 @@ async def call_webhook(
                 tool.method,
                 f"{base_url}/webhook/{request.path}",
                 max_bytes=MAX_REPLY_BYTES,
-                on_chunk=StepReader(on_step).feed if on_step and streams else None,
+                on_chunk=StreamReader(on_step).feed if on_step and streams else None,
                 params=request.query or None,
                 content=request.body,
                 headers=headers,

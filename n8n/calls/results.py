@@ -17,7 +17,7 @@ from n8n.calls.failures import (
     words_to_speak,
 )
 from n8n.calls.html_text import text_of_html
-from n8n.calls.streaming import streamed_answer
+from n8n.calls.streaming import StreamReader
 from n8n.core.http import HttpResponse
 from n8n.core.json_values import (
     DECODER,
@@ -65,9 +65,10 @@ def read_reply(tool: WorkflowTool, response: HttpResponse) -> CallResult:
     if not response.body.strip():
         return _empty(tool)
     if tool.response_mode == "streaming":
-        streamed = streamed_answer(response.body)
-        if streamed is not None:
-            return _read_streamed(tool, response, *streamed)
+        reader = StreamReader()
+        reader.feed(response.body + b"\n")
+        if reader.is_stream:
+            return _read_streamed(tool, response, reader)
     if not response.is_text:
         value = {"status": "file", "type": response.media_type, "bytes": len(response.body)}
         return CallResult("binary", value, truncated=response.truncated)
@@ -87,15 +88,13 @@ def read_reply(tool: WorkflowTool, response: HttpResponse) -> CallResult:
     return CallResult("text", text.strip(), truncated=response.truncated)
 
 
-def _read_streamed(
-    tool: WorkflowTool, response: HttpResponse, answer: str, failed: bool
-) -> CallResult:
-    if failed:
+def _read_streamed(tool: WorkflowTool, response: HttpResponse, reader: StreamReader) -> CallResult:
+    if reader.has_failed:
         raise run_failed(tool, response.status)
     try:
-        value = parse_json(answer) if len(answer) <= LONG_BYTES else answer
+        value = parse_json(reader.text) if len(reader.text) <= LONG_BYTES else reader.text
     except (ValueError, RecursionError):
-        value = answer
+        value = reader.text
     if not isinstance(value, str):
         return _read_value(tool, value)
     if not value.strip():

@@ -22,47 +22,42 @@ StepCallback: TypeAlias = Callable[[str, bool], None]
 be the answer."""
 
 
-class StepReader:
-    """Tells each step's words when its node is done, and again once another one begins."""
+class StreamReader:
+    """Reads a streamed reply as it comes.
 
-    def __init__(self, on_step: StepCallback) -> None:
+    It tells each step's words when its node is done, and again once another one begins.
+    """
+
+    def __init__(self, on_step: StepCallback | None = None) -> None:
+        self.is_stream = True
+        """Whether all lines so far were those of a stream."""
+        self.has_failed = False
+        self.text = ""
+        """What the node that streams last has said so far."""
         self._on_step = on_step
         self._line = b""
-        self._words = ""
-        self._ended = False
+        self._has_ended = False
 
     def feed(self, chunk: bytes) -> None:
         """Take a piece of the reply's body."""
         *lines, self._line = (self._line + chunk).split(b"\n")
-        for line in lines:
+        for line in filter(bytes.strip, lines):
             kind, content = _read_line(line)
-            if kind == "begin" and self._ended:
-                self._tell(followed=True)
-                self._words, self._ended = "", False
-            elif kind == "item":
-                self._words += content
-            elif kind == "end":
-                self._ended = True
+            self.is_stream = self.is_stream and kind is not None
+            self.has_failed = self.has_failed or kind == "error"
+            if kind == "begin":
+                if self._has_ended:
+                    self._tell(followed=True)
+                self.text, self._has_ended = "", False
+            self.text += content
+            if kind == "end":
+                self._has_ended = True
                 self._tell(followed=False)
 
     def _tell(self, *, followed: bool) -> None:
-        if words := one_line(visible(self._words[: 2 * MAX_STEP_CHARS]), MAX_STEP_CHARS):
+        words = one_line(visible(self.text[: 2 * MAX_STEP_CHARS]), MAX_STEP_CHARS)
+        if words and self._on_step is not None:
             self._on_step(words, followed)
-
-
-def streamed_answer(body: bytes) -> tuple[str, bool] | None:
-    """Return the last node's text and whether a node failed; None for a body that is no stream."""
-    answer, failed, is_stream = "", False, False
-    for line in body.split(b"\n"):
-        if not line.strip():
-            continue
-        kind, content = _read_line(line)
-        if kind is None:
-            return None
-        is_stream = True
-        failed = failed or kind == "error"
-        answer = "" if kind == "begin" else answer + content
-    return (answer, failed) if is_stream else None
 
 
 def _read_line(line: bytes) -> tuple[str | None, str]:

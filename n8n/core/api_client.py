@@ -3,23 +3,64 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
 
 import httpx2
 
 from n8n.core.errors import DiscoveryFailure, N8nError
 from n8n.core.http import HttpResponse, exchange, without_userinfo
 from n8n.core.json_values import parse_in_background
-from n8n.core.rate_limiter import RateLimiter
 
-MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """The most that is read of one answer. A page of 50 workflows has a few hundred kilobytes."""
-SCOPES = ("workflow:list", "workflow:read", "execution:list", "execution:read")
+SCOPES: Final = ("workflow:list", "workflow:read", "execution:list", "execution:read")
 """What a key needs; without the last two everything works but the cause of a failure."""
-DEFAULT_RETRY_AFTER_S = 5.0
+DEFAULT_RETRY_AFTER_S: Final = 5.0
 """The wait after a 429 that does not say how long to wait."""
-MIN_RETRY_AFTER_S = 0.05
+MIN_RETRY_AFTER_S: Final = 0.05
 """The wait after a 429 that says 0, which some servers do again and again."""
+
+MAX_REQUESTS: Final = 100
+"""n8n answers 429 after so many requests in WINDOW_S at its MCP server, to everybody behind one
+address. It counts in fixed windows; a sliding one is no looser."""
+WINDOW_S: Final = 300.0
+KEPT_FOR_LISTING: Final = 8
+"""Requests that reading details leaves over: two listings of an instance with more than 200
+workflows, so that a reload can tell at least which workflows came and went."""
+
+
+class RateLimiter:
+    """Counts the requests of the last WINDOW_S seconds, over all discoveries of one N8nTools."""
+
+    def __init__(
+        self,
+        max_requests: int = MAX_REQUESTS,
+        window_s: float = WINDOW_S,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._max_requests = max_requests
+        self._window_s = window_s
+        self._clock = clock
+        self._sent: deque[float] = deque()
+
+    def acquire(self, *, keep_back: int = 0) -> float:
+        """Count a request and return 0.0, or return the seconds until it may be sent.
+
+        `keep_back` is how many requests are to be left for others.
+        """
+        now = self._clock()
+        while self._sent and now - self._sent[0] >= self._window_s:
+            self._sent.popleft()
+        free = self._max_requests - keep_back
+        if len(self._sent) < free:
+            self._sent.append(now)
+            return 0.0
+        waited_for = self._sent[len(self._sent) - free] if free > 0 else self._sent[-1]
+        return max(waited_for + self._window_s - now, 0.001)
 
 
 class ApiClient:

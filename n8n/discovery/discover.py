@@ -4,51 +4,94 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
 
 from n8n.core.api_client import ApiClient
 from n8n.core.errors import N8nError
 from n8n.core.workflow_tool import Discovery, Skipped, SkipReason, Workflow, WorkflowTool
-from n8n.discovery.cache import DiscoveryCache, id_of, state_of, version_of
 from n8n.discovery.mcp_server import get_workflow, search_workflows
 from n8n.discovery.node_inputs import may_read_all
 from n8n.discovery.normalise import (
     UnnamedTool,
+    id_of,
     normalise,
     published_nodes,
     reason_to_skip,
     title_of,
+    version_of,
 )
 from n8n.discovery.public_api import list_active, read_pinned_data, read_version
 from n8n.discovery.tool_names import assign_names
 
 T = TypeVar("T")
+_State: TypeAlias = tuple[str | None, object]
+"""What changes whenever a workflow or its pinned data may have changed."""
 
 MAX_PARALLEL = 6
 """Requests for single workflows at a time: enough to hide n8n's latency (about 50 ms), few enough
 to leave a small machine its breath."""
 MAX_PINNED_LOOKUPS = 40
 """Workflows whose pinned data is asked for in one discovery; the next one goes on with others."""
-MAX_VERSIONS = 1000
-"""Published versions that are kept in memory."""
 _UNREAD_REASONS: dict[str, SkipReason] = {"rate_limited": "rate_limited", "timeout": "timeout"}
+
+
+@dataclass
+class DiscoveryCache:
+    """What one discovery leaves to the next, so that less has to be asked again.
+
+    Workflows are found by their ids.
+    """
+
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """The names of the tools, by the keys of their candidates."""
+    details: dict[str, Workflow] = field(default_factory=dict[str, Workflow])
+    """Workflows as MCP last told them; those that were read longest ago come first."""
+    additions: dict[str, tuple[_State, Workflow]] = field(
+        default_factory=dict[str, tuple[_State, Workflow]]
+    )
+    """What was asked for besides the list: the published version, the pinned data. Each belongs to
+    a state of the workflow."""
+    workflows: list[Workflow] = field(default_factory=list[Workflow])
+    """All that the last discovery read."""
+
+    def forget_all_but(self, workflow_ids: set[str]) -> None:
+        """Drop what is known of workflows that are gone."""
+        for known in (self.details, self.additions):
+            for gone in known.keys() - workflow_ids:
+                del known[gone]
+
+    def add(self, workflow: Workflow, addition: Workflow) -> None:
+        """Keep an addition to a workflow until the workflow changes."""
+        self.additions[id_of(workflow)] = (_state(workflow), {**self.known(workflow), **addition})
+
+    def completed(self, workflow: Workflow) -> Workflow:
+        """Return a workflow with its additions."""
+        return {**workflow, **self.known(workflow)}
+
+    def known(self, workflow: Workflow) -> Workflow:
+        """Return the additions to a workflow in its present state."""
+        kept = self.additions.get(id_of(workflow))
+        return kept[1] if kept is not None and kept[0] == _state(workflow) else {}
+
+
+def _state(workflow: Workflow) -> _State:
+    return version_of(workflow), workflow.get("updatedAt")
 
 
 async def discover_rest(api: ApiClient, cache: DiscoveryCache) -> Discovery:
     """Discover by the public API. Raises N8nError."""
     listed, notices = await list_active(api)
-    published = await _side_by_side(listed, lambda w: _with_published_nodes(api, w, cache))
-    workflows = [_with_pinned_data(w, cache) for w in published]
+    workflows = await _side_by_side(listed, lambda w: _with_published_nodes(api, w, cache))
     made = await _normalise_all(workflows)
     unread = [
         workflow
         for workflow, tools in zip(workflows, made, strict=True)
-        if not isinstance(tools, Skipped) and _lacks_pinned_data(workflow, tools, cache)
+        if "pinData" not in cache.known(workflow) and _lacks_pinned_data(workflow, tools)
     ]
     if unread:
         await _side_by_side(unread[:MAX_PINNED_LOOKUPS], lambda w: _look_up_pinned(api, w, cache))
-        workflows = [_with_pinned_data(w, cache) for w in workflows]
+        workflows = [cache.completed(w) for w in workflows]
         made = await _normalise_all(workflows)
     cache.forget_all_but({id_of(w) for w in workflows})
     cache.workflows = workflows
@@ -78,29 +121,18 @@ async def discover_mcp(api: ApiClient, cache: DiscoveryCache) -> Discovery:
 async def _with_published_nodes(
     api: ApiClient, workflow: Workflow, cache: DiscoveryCache
 ) -> Workflow:
-    """Add the published nodes, which are asked for if the list has only the draft's."""
-    if published_nodes(workflow) is not None:
-        return workflow
-    version_id = str(version_of(workflow))
-    version = cache.versions.get(version_id)
-    if version is None:
-        version = await read_version(api, id_of(workflow), version_id) or {}
-    if not isinstance(version.get("nodes"), list):
-        return workflow
-    if len(cache.versions) >= MAX_VERSIONS:
-        cache.versions.clear()
-    cache.versions[version_id] = version
-    return {**workflow, "activeVersion": version}
+    """Add what is known; the published nodes are asked for if the list has only the draft's."""
+    if published_nodes(cache.completed(workflow)) is None:
+        version = await read_version(api, id_of(workflow), str(version_of(workflow)))
+        if version is not None and isinstance(version.get("nodes"), list):
+            cache.add(workflow, {"activeVersion": version})
+    return cache.completed(workflow)
 
 
-def _lacks_pinned_data(workflow: Workflow, tools: list[UnnamedTool], cache: DiscoveryCache) -> bool:
-    """Whether only pinned data could tell the inputs of a tool, and it was not asked for yet."""
-    if workflow.get("pinData"):
-        return False  # early versions of n8n list it at once
-    if id_of(workflow) in cache.pinned_data:
-        state, _ = cache.pinned_data[id_of(workflow)]
-        if state == state_of(workflow):
-            return False
+def _lacks_pinned_data(workflow: Workflow, tools: list[UnnamedTool] | Skipped) -> bool:
+    """Whether only pinned data, which the list leaves out, could tell the inputs of a tool."""
+    if isinstance(tools, Skipped) or workflow.get("pinData"):
+        return False
     are_unknown = (
         unnamed.tool.input_schema.get("additionalProperties")
         or "trigger" in unnamed.tool.origins.values()
@@ -110,13 +142,7 @@ def _lacks_pinned_data(workflow: Workflow, tools: list[UnnamedTool], cache: Disc
 
 
 async def _look_up_pinned(api: ApiClient, workflow: Workflow, cache: DiscoveryCache) -> None:
-    pinned = await read_pinned_data(api, id_of(workflow))
-    cache.pinned_data[id_of(workflow)] = (state_of(workflow), pinned)
-
-
-def _with_pinned_data(workflow: Workflow, cache: DiscoveryCache) -> Workflow:
-    state, pinned = cache.pinned_data.get(id_of(workflow), (None, {}))
-    return {**workflow, "pinData": pinned} if pinned and state == state_of(workflow) else workflow
+    cache.add(workflow, {"pinData": await read_pinned_data(api, id_of(workflow))})
 
 
 async def _read_details(

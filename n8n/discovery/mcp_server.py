@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from n8n.core.api_client import ApiClient
+from n8n.core.api_client import KEPT_FOR_LISTING, ApiClient
 from n8n.core.errors import N8nError
 from n8n.core.json_values import mapping, mappings
-from n8n.core.rate_limiter import KEPT_FOR_LISTING
 from n8n.core.workflow_tool import Workflow
-from n8n.discovery.cache import id_of
+from n8n.discovery.normalise import id_of
 
 MCP_PATH = "/mcp-server/http"
 MAX_LISTED = 200

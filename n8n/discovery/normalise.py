@@ -17,7 +17,6 @@ from n8n.core.workflow_tool import (
     Workflow,
     WorkflowTool,
 )
-from n8n.discovery.cache import version_of
 from n8n.discovery.input_schema import TRIGGER_TYPE, build_inputs
 from n8n.discovery.tool_names import NameCandidate
 from n8n.discovery.webhook_node import WebhookNode, is_webhook, read_webhook
@@ -66,7 +65,7 @@ def normalise(workflow: Workflow) -> list[UnnamedTool] | Skipped:
     webhooks = [
         read_webhook(
             node,
-            str(workflow.get("id") or ""),
+            id_of(workflow),
             _connected_outputs(connections, str(node.get("name"))),
         )
         for node in nodes
@@ -89,6 +88,16 @@ def normalise(workflow: Workflow) -> list[UnnamedTool] | Skipped:
         )
         for webhook in callable_ones
     ]
+
+
+def version_of(workflow: Workflow) -> str | None:
+    """Return the id of the published version; None where the instance does not tell it."""
+    version = workflow.get("activeVersionId") or workflow.get("versionId")
+    return str(version) if version else None
+
+
+def id_of(workflow: Workflow) -> str:
+    return str(workflow.get("id") or "")
 
 
 def title_of(workflow: Workflow) -> str:
@@ -126,7 +135,7 @@ def shorten(text: str, limit: int = DESCRIPTION_CHARS) -> str:
 
 
 def _skipped(workflow: Workflow, reason: SkipReason, message: str) -> Skipped:
-    return Skipped(str(workflow.get("id") or ""), title_of(workflow), reason, message)
+    return Skipped(id_of(workflow), title_of(workflow), reason, message)
 
 
 def _make_tool(
@@ -139,7 +148,7 @@ def _make_tool(
 
     `suffix` tells its name from those of the workflow's other webhooks.
     """
-    workflow_id, title = str(workflow.get("id") or ""), title_of(workflow)
+    workflow_id, title = id_of(workflow), title_of(workflow)
     about = parse_notes(str(workflow.get("description") or ""))
     notes = parse_notes(webhook.notes) if webhook.notes.strip() else about
     full = notes.description or about.description or title

@@ -11,7 +11,7 @@ from n8n.core.api_client import ApiClient
 from n8n.core.errors import N8nError
 from n8n.core.json_values import mapping, mappings
 from n8n.core.workflow_tool import Workflow
-from n8n.discovery.cache import id_of
+from n8n.discovery.normalise import id_of
 
 PAGE_SIZE = 50
 """Workflows in one answer. n8n allows 250; so many large workflows could pass MAX_BODY_BYTES."""

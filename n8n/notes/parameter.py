@@ -33,14 +33,6 @@ _TYPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "datetime": {"type": "string", "format": "date-time"},
     "any": {},
 }
-_NEEDS: Final = {
-    "required": True,
-    "mandatory": True,
-    "req": True,
-    "must": True,
-    "optional": False,
-    "opt": False,
-}
 _NUMBER: Final = r"-?\d{1,15}(?:\.\d{1,9})?"
 _NEED: Final = re.compile(r"(required|mandatory|must|optional|req\b\.?|opt\b\.?)(?!\w)", re.I)
 _TYPE: Final = re.compile(r"\{?(?P<word>[A-Za-z]{2,8}(?:\[\])?)(?P<need>[!?=]?)\}?(?![\w'’/|])")
@@ -110,7 +102,7 @@ class ParameterReader:
     def read_free(self, text: str, *, bare_type: bool) -> None:
         """Read words outside brackets. `bare_type`: any text may follow the word of a type."""
         for need in _BRACKETED_NEED.finditer(text):
-            self.required = _NEEDS[need[1].lower()]
+            self.required = _says_required(need[1])
         text = _BRACKETED_NEED.sub("", self._take_choices(text))
         self._describe(self.take_attributes(text, whole=False, bare_type=bare_type))
 
@@ -132,7 +124,7 @@ class ParameterReader:
         """
         while text := text.lstrip(SEPARATORS[:-1]):
             if (need := _NEED.match(text)) is not None:
-                self.required = _NEEDS[need[1].lower().rstrip(".")]
+                self.required = _says_required(need[1])
                 text = text[need.end() :]
             elif (default := _DEFAULT.match(text)) is not None and text[default.end() :].strip():
                 text = self._take_default(text[default.end() :], whole=whole)
@@ -193,6 +185,10 @@ def _split_choices(text: str) -> list[str]:
     """Split `on|off` or `a, b or c`."""
     parts = re.split(r"[|,/]|\bor\b", text)
     return list(dict.fromkeys(p for p in (x.strip(" \"'`.") for x in parts) if p))
+
+
+def _says_required(word: str) -> bool:
+    return not word.lower().startswith("opt")
 
 
 def _number(text: str) -> int | float:

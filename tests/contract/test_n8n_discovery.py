@@ -12,7 +12,7 @@ import pytest
 from caal_node.demo.n8n_replay import RecordedN8n
 from caal_node.demo.n8n_replay.loopback import LoopbackServer, Request, Response
 from n8n import Discovery, N8nError, N8nTools, WorkflowTool
-from n8n.core.rate_limiter import KEPT_FOR_LISTING, RateLimiter
+from n8n.core.api_client import KEPT_FOR_LISTING, RateLimiter
 
 
 def by_id(found: Discovery) -> dict[tuple[str, str], WorkflowTool]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from n8n.calls.failures import SEE_EXECUTION
 from n8n.calls.results import read_reply
-from n8n.calls.streaming import StepReader, streamed_answer
+from n8n.calls.streaming import StreamReader
 from n8n.core.errors import N8nError
 from n8n.core.http import HttpResponse
 from tests.unit.test_n8n_results import JSON_TYPE, TOOL
@@ -75,7 +75,7 @@ def test_steps_are_told_in_order_and_only_the_answer_is_followed_by_none(size: i
     nodes = (node("Looking at the ", "calendar."), node(" "), node("Wrïting."), node("Done."))
     body = "".join(nodes).encode()
     told: list[tuple[str, bool]] = []
-    steps = StepReader(lambda words, followed: told.append((words, followed)))
+    steps = StreamReader(lambda words, followed: told.append((words, followed)))
     for at in range(0, len(body), size):
         steps.feed(body[at : at + size])
     first, second = "Looking at the calendar.", "Wrïting."
@@ -90,5 +90,5 @@ def test_steps_are_told_in_order_and_only_the_answer_is_followed_by_none(size: i
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_survived(body: bytes) -> None:
-    StepReader(lambda words, followed: None).feed(body)
-    streamed_answer(body)
+    StreamReader(lambda words, followed: None).feed(body)
+    StreamReader().feed(body)
