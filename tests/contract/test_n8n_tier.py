@@ -341,7 +341,7 @@ async def test_without_a_poll_n8n_is_asked_once() -> None:
         conversation(server, tier=tier) as talk,  # type: ignore[arg-type]
     ):
         await talk.say("hello")
-        assert [seen.path for seen in recorded.seen] == ["/api/v1/workflows"]
+        assert [seen.path for seen in recorded.requests] == ["/api/v1/workflows"]
 
 
 async def test_a_long_description_is_cut_for_the_prompt_and_kept_for_discovery() -> None:

@@ -18,8 +18,8 @@ import jwt
 import pytest
 
 from caal_node.demo.n8n_replay import RecordedN8n
-from caal_node.demo.n8n_replay.recordings import Exchange, load_tape
-from caal_node.demo.n8n_replay.webhooks import RIGHT, WRONG
+from caal_node.demo.n8n_replay.recordings import RecordedExchange, load_recordings
+from caal_node.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS, WRONG_CREDENTIALS
 from n8n import (
     BasicAuth,
     Discovery,
@@ -32,9 +32,9 @@ from n8n import (
     WebhookAuth,
 )
 
-TAPE = load_tape()
+RECORDINGS = load_recordings()
 REAL = os.environ.get("N8N_TEST_URL")
-RIGHT_HEADERS = dict(RIGHT)
+RIGHT_HEADERS = dict(RIGHT_CREDENTIALS)
 STACK = re.compile(r'"stacktrace":"(?:[^"\\]|\\.)*"')
 FORGED = jwt.encode({"sub": "agent"}, "a secret that nobody has, of enough bytes", "HS256")
 HOSTS = re.compile(r"http://[\w.]+:\d+")
@@ -63,7 +63,7 @@ class Instance:
 
 @asynccontextmanager
 async def instance() -> AsyncGenerator[Instance]:
-    header, basic = HeaderAuth(*RIGHT["header auth"]), BasicAuth("recorded", "recorded")
+    header, basic = HeaderAuth(*RIGHT_CREDENTIALS["header auth"]), BasicAuth("recorded", "recorded")
     if REAL is None:
         token: WebhookAuth = JwtAuth("recorded.token.signature")
         async with RecordedN8n() as r:
@@ -110,15 +110,15 @@ def plain(body: bytes, base_url: str) -> Any:
     return cast("Any", told)
 
 
-@pytest.mark.parametrize("label", TAPE.exchanges)
+@pytest.mark.parametrize("label", RECORDINGS.exchanges)
 async def test_a_webhook_answers_as_it_was_recorded(label: str) -> None:
-    exchange: Exchange = TAPE.exchanges[label]
+    exchange: RecordedExchange = RECORDINGS.exchanges[label]
     async with instance() as n8n, httpx2.AsyncClient(timeout=30) as client:
         headers = {"content-type": "application/json"} if exchange.body is not None else {}
         if exchange.credential is not None:
             kind = label.rsplit(" ", 1)[0]
             name, right = n8n.headers[kind]
-            headers[name] = right if exchange.credential == "right" else WRONG[kind]
+            headers[name] = right if exchange.credential == "right" else WRONG_CREDENTIALS[kind]
         reply = await client.request(
             exchange.method,
             n8n.url + exchange.path,
@@ -128,7 +128,7 @@ async def test_a_webhook_answers_as_it_was_recorded(label: str) -> None:
     assert reply.status_code == exchange.reply.status
     assert reply.headers.get("content-type") == exchange.reply.content_type
     assert reply.headers.get("www-authenticate") == exchange.reply.www_authenticate
-    assert plain(reply.content, n8n.url) == plain(exchange.reply.body, TAPE.base_url)
+    assert plain(reply.content, n8n.url) == plain(exchange.reply.body, RECORDINGS.base_url)
 
 
 JSON = {"content-type": "application/json"}

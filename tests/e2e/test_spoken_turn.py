@@ -140,7 +140,7 @@ async def test_a_spoken_request_is_answered_and_a_workflow_is_added_in_mid_room(
         assert likeness > 0.5, "the ping is heard"
         assert loudest(after[at + render("tool").size :], 2.0) > 100, "the answer is heard"
         # The request as the workflow got it, on the real wire.
-        (hook,) = [r for r in on.recorded.seen if r.path == "/webhook/get_weather"]
+        (hook,) = [r for r in on.recorded.requests if r.path == "/webhook/get_weather"]
         assert b"Berlin" in hook.body
 
         on.recorded.activate("list_events")

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import httpx2
 
-from caal_node.demo.n8n_replay.recordings import load_tape
-from caal_node.demo.n8n_replay.webhooks import RIGHT
+from caal_node.demo.n8n_replay.recordings import load_recordings
+from caal_node.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
 from n8n.core.json_values import mapping, mappings
 
 JWT_SECRET: Final = "a passphrase of the tests, long enough for HS256"  # noqa: S105 - guards nothing
-HEADER: Final = RIGHT["header auth"]
+HEADER: Final = RIGHT_CREDENTIALS["header auth"]
 _CREDENTIALS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "headerAuth": ("httpHeaderAuth", {"name": HEADER[0], "value": HEADER[1]}),
     "basicAuth": ("httpBasicAuth", {"user": "recorded", "password": "recorded"}),
@@ -40,7 +40,7 @@ class Planned:
 
 def recorded() -> Iterator[Planned]:
     """In the order of their creation: of two namesakes the older keeps the name."""
-    told = [mapping(w["rest"]) for w in load_tape().workflows if w["rest"] is not None]
+    told = [mapping(w["rest"]) for w in load_recordings().workflows if w["rest"] is not None]
     for workflow in sorted(told, key=lambda w: str(w["createdAt"])):
         version = mapping(workflow.get("activeVersion"))
         published = mappings(version.get("nodes")) or mappings(workflow["nodes"])

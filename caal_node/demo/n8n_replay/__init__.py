@@ -1,5 +1,5 @@
-"""A local server that replays a real n8n 2.41.1, for tests and for the demo."""
+"""A local server that replays a real n8n 2.41.1, for the demo and for tests."""
 
-from caal_node.demo.n8n_replay.recorded_n8n import HeldHook, RecordedN8n, Seen
+from caal_node.demo.n8n_replay.recorded_n8n import RecordedN8n
 
-__all__ = ["HeldHook", "RecordedN8n", "Seen"]
+__all__ = ["RecordedN8n"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -16,55 +16,56 @@ _READ_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoopbackRequest:
+    """A request that came in."""
+
     method: str
     path: str
-    """Decoded, without the query."""
+    """It is decoded, and without the query."""
     query: dict[str, Any]
-    """A list where a name came several times."""
-    headers: tuple[tuple[str, str], ...]
-    """As they came, names in lower case."""
+    """A name that came several times has a list."""
+    headers: dict[str, str]
+    """They are in their order, with names in lower case."""
     body: bytes
-
-    def header(self, name: str) -> str | None:
-        return next((value for key, value in self.headers if key == name), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class LoopbackResponse:
+    """What is answered."""
+
     status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = field(default=())
 
 
-def named(text: str) -> dict[str, Any]:
-    """`a=1&b=2&b=3` -> {"a": "1", "b": ["2", "3"]}"""
-    told = parse_qs(text, keep_blank_values=True).items()
-    return {name: values[0] if len(values) == 1 else values for name, values in told}
+RequestHandler: TypeAlias = Callable[[LoopbackRequest], Awaitable[LoopbackResponse]]
 
 
-def compact(value: object) -> str:
+def form_values(text: str) -> dict[str, Any]:
+    """`a=1&b=2&b=3` becomes {"a": "1", "b": ["2", "3"]}."""
+    values = parse_qs(text, keep_blank_values=True).items()
+    return {name: several[0] if len(several) == 1 else several for name, several in values}
+
+
+def compact_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def json_response(status: int, value: Mapping[str, Any], *more: tuple[str, str]) -> Response:
-    kind = ("content-type", "application/json; charset=utf-8")
-    return Response(status, compact(value).encode(), (kind, *more))
-
-
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+def json_response(status: int, value: object, *headers: tuple[str, str]) -> LoopbackResponse:
+    content_type = ("content-type", "application/json; charset=utf-8")
+    return LoopbackResponse(status, compact_json(value).encode(), (content_type, *headers))
 
 
 class LoopbackServer:
     """Serves until it is closed; closing ends every connection, whatever it is waiting for."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: RequestHandler) -> None:
         self._handler = handler
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self, port: int) -> int:
-        """Listen; the port, which is a free one for 0."""
+        """Listen, and return the port, which is a free one for 0."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -88,7 +89,14 @@ class LoopbackServer:
         try:
             while (request := await _receive(connection, reader)) is not None:
                 response = await self._handler(request)
-                await _send(connection, writer, response, bodiless=request.method == "HEAD")
+                headers = [*response.headers, ("content-length", str(len(response.body)))]
+                for event in (
+                    h11.Response(status_code=response.status, headers=headers),
+                    h11.Data(data=b"" if request.method == "HEAD" else response.body),
+                    h11.EndOfMessage(),
+                ):
+                    writer.write(connection.send(event) or b"")
+                await writer.drain()
                 if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                     return
                 connection.start_next_cycle()
@@ -98,7 +106,10 @@ class LoopbackServer:
             writer.close()
 
 
-async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> Request | None:
+async def _receive(
+    connection: h11.Connection, reader: asyncio.StreamReader
+) -> LoopbackRequest | None:
+    """Return the next request; None once there are no more."""
     head: h11.Request | None = None
     body = bytearray()
     while True:
@@ -119,27 +130,8 @@ async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> 
             return None
 
 
-def _request(head: h11.Request, body: bytes) -> Request:
+def _request(head: h11.Request, body: bytes) -> LoopbackRequest:
     target = urlsplit(head.target.decode("ascii"))
-    headers = tuple(
-        (name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers
-    )
-    query = named(target.query)
-    return Request(head.method.decode("ascii"), unquote(target.path), query, headers, body)
-
-
-async def _send(
-    connection: h11.Connection,
-    writer: asyncio.StreamWriter,
-    response: Response,
-    *,
-    bodiless: bool,
-) -> None:
-    headers = [*response.headers, ("content-length", str(len(response.body)))]
-    for event in (
-        h11.Response(status_code=response.status, headers=headers),
-        h11.Data(data=b"" if bodiless else response.body),
-        h11.EndOfMessage(),
-    ):
-        writer.write(connection.send(event) or b"")
-    await writer.drain()
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+    method, path = head.method.decode("ascii"), unquote(target.path)
+    return LoopbackRequest(method, path, form_values(target.query), headers, body)

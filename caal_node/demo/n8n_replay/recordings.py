@@ -1,7 +1,7 @@
 """The recordings: what a real n8n 2.41.1 told of its workflows, and what its webhooks answered.
 
 workflows.json: `workflows[]` with `rest` (an item of GET /api/v1/workflows) and `mcp` (`preview` of
-search_workflows, `details` of get_workflow_details), either of which is null where it was not
+search_workflows, `details` of get_workflow_details), either of which is null if it was not
 recorded. webhooks.json: `exchanges[]` with a request, its reply and its milliseconds. Ids of people
 and projects, all but two of each list of scopes, and every secret are left out.
 """
@@ -13,14 +13,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from n8n.core.json_values import mapping, mappings
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedReply:
     """A reply as it came."""
 
     status: int
@@ -31,61 +31,68 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
+    """A request to a webhook, and the reply to it."""
+
     label: str
     method: str
     path: str
-    """With the query, percent-encoded."""
+    """It has the query, and is percent-encoded."""
     headers: tuple[tuple[str, str], ...] | None
-    """All that were sent, where the reply depends on them."""
+    """All that were sent, if the reply depends on them."""
     body: str | None
     credential: str | None
     """`right` or `wrong`, for a webhook that wants one."""
-    reply: Recorded
+    reply: RecordedReply
 
 
 @dataclass(frozen=True, slots=True)
-class Tape:
+class Recordings:
+    """All that was recorded."""
+
     base_url: str
     """The address of the n8n that was recorded; some replies have it in them."""
     mcp_meta: Mapping[str, Any]
     refusals: Mapping[str, str]
     workflows: tuple[Mapping[str, Any], ...]
-    exchanges: Mapping[str, Exchange]
-    """By label."""
+    exchanges: Mapping[str, RecordedExchange]
+    """They are found by their labels."""
+
+
+def read_recording(name: str) -> Any:
+    """Return the JSON of one file of recordings, which the caller may change."""
+    return json.loads(_text_of(name))
 
 
 @cache
-def load_tape() -> Tape:
-    workflows = mapping(_read("workflows.json"))
-    webhooks = mapping(_read("webhooks.json"))
-    exchanges = map(_exchange, mappings(webhooks["exchanges"]))
-    return Tape(
+def _text_of(name: str) -> str:
+    return (Path(__file__).with_name("recordings") / name).read_text("utf-8")
+
+
+@cache
+def load_recordings() -> Recordings:
+    """Return the recordings, which are read once a process."""
+    workflows, webhooks = read_recording("workflows.json"), read_recording("webhooks.json")
+    return Recordings(
         webhooks["base_url"],
         workflows["mcp_meta"],
         workflows["refusals"],
         tuple(mappings(workflows["workflows"])),
-        {exchange.label: exchange for exchange in exchanges},
+        {one["label"]: _exchange(one) for one in mappings(webhooks["exchanges"])},
     )
 
 
-def _read(name: str) -> Any:
-    return json.loads((resources.files(__package__) / "recordings" / name).read_text("utf-8"))
-
-
-def _exchange(told: Mapping[str, Any]) -> Exchange:
-    reply = mapping(told["reply"])
-    binary = reply.get("body_base64")
-    body = base64.b64decode(binary) if binary is not None else str(reply["body"]).encode()
-    headers = told.get("headers")
-    return Exchange(
-        told["label"],
-        told["method"],
-        told["path"],
+def _exchange(recorded: Mapping[str, Any]) -> RecordedExchange:
+    reply = {**mapping(recorded["reply"]), "ms": recorded["ms"]}
+    binary = reply.pop("body_base64", None)
+    reply["body"] = str(reply["body"]).encode() if binary is None else base64.b64decode(binary)
+    headers = recorded.get("headers")
+    return RecordedExchange(
+        recorded["label"],
+        recorded["method"],
+        recorded["path"],
         None if headers is None else tuple((name, value) for name, value in headers),
-        told["body"],
-        told.get("credential"),
-        Recorded(
-            reply["status"], reply["content_type"], reply["www_authenticate"], body, told["ms"]
-        ),
+        recorded["body"],
+        recorded.get("credential"),
+        RecordedReply(**reply),
     )
