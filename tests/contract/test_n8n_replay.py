@@ -102,7 +102,7 @@ async def test_the_public_api_gives_the_recorded_workflows_page_by_page() -> Non
 
 
 @pytest.mark.parametrize("protocol", ["2025-06-18", "2026-07-28"])
-async def test_the_mcp_endpoint_gives_the_recorded_details(protocol: str) -> None:
+async def test_the_mcp_server_gives_the_recorded_details(protocol: str) -> None:
     workflow = next(
         w["mcp"] for w in RECORDINGS.workflows if w["mcp"]["preview"]["name"] == "get_weather"
     )

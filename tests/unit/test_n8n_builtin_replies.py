@@ -103,7 +103,7 @@ def test_an_address_that_may_not_call_is_told_with_its_option() -> None:
     assert "Allowlist" in (error.mend or "")
 
 
-def test_a_code_of_an_authors_own_makes_no_stock_reply() -> None:
+def test_a_reply_with_a_code_of_the_authors_own_is_not_n8ns() -> None:
     assert is_builtin_reply({"code": 0, "message": "x", "stacktrace": "y"})
     assert not is_builtin_reply({"code": 404, "message": "x"})
     assert not is_builtin_reply({"code": 0, "message": "x", "town": "Rome"})

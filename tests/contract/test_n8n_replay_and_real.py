@@ -217,7 +217,7 @@ async def test_an_address_that_n8n_does_not_know_shows_its_editor() -> None:
         ("nowhere", {}, "Tool nowhere not found"),
     ],
 )
-async def test_the_mcp_endpoint_refuses_alike(
+async def test_the_mcp_server_refuses_alike(
     tool: str, arguments: dict[str, Any], said: str
 ) -> None:
     reply = await asked_by_mcp({"name": tool, "arguments": arguments})
@@ -226,7 +226,7 @@ async def test_the_mcp_endpoint_refuses_alike(
     assert ("isError" in reply.text) == (tool != "nowhere")
 
 
-async def test_the_mcp_endpoint_counts_all_workflows_and_not_only_those_it_lists() -> None:
+async def test_the_mcp_server_counts_all_workflows_and_not_only_those_it_lists() -> None:
     reply = await asked_by_mcp({"name": "search_workflows", "arguments": {"limit": 1}})
     told = json.loads(reply.text.partition("data: ")[2])["result"]
     assert "isError" not in told
@@ -242,9 +242,7 @@ async def test_the_mcp_endpoint_counts_all_workflows_and_not_only_those_it_lists
         ({"mcp-protocol-version": "1999-01-01"}, 400),
     ],
 )
-async def test_the_mcp_endpoint_takes_no_other_headers(
-    changed: dict[str, str], status: int
-) -> None:
+async def test_the_mcp_server_takes_no_other_headers(changed: dict[str, str], status: int) -> None:
     call = {"name": "search_workflows", "arguments": {"limit": 1}}
     assert (await asked_by_mcp(call, **changed)).status_code == status
 
