@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import httpx2
 
+from n8n.calls.progress import StepCallback, StreamReader
 from n8n.calls.results import CallResult, read_reply
-from n8n.calls.streaming import StepCallback, StreamReader
 from n8n.core.errors import N8nError
 from n8n.core.http import exchange
 from n8n.core.json_values import LONG_BYTES

@@ -17,7 +17,7 @@ from n8n.calls.failures import (
     words_to_speak,
 )
 from n8n.calls.html_text import text_of_html
-from n8n.calls.streaming import StreamReader
+from n8n.calls.progress import StreamReader
 from n8n.core.http import HttpResponse
 from n8n.core.json_values import (
     DECODER,

@@ -25,7 +25,7 @@ class Author:
         self._own = own
 
     async def publish(self, body: Body) -> None:
-        """Add a workflow until the end of the block, which begins once its trigger is registered."""
+        """Add a workflow until the end of the block. It begins once the trigger is registered."""
         workflow_id = (await self._ask("POST", "workflows", body))["id"]
         await self._ask("POST", f"workflows/{workflow_id}/activate", {})
         # Not deleted too: n8n refuses that until it has unpublished it, and is itself thrown away.
@@ -43,8 +43,11 @@ class Author:
         return {kind: {"id": told["id"], "name": told["name"]}}
 
     async def _until_there(self, path: str, word: str) -> None:
-        """Wait, as publishing comes back before a trigger is registered. What is asked here runs nothing: a
-        webhook with a method that it does not take, or an MCP server without its token."""
+        """Wait, as publishing comes back before a trigger is registered.
+
+        What is asked here runs nothing: a webhook with a method that it does not take, or an MCP
+        server without its token.
+        """
         async with asyncio.timeout(REGISTERED_S):
             # Another process's progress: there is nothing to wait on but the time.
             while True:
