@@ -169,40 +169,34 @@ class N8nTools:
 
     async def _look(self, deadline: float) -> Discovery:
         """Look by the public API if there is a key, else by MCP. Raises N8nError."""
-        if self._api_key is None:
-            return await self._look_by_mcp(deadline)
-        try:
-            async with self._public_api(self._api_key, deadline) as api:
-                return await discover_rest(api, self._cache)
-        except N8nError as e:
-            if e.kind not in ("unauthorized", "disabled") or self._mcp_token is None:
-                raise
-            found = await self._look_by_mcp(deadline)
-            notices = (f"{e} Found by MCP instead.", *found.notices)
-            return replace(found, requests=found.requests + 1, notices=notices)
-
-    async def _look_by_mcp(self, deadline: float) -> Discovery:
+        refusal: N8nError | None = None
+        if self._api_key is not None:
+            try:
+                async with self._public_api(self._api_key, deadline) as api:
+                    return await discover_rest(api, self._cache)
+            except N8nError as e:
+                if e.kind not in ("unauthorized", "disabled") or self._mcp_token is None:
+                    raise
+                refusal = e
         if self._mcp_token is None:
             raise N8nError(
                 "config",
                 f"n8n at {without_userinfo(self.base_url)} needs N8N_API_KEY "
                 "(Settings > n8n API) or N8N_MCP_TOKEN (Settings > Instance-level MCP).",
             )
-        bearer = {"authorization": f"Bearer {self._mcp_token}"}
+        bearer, limiter = {"authorization": f"Bearer {self._mcp_token}"}, self._rate_limiter
         async with await open_client(self.base_url, bearer) as client:
-            api = ApiClient(
-                client,
-                self.base_url,
-                credential="N8N_MCP_TOKEN",
-                deadline=deadline,
-                rate_limiter=self._rate_limiter,
-            )
-            return await discover_mcp(api, self._cache)
+            api = ApiClient(client, self.base_url, "N8N_MCP_TOKEN", deadline, limiter)
+            found = await discover_mcp(api, self._cache)
+        if refusal is None:
+            return found
+        notices = (f"{refusal} Found by MCP instead.", *found.notices)
+        return replace(found, requests=found.requests + 1, notices=notices)
 
     @asynccontextmanager
     async def _public_api(self, api_key: str, deadline: float) -> AsyncGenerator[ApiClient]:
         async with await open_client(self.base_url, {"x-n8n-api-key": api_key}) as client:
-            yield ApiClient(client, self.base_url, credential="N8N_API_KEY", deadline=deadline)
+            yield ApiClient(client, self.base_url, "N8N_API_KEY", deadline)
 
     async def _explained(
         self, tool: WorkflowTool, error: N8nError, answered: AnsweredCall, *, tries: int = TRIES

@@ -69,14 +69,14 @@ def lint(workflow: Workflow, slowest_s: float | None = None) -> tuple[Finding, .
         return (Finding("error", title, "workflow", made.message, _SKIP_MENDS[made.reason]),)
     nodes = published_nodes(published) or []
     return tuple(
-        Finding(level, title, unnamed.tool.path, message, mend)
-        for unnamed in made
+        Finding(level, title, tool.path, message, mend)
+        for _, tool in made
         for check in (
-            _check_notes(unnamed.tool),
-            _check_inputs(unnamed.tool, nodes),
-            _check_answer(unnamed.tool, nodes),
-            _check_duration(unnamed.tool, nodes, slowest_s),
-            _check_access(unnamed.tool, nodes),
+            _check_notes(tool),
+            _check_inputs(tool, nodes),
+            _check_answer(tool, nodes),
+            _check_duration(tool, nodes, slowest_s),
+            _check_access(tool, nodes),
         )
         for level, message, mend in check
     )

@@ -12,7 +12,7 @@ import httpx2
 
 from n8n.core.errors import DiscoveryFailure, N8nError
 from n8n.core.http import HttpResponse, exchange, without_userinfo
-from n8n.core.json_values import parse_in_background
+from n8n.core.json_values import LONG_BYTES, parse_json, parse_long_json
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """The most that is read of one answer. A page of 50 workflows has a few hundred kilobytes."""
@@ -73,7 +73,6 @@ class ApiClient:
         self,
         client: httpx2.AsyncClient,
         base_url: str,
-        *,
         credential: str,
         deadline: float,
         rate_limiter: RateLimiter | None = None,
@@ -127,7 +126,9 @@ class ApiClient:
     async def parse(self, body: bytes) -> Any:
         """Read the JSON of an answer off the event loop if it is long. Raises N8nError."""
         try:
-            return await parse_in_background(body)
+            if len(body) > LONG_BYTES:
+                return await asyncio.to_thread(parse_long_json, body)
+            return parse_json(body)
         except (ValueError, RecursionError):
             raise self.unexpected("no JSON") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -35,13 +34,6 @@ def parse_long_json(text: str | bytes) -> Any:
         return value
     plain = "".join(_ENCODER.iterencode(value)).encode("utf-8", errors="replace").decode()
     return _STEPWISE_DECODER.decode(plain)
-
-
-async def parse_in_background(text: bytes) -> Any:
-    """Read JSON of any size without holding the event loop. Raises like `parse_json`."""
-    if len(text) <= LONG_BYTES:
-        return parse_json(text)
-    return await asyncio.to_thread(parse_long_json, text)
 
 
 def well_formed(text: str, value: Any) -> Any:

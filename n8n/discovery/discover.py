@@ -134,9 +134,8 @@ def _lacks_pinned_data(workflow: Workflow, tools: list[UnnamedTool] | Skipped) -
     if isinstance(tools, Skipped) or workflow.get("pinData"):
         return False
     are_unknown = (
-        unnamed.tool.input_schema.get("additionalProperties")
-        or "trigger" in unnamed.tool.origins.values()
-        for unnamed in tools
+        tool.input_schema.get("additionalProperties") or "trigger" in tool.origins.values()
+        for _, tool in tools
     )
     return any(are_unknown) and may_read_all(published_nodes(workflow) or [])
 
@@ -244,6 +243,6 @@ def _named(
 ) -> tuple[tuple[WorkflowTool, ...], tuple[Skipped, ...]]:
     skipped = tuple(one for one in made if isinstance(one, Skipped))
     unnamed = [tool for one in made if not isinstance(one, Skipped) for tool in one]
-    cache.names = assign_names((u.candidate for u in unnamed), cache.names)
-    tools = [replace(u.tool, name=cache.names[u.candidate.key]) for u in unnamed]
+    cache.names = assign_names((candidate for candidate, _ in unnamed), cache.names)
+    tools = [replace(tool, name=cache.names[candidate.key]) for candidate, tool in unnamed]
     return tuple(sorted(tools, key=lambda t: t.name)), skipped

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from n8n.core.json_values import mapping, mappings, sequence
 from n8n.core.text import visible
@@ -30,12 +29,8 @@ _UUID = re.compile(r"^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$", re.IGNORECA
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class UnnamedTool:
-    """A tool that has not got its name yet."""
-
-    candidate: NameCandidate
-    tool: WorkflowTool
+UnnamedTool: TypeAlias = tuple[NameCandidate, WorkflowTool]
+"""A tool that has not got its name yet."""
 
 
 def reason_to_skip(workflow: Workflow) -> Skipped | None:
@@ -176,7 +171,7 @@ def _make_tool(
         problems=problems,
     )
     key, age = f"{workflow_id}:{webhook.node_id}", str(workflow.get("createdAt") or "")
-    return UnnamedTool(NameCandidate(key, f"{title}{suffix}", age), tool)
+    return NameCandidate(key, f"{title}{suffix}", age), tool
 
 
 def _connections(workflow: Workflow) -> Mapping[str, Any]:

@@ -79,10 +79,9 @@ def parse_notes(text: str) -> Notes:
     at = 0
     while at < len(lines):
         if opens_block(lines[at]):
-            block = read_block(lines, at)
-            parser.parameters.update(block.parameters)
-            parser.problems += [block.problem] if block.problem else []
-            at = block.end
+            at, parameters, problem = read_block(lines, at)
+            parser.parameters.update(parameters)
+            parser.problems += [problem] if problem else []
         else:
             parser.read_line(at + 1, lines[at])
             at += 1

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from jsonschema import Draft202012Validator
@@ -35,22 +34,15 @@ _CLOSES: Final = re.compile(r"^\s*(?:-{3,}|`{3,})\s*$")
 _CODE_FENCE: Final = re.compile(r"^\s*`{3,}\w*\s*$")
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaBlock:
-    """What was read of a schema block."""
-
-    end: int
-    """The index of the line after it."""
-    parameters: Mapping[str, Parameter] = field(default_factory=dict[str, Parameter])
-    problem: str | None = None
-
-
 def opens_block(line: str) -> bool:
     return _OPENS.match(line) is not None
 
 
-def read_block(lines: list[str], start: int) -> SchemaBlock:
-    """Read the block that the line at `start` opens. What cannot be read becomes its problem."""
+def read_block(lines: list[str], start: int) -> tuple[int, dict[str, Parameter], str | None]:
+    """Read the block that the line at `start` opens.
+
+    Returns the index of the line after it, its parameters, and the problem if it cannot be read.
+    """
     body = "\n".join("" if _CODE_FENCE.match(x) else x for x in lines[start + 1 :])
     opening = len(body) - len(body.lstrip())
     try:
@@ -59,14 +51,13 @@ def read_block(lines: list[str], start: int) -> SchemaBlock:
     except (ValueError, RecursionError) as e:
         after = _past(lines, start + 1, lambda x: not _CLOSES.match(x))
         if body.lstrip()[:1] not in ("{", "[") and (found := _from_lines(lines, start)):
-            return SchemaBlock(after, found)
+            return after, found, None
         at = start + 2 + body.count("\n", 0, getattr(e, "pos", opening))
         reason = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
-        return SchemaBlock(after, problem=f"line {at}: the ---schema block: {reason}")
+        return after, {}, f"line {at}: the ---schema block: {reason}"
     after = start + 2 + body.count("\n", 0, end)
-    return SchemaBlock(
-        _past(lines, after, lambda x: not x.strip() or bool(_CODE_FENCE.match(x))), found
-    )
+    end = _past(lines, after, lambda x: not x.strip() or bool(_CODE_FENCE.match(x)))
+    return end, found, None
 
 
 def _past(lines: list[str], at: int, skipped: Callable[[str], bool]) -> int:

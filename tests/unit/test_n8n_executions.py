@@ -40,7 +40,7 @@ async def api(status: int, told: Any):
         return httpx2.Response(status, content=json.dumps(told).encode())
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
-        yield ApiClient(client, "http://n8n.test", credential="N8N_API_KEY", deadline=1e9)
+        yield ApiClient(client, "http://n8n.test", "N8N_API_KEY", deadline=1e9)
 
 
 async def cause(

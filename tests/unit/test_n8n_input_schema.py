@@ -15,7 +15,6 @@ from n8n.core.workflow_tool import Skipped, WorkflowTool
 from n8n.discovery.node_inputs import inputs_read_by
 from n8n.discovery.normalise import (
     DESCRIPTION_CHARS,
-    UnnamedTool,
     normalise,
     published_nodes,
     shorten,
@@ -60,9 +59,9 @@ def code(source: str) -> dict[str, Any]:
 
 
 def tool(*nodes: dict[str, Any], **more: Any) -> WorkflowTool:
-    drafts = normalise(workflow(*nodes, **more))
-    assert isinstance(drafts, list)
-    return drafts[0].tool
+    tools = normalise(workflow(*nodes, **more))
+    assert isinstance(tools, list)
+    return tools[0][1]
 
 
 @pytest.mark.parametrize(
@@ -174,9 +173,9 @@ def test_each_of_several_webhooks_has_the_inputs_of_the_nodes_it_reaches() -> No
         "Webhook": {"main": [[{"node": "First", "type": "main", "index": 0}]]},
         "Webhook B": {"main": [[{"node": "Second", "type": "main", "index": 0}]]},
     }
-    drafts = normalise(workflow(webhook(path="a"), other, first, second, connections=link))
-    assert isinstance(drafts, list)
-    assert [list(d.tool.origins) for d in drafts] == [["alpha"], ["beta"]]
+    tools = normalise(workflow(webhook(path="a"), other, first, second, connections=link))
+    assert isinstance(tools, list)
+    assert [list(made.origins) for _, made in tools] == [["alpha"], ["beta"]]
 
 
 def test_a_workflow_that_tells_nothing_takes_anything() -> None:
@@ -198,10 +197,10 @@ def test_a_webhook_of_several_methods_is_posted_to() -> None:
 
 def test_several_webhooks_are_several_tools() -> None:
     other = {**webhook("Second.", path="b"), "id": "n9", "name": "Webhook B"}
-    drafts = normalise(workflow(webhook("First.", path="a"), other))
-    assert isinstance(drafts, list)
-    assert [d.candidate.wanted for d in drafts] == ["a tool_a", "a tool_b"]
-    assert [d.tool.description for d in drafts] == ["First.", "Second."]
+    tools = normalise(workflow(webhook("First.", path="a"), other))
+    assert isinstance(tools, list)
+    assert [candidate.wanted for candidate, _ in tools] == ["a tool_a", "a tool_b"]
+    assert [made.description for _, made in tools] == ["First.", "Second."]
 
 
 @pytest.mark.parametrize(
@@ -249,9 +248,9 @@ def test_an_example_without_a_required_argument_is_a_problem() -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_workflow_is_a_good_tool(name: str) -> None:
     text = (resources.files("n8n") / "workflows" / f"{name}.json").read_text("utf-8")
-    drafts = normalise({**json.loads(text), "id": name, "active": True})
-    assert isinstance(drafts, list)
-    made = drafts[0].tool
+    tools = normalise({**json.loads(text), "id": name, "active": True})
+    assert isinstance(tools, list)
+    _, made = tools[0]
     assert made.problems == ()
     assert made.examples
     validator = Draft202012Validator(dict(made.input_schema))
@@ -276,9 +275,8 @@ def test_a_long_description_ends_after_a_sentence() -> None:
 def test_any_node_and_any_settings_are_survived(parameters: Any, settings: Any) -> None:
     node = {**webhook(), "parameters": parameters}
     got = normalise({**workflow(node), "settings": settings})
-    for draft in got if isinstance(got, list) else []:
-        assert isinstance(draft, UnnamedTool)
-        Draft202012Validator.check_schema(dict(draft.tool.input_schema))
+    for _, made in got if isinstance(got, list) else []:
+        Draft202012Validator.check_schema(dict(made.input_schema))
 
 
 def test_of_several_methods_the_one_that_leads_somewhere_is_used() -> None:
@@ -292,4 +290,4 @@ def test_of_several_methods_the_one_that_leads_somewhere_is_used() -> None:
     ):
         made = normalise({**workflow(hook), "connections": {"Webhook": {"main": outputs}}})
         assert isinstance(made, list)
-        assert made[0].tool.method == method
+        assert made[0][1].method == method
