@@ -15,6 +15,7 @@ from n8n.core.json_values import mapping, mappings
 from n8n.core.workflow_tool import (
     BODILESS_METHODS,
     RESPOND_TYPE,
+    Nodes,
     Skipped,
     SkipReason,
     Workflow,
@@ -26,7 +27,6 @@ from n8n.discovery.normalise import DESCRIPTION_CHARS, normalise, published_node
 FindingLevel: TypeAlias = Literal["error", "warning", "advice"]
 _Problems: TypeAlias = Iterator[tuple[FindingLevel, str, str]]
 """What one check says: how grave it is, what is wrong, how to mend it."""
-_Nodes: TypeAlias = list[Mapping[str, Any]]
 
 CALL_GIVEN_UP_S: Final = 20.0
 """When a call is given up unless its notes say `Takes:`."""
@@ -117,7 +117,7 @@ def _check_notes(tool: WorkflowTool) -> _Problems:
         )
 
 
-def _check_inputs(tool: WorkflowTool, nodes: _Nodes) -> _Problems:
+def _check_inputs(tool: WorkflowTool, nodes: Nodes) -> _Problems:
     guessed = [name for name, origin in tool.origins.items() if origin in ("nodes", "pinned")]
     if guessed:
         listed = ", ".join(f"{name} (required, string)" for name in guessed)
@@ -147,7 +147,7 @@ def _check_inputs(tool: WorkflowTool, nodes: _Nodes) -> _Problems:
         )
 
 
-def _check_answer(tool: WorkflowTool, nodes: _Nodes) -> _Problems:
+def _check_answer(tool: WorkflowTool, nodes: Nodes) -> _Problems:
     responds = [n for n in nodes if n.get("type") == RESPOND_TYPE and not n.get("disabled")]
     match tool.response_mode, bool(responds):
         case "onReceived", _:
@@ -205,7 +205,7 @@ def _check_answer(tool: WorkflowTool, nodes: _Nodes) -> _Problems:
         )
 
 
-def _check_duration(tool: WorkflowTool, nodes: _Nodes, slowest_s: float | None) -> _Problems:
+def _check_duration(tool: WorkflowTool, nodes: Nodes, slowest_s: float | None) -> _Problems:
     waits_s = max((_wait_s(node) for node in nodes), default=0.0)
     run_s = slowest_s or 0.0
     longest_s, given_up_s = max(waits_s, run_s), max(CALL_GIVEN_UP_S, tool.takes_s or 0.0)
@@ -219,7 +219,7 @@ def _check_duration(tool: WorkflowTool, nodes: _Nodes, slowest_s: float | None) 
     )
 
 
-def _check_access(tool: WorkflowTool, nodes: _Nodes) -> _Problems:
+def _check_access(tool: WorkflowTool, nodes: Nodes) -> _Problems:
     if any(mapping(mapping(n.get("parameters")).get("options")).get("ignoreBots") for n in nodes):
         yield (
             "error",
@@ -240,7 +240,7 @@ def _check_access(tool: WorkflowTool, nodes: _Nodes) -> _Problems:
         )
 
 
-def _parameters_text(nodes: _Nodes) -> str:
+def _parameters_text(nodes: Nodes) -> str:
     return str([n.get("parameters") for n in nodes])
 
 

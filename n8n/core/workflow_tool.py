@@ -13,6 +13,8 @@ BODILESS_METHODS: Final = ("GET", "HEAD", "DELETE")
 
 Workflow: TypeAlias = Mapping[str, Any]
 """A workflow as n8n's editor exports it, or as its APIs tell it."""
+Nodes: TypeAlias = list[Mapping[str, Any]]
+"""Nodes of a workflow."""
 DiscoverySource: TypeAlias = Literal["rest", "mcp"]
 AuthKind: TypeAlias = Literal["none", "header", "basic", "jwt", "other"]
 ParameterLocation: TypeAlias = Literal["path", "query", "body"]

@@ -18,7 +18,7 @@ from n8n.discovery.normalise import (
     normalise,
     published_nodes,
     reason_to_skip,
-    title_of,
+    skipped_for,
     version_of,
 )
 from n8n.discovery.public_api import list_active, read_pinned_data, read_version
@@ -165,7 +165,7 @@ async def _read_details(
                 workflow = {**preview, **await get_workflow(api, workflow_id)}
             except N8nError as e:
                 if e.kind == "protocol":
-                    found[workflow_id] = _skipped(preview, "unreadable", str(e))
+                    found[workflow_id] = skipped_for(preview, "unreadable", str(e))
                 else:
                     stopped_by.append(e)
                 return
@@ -187,7 +187,7 @@ async def _read_details(
             stale += 1
         else:
             reason = _UNREAD_REASONS[stopped_by[0].kind]
-            found[id_of(preview)] = _skipped(preview, reason, str(stopped_by[0]))
+            found[id_of(preview)] = skipped_for(preview, reason, str(stopped_by[0]))
     results = [found[id_of(preview)] for preview in previews]
     return (
         [result for result in results if not isinstance(result, Skipped)],
@@ -208,10 +208,6 @@ def _by_urgency(previews: list[Workflow], cache: DiscoveryCache) -> list[Workflo
         return 2 if is_unchanged else 1, order[id_of(preview)]
 
     return sorted(previews, key=urgency)
-
-
-def _skipped(workflow: Workflow, reason: SkipReason, message: str) -> Skipped:
-    return Skipped(id_of(workflow), title_of(workflow), reason, message)
 
 
 async def _side_by_side(

@@ -16,6 +16,7 @@ from typing import Any
 from n8n.core.json_values import mapping, mappings
 from n8n.core.workflow_tool import (
     BODILESS_METHODS,
+    Nodes,
     ParameterLocation,
     ParameterOrigin,
     placeholders,
@@ -56,10 +57,7 @@ class ToolInputs:
 
 
 def build_inputs(
-    webhook: WebhookNode,
-    notes: Notes,
-    nodes: list[Mapping[str, Any]],
-    workflow: Mapping[str, Any],
+    webhook: WebhookNode, notes: Notes, nodes: Nodes, workflow: Mapping[str, Any]
 ) -> ToolInputs:
     """Put together what the notes, the nodes and the workflow tell of a webhook's inputs."""
     read = {} if notes.takes_nothing else inputs_read_by(nodes)
@@ -122,7 +120,7 @@ def _pinned_inputs(workflow: Mapping[str, Any], node_name: str) -> FoundInputs:
     return found
 
 
-def _trigger_inputs(nodes: list[Mapping[str, Any]]) -> dict[str, Parameter]:
+def _trigger_inputs(nodes: Nodes) -> dict[str, Parameter]:
     """Return the typed inputs of a sibling trigger, by which another workflow calls this one."""
     found: dict[str, Parameter] = {}
     for node in nodes:

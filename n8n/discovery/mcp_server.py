@@ -21,10 +21,7 @@ MAX_LISTED = 200
 """The most that search_workflows gives; it has no pages."""
 OTHER_ORDERS = ("createdAt:asc", "name:asc", "name:desc")
 """Orders to ask for when the newest may not be all: each shows other ends of the list."""
-_HEADERS = {
-    "accept": "application/json, text/event-stream",
-    "mcp-protocol-version": "2025-06-18",
-}
+_HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
 
 
 async def search_workflows(api: ApiClient) -> tuple[list[Workflow], tuple[str, ...]]:

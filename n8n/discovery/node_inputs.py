@@ -7,12 +7,12 @@ An author who wrote no notes still told what the workflow needs: in expressions 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, TypeAlias
 
 from n8n.core.json_values import mapping, sequence
-from n8n.core.workflow_tool import ParameterLocation
+from n8n.core.workflow_tool import Nodes, ParameterLocation
 from n8n.notes.parameter import Parameter
 
 FoundInputs: TypeAlias = dict[str, tuple[ParameterLocation, Parameter]]
@@ -58,7 +58,7 @@ _PASSING_ITEMS_ON = frozenset(("n8n-nodes-base.executeWorkflow",))
 _NOT_INPUTS = frozenset(("length", "constructor", "prototype", "hasOwnProperty", "toString"))
 
 
-def inputs_read_by(nodes: list[Mapping[str, Any]]) -> FoundInputs:
+def inputs_read_by(nodes: Nodes) -> FoundInputs:
     """Return the inputs that the nodes read, with the type that their fallback tells."""
     found: FoundInputs = {}
     left = MAX_SCANNED_CHARS
@@ -73,7 +73,7 @@ def inputs_read_by(nodes: list[Mapping[str, Any]]) -> FoundInputs:
     return found
 
 
-def may_read_all(nodes: list[Mapping[str, Any]]) -> bool:
+def may_read_all(nodes: Nodes) -> bool:
     """Whether a node may take the request as a whole, so that it names no input.
 
     That is an expression or code with an item in it, or a workflow that the item is passed to.
@@ -124,7 +124,7 @@ def _schema_of_fallback(fallback: str | None) -> dict[str, Any]:
     return {}
 
 
-def _texts(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
+def _texts(nodes: Nodes) -> Iterator[str]:
     """Yield all texts in the parameters of the nodes that are switched on."""
     waiting: list[tuple[Any, int]] = [
         (n.get("parameters"), 0) for n in reversed(nodes) if not n.get("disabled")

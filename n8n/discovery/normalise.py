@@ -11,6 +11,7 @@ from n8n.core.text import visible
 from n8n.core.workflow_tool import (
     RESPOND_TYPE,
     Example,
+    Nodes,
     Skipped,
     SkipReason,
     Workflow,
@@ -37,11 +38,13 @@ def reason_to_skip(workflow: Workflow) -> Skipped | None:
     """Say why a workflow is no tool, as far as a listing tells; None if it may be one."""
     settings = mapping(workflow.get("settings"))
     if workflow.get("isArchived"):
-        return _skipped(workflow, "archived", "it is archived")
+        return skipped_for(workflow, "archived", "it is archived")
     if not workflow.get("active"):
-        return _skipped(workflow, "inactive", "it is not active: publish it in n8n")
+        return skipped_for(workflow, "inactive", "it is not active: publish it in n8n")
     if workflow.get("availableInMCP") is False or settings.get("availableInMCP") is False:
-        return _skipped(workflow, "not_available_in_mcp", "its setting `Available in MCP` is off")
+        return skipped_for(
+            workflow, "not_available_in_mcp", "its setting `Available in MCP` is off"
+        )
     return None
 
 
@@ -55,23 +58,19 @@ def normalise(workflow: Workflow) -> list[UnnamedTool] | Skipped:
     nodes = published_nodes(workflow)
     if nodes is None:
         message = "the instance does not show its published version"
-        return _skipped(workflow, "unpublished", message)
+        return skipped_for(workflow, "unpublished", message)
     connections = _connections(workflow)
     webhooks = [
-        read_webhook(
-            node,
-            id_of(workflow),
-            _connected_outputs(connections, str(node.get("name"))),
-        )
+        read_webhook(node, id_of(workflow), _connected_outputs(connections, str(node.get("name"))))
         for node in nodes
         if is_webhook(node)
     ]
     if not webhooks:
-        return _skipped(workflow, "no_webhook", "it has no Webhook node that could be called")
+        return skipped_for(workflow, "no_webhook", "it has no Webhook node that could be called")
     callable_ones = [webhook for webhook in webhooks if webhook.path is not None]
     if not callable_ones:
         message = "its webhook's path is an expression: give it a fixed path"
-        return _skipped(workflow, "path_is_an_expression", message)
+        return skipped_for(workflow, "path_is_an_expression", message)
     if len(webhooks) == 1:
         return [_make_tool(workflow, webhook, nodes) for webhook in callable_ones]
     return [
@@ -99,7 +98,7 @@ def title_of(workflow: Workflow) -> str:
     return " ".join(visible(str(workflow.get("name") or workflow.get("id") or "")).split())
 
 
-def published_nodes(workflow: Workflow) -> list[Mapping[str, Any]] | None:
+def published_nodes(workflow: Workflow) -> Nodes | None:
     """Return the nodes that run, not those on the canvas; None if they cannot be told.
 
     n8n up to 1.x has one set of nodes, and activeVersionId is absent or null. From 2.0 on the
@@ -129,15 +128,13 @@ def shorten(text: str, limit: int = DESCRIPTION_CHARS) -> str:
     return flat[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
-def _skipped(workflow: Workflow, reason: SkipReason, message: str) -> Skipped:
+def skipped_for(workflow: Workflow, reason: SkipReason, message: str) -> Skipped:
+    """Say that a workflow is no tool."""
     return Skipped(id_of(workflow), title_of(workflow), reason, message)
 
 
 def _make_tool(
-    workflow: Workflow,
-    webhook: WebhookNode,
-    nodes: list[Mapping[str, Any]],
-    suffix: str = "",
+    workflow: Workflow, webhook: WebhookNode, nodes: Nodes, suffix: str = ""
 ) -> UnnamedTool:
     """Make a tool of one webhook and the nodes that its request reaches.
 
@@ -186,9 +183,7 @@ def _connected_outputs(connections: Mapping[str, Any], name: str) -> frozenset[i
     return frozenset(i for i, targets in enumerate(outputs) if mappings(targets))
 
 
-def _reached_nodes(
-    connections: Mapping[str, Any], first: str, nodes: list[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def _reached_nodes(connections: Mapping[str, Any], first: str, nodes: Nodes) -> Nodes:
     """Return the nodes that a webhook's request reaches, and every trigger, which tells types."""
     reached: set[str] = set()
     waiting = [first]
@@ -223,7 +218,7 @@ def _distinguishing_word(webhook: WebhookNode) -> str:
     return "_".join(p for p in parts if not _UUID.match(p)) or webhook.node_name
 
 
-def _responds_without_data(nodes: list[Mapping[str, Any]]) -> bool:
+def _responds_without_data(nodes: Nodes) -> bool:
     return any(
         node.get("type") == RESPOND_TYPE
         and mapping(node.get("parameters")).get("respondWith") == "noData"

@@ -124,8 +124,7 @@ EXPRESSIONS: Mapping[str, NodeExpression] = {
         lambda item: {"error": "unknown city", "city": item.read("city")},
     ),
     "secure_lookup": NodeExpression(
-        '{id:$json.body.id, secret:"42"}',
-        lambda item: {"id": item.read("id"), "secret": "42"},
+        '{id:$json.body.id, secret:"42"}', lambda item: {"id": item.read("id"), "secret": "42"}
     ),
     "multi_a": NodeExpression("{url:$json.webhookUrl}", lambda item: {"url": item.webhook_url}),
     "multi_b": NodeExpression("{url:$json.webhookUrl}", lambda item: {"url": item.webhook_url}),
