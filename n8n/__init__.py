@@ -10,16 +10,21 @@ The package stands alone: it knows nothing of voices, models or rooms.
 
 from __future__ import annotations
 
-from n8n.auth import BasicAuth, HeaderAuth, JwtAuth, JwtSecretAuth, WebhookAuth
+from n8n.calls.auth import (
+    BasicAuth,
+    HeaderAuth,
+    JwtAuth,
+    JwtSecretAuth,
+    WebhookAuth,
+    read_credentials,
+)
+from n8n.calls.progress import Progress
+from n8n.calls.results import CallResult, ResultKind
 from n8n.client import N8nTools
-from n8n.credentials import read_credentials
-from n8n.errors import CallFailure, DiscoveryFailure, Failure, N8nError
-from n8n.finding import Finding
-from n8n.lint import Workflow, lint, workflows_in
-from n8n.parameters import typed
-from n8n.progress import Progress
-from n8n.results import CallResult, ResultKind
-from n8n.tool import Discovery, Example, Skipped, WorkflowTool
+from n8n.core.errors import CallFailure, DiscoveryFailure, Failure, N8nError
+from n8n.core.workflow_tool import Discovery, Example, Skipped, Workflow, WorkflowTool
+from n8n.notes.parameter import typed
+from n8n.workflow_lint import Finding, lint, workflows_in
 
 __all__ = [
     "BasicAuth",

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import httpx2
 
-from n8n.access import Access, base_of
-from n8n.auth import WebhookAuth, auth_headers
-from n8n.budget import Budget
-from n8n.call import call_webhook
-from n8n.errors import N8nError
-from n8n.executions import LOOK_S, TRIES, Sent, cause_of, slowest_runs
-from n8n.failures import LOOK_AT_RUN
-from n8n.finding import Finding
-from n8n.known import Known
-from n8n.lint import lint
-from n8n.progress import PROGRESS_S, Progress, told_every
-from n8n.results import CallResult
-from n8n.tool import Discovery, WorkflowTool
-from n8n.wire import open_client
+from n8n.calls.auth import WebhookAuth, auth_headers
+from n8n.calls.call import AnsweredCall, call_webhook
+from n8n.calls.executions import LOOKUP_S, TRIES, cause_of, slowest_runs
+from n8n.calls.failures import SEE_EXECUTION, run_failed
+from n8n.calls.progress import PROGRESS_S, Progress, report_progress
+from n8n.calls.results import CallResult
+from n8n.core.api_client import ApiClient, RateLimiter
+from n8n.core.errors import N8nError
+from n8n.core.http import open_client, without_userinfo
+from n8n.core.workflow_tool import Discovery, WorkflowTool
+from n8n.discovery.discover import DiscoveryCache, discover_mcp, discover_rest
+from n8n.discovery.mcp_server import MCP_PATH
+from n8n.discovery.normalise import id_of
+from n8n.workflow_lint import Finding, lint
 
 CALL_TIMEOUT_S = 20.0
 """As long as a person waits for an answer before asking whether anybody is there."""
 GRACE_S = 5.0
-"""Beyond the time that an author says a run takes."""
+"""How much longer a call may take than its author says that a run takes."""
 DISCOVERY_TIMEOUT_S = 30.0
 """Details of 90 workflows by MCP take about 5 s; the rest is for an instance that just woke up."""
 
@@ -39,7 +42,7 @@ class N8nTools:
         await n.discover()
         result = await n.call("get_weather", {"city": "Paris"})
 
-    Discovery goes by the public REST API when there is an `api_key` (one request for 50 workflows),
+    Discovery goes by the public REST API if there is an `api_key` (one request for 50 workflows),
     by the instance's MCP server otherwise (one request a workflow). Calls go to the webhooks, with
     the credentials of `webhook_auth` (by path, tool name or workflow id) and no others.
     """
@@ -54,22 +57,26 @@ class N8nTools:
         *,
         webhook_base_url: str | None = None,
         discovery_timeout_s: float = DISCOVERY_TIMEOUT_S,
-        budget: Budget | None = None,
+        rate_limiter: RateLimiter | None = None,
     ) -> None:
-        """`webhook_base_url` is n8n's WEBHOOK_URL where that differs; `budget`, how often its MCP
-        server may be asked. Raises N8nError(config)."""
-        self.base_url = base_of(base_url)
-        self._webhooks_at = base_of(webhook_base_url or base_url)
-        # An empty setting is none.
-        self._access = Access(self.base_url, api_key or None, mcp_token or None, budget or Budget())
+        """`webhook_base_url` is n8n's WEBHOOK_URL where that differs.
+
+        `rate_limiter` counts the requests to its MCP server. Raises N8nError(config).
+        """
+        self.base_url = _instance_url(base_url)
+        self._webhook_base_url = _instance_url(webhook_base_url or base_url)
+        # They go to the instance alone, never to a webhook. An empty setting is none.
+        self._api_key = api_key or None
+        self._mcp_token = mcp_token or None
+        self._rate_limiter = rate_limiter or RateLimiter()
         self._call_timeout_s = call_timeout_s
         self._discovery_timeout_s = discovery_timeout_s
         self._webhook_auth = dict(webhook_auth or {})
-        self._known = Known()
-        self._table: dict[str, WorkflowTool] = {}
+        self._cache = DiscoveryCache()
+        self._tools: dict[str, WorkflowTool] = {}
         self._discovering = asyncio.Lock()
         # Apart from the clients that carry the key and the token, so that these cannot slip in.
-        self._webhooks: httpx2.AsyncClient | None = None
+        self._webhook_client: httpx2.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -78,22 +85,23 @@ class N8nTools:
         await self.aclose()
 
     async def aclose(self) -> None:
-        if self._webhooks is not None:
-            await self._webhooks.aclose()
-            self._webhooks = None
+        """Close the connections to the webhooks."""
+        if self._webhook_client is not None:
+            await self._webhook_client.aclose()
+            self._webhook_client = None
 
     @property
     def tools(self) -> tuple[WorkflowTool, ...]:
-        """Those of the last discovery, in the order of their names."""
-        return tuple(self._table.values())
+        """The tools of the last discovery, in the order of their names."""
+        return tuple(self._tools.values())
 
     async def discover(self) -> Discovery:
-        """Look at the instance. When that fails (N8nError) the tools of the last time stay."""
+        """Look at the instance. When that fails (N8nError), the tools of the last time stay."""
         async with self._discovering:
-            found = await self._access.discover(self._known, _in(self._discovery_timeout_s))
-            if self._webhooks is None:
-                self._webhooks = await open_client(self._webhooks_at)
-            self._table = {tool.name: tool for tool in found.tools}
+            found = await self._look(_after(self._discovery_timeout_s))
+            if self._webhook_client is None:
+                self._webhook_client = await open_client(self._webhook_base_url)
+            self._tools = {tool.name: tool for tool in found.tools}
             return found
 
     async def call(
@@ -106,76 +114,123 @@ class N8nTools:
         """Call a tool of the last discovery. Raises N8nError.
 
         Without `timeout_s` the deadline is this object's, or what the author's `Takes:` asks for
-        where that is more. `on_progress` is told every PROGRESS_S seconds that n8n still works,
+        if that is more. `on_progress` is told every PROGRESS_S seconds that n8n still works,
         and at once of the steps that a streamed answer tells, four a second at most.
         Cancelling closes the connection; n8n runs the workflow to its end all the same.
         """
-        tool = self._table.get(name)
-        if tool is None or self._webhooks is None:
-            near = difflib.get_close_matches(name, self._table, n=3, cutoff=0.5)
+        tool = self._tools.get(name)
+        if tool is None or self._webhook_client is None:
+            near = difflib.get_close_matches(name, self._tools, n=3, cutoff=0.5)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             raise N8nError("unknown_tool", f"There is no workflow named {name[:64]!r}.{hint}")
-        sent: list[Sent] = []
+        answered: list[AnsweredCall] = []
         deadline_s = self.deadline_s(tool) if timeout_s is None else timeout_s
         try:
-            with told_every(PROGRESS_S, deadline_s, on_progress) as on_step:
+            with report_progress(PROGRESS_S, deadline_s, on_progress) as on_step:
                 result = await call_webhook(
-                    self._webhooks,
-                    self._webhooks_at,
+                    self._webhook_client,
+                    self._webhook_base_url,
                     tool,
                     arguments,
                     headers=auth_headers(tool, self._webhook_auth),
                     timeout_s=deadline_s,
-                    on_sent=sent.append,
+                    on_answer=answered.append,
                     on_step=on_step,
                 )
         except N8nError as error:
-            if error.mend == LOOK_AT_RUN and sent:
-                raise await self._explained(tool, error, sent[0]) from None
-            raise
-        if result.kind == "empty" and not tool.answers_nothing and sent:
+            if error.mend != SEE_EXECUTION or not answered:
+                raise
+            raise await self._explained(tool, error, answered[0]) or error from None
+        if result.kind == "empty" and not tool.answers_nothing:
             # n8n 1.100 to 2.6 answers 200 with nothing for a run that failed.
-            failed = N8nError("workflow_failed", f"{name} failed while it was running.", status=200)
-            if (error := await self._explained(tool, failed, sent[0], tries=1)) is not failed:
-                raise error
+            failed = run_failed(tool, status=200)
+            if explained := await self._explained(tool, failed, answered[0], tries=1):
+                raise explained
         return result
 
     async def lint(self) -> tuple[Finding, ...]:
-        """What could be better about the workflows of the last discovery; with an API key their
-        latest runs are looked at as well. Those without a finding are not in it."""
-        took: Mapping[str, float] = {}
-        if self._access.api_key is not None:
-            async with self._access.public_api(_in(LOOK_S)) as api:
-                took = await slowest_runs(api)
-        workflows = self._known.workflows
+        """Say what could be better about the workflows of the last discovery.
+
+        With an API key their latest runs are looked at as well.
+        """
+        slowest_s: Mapping[str, float] = {}
+        if self._api_key is not None:
+            async with self._public_api(self._api_key, _after(LOOKUP_S)) as api:
+                slowest_s = await slowest_runs(api)
+        workflows = self._cache.workflows
         return await asyncio.to_thread(
-            lambda: tuple(f for w in workflows for f in lint(w, took.get(str(w.get("id")))))
+            lambda: tuple(f for w in workflows for f in lint(w, slowest_s.get(id_of(w))))
         )
 
     def deadline_s(self, tool: WorkflowTool) -> float:
-        """How long a call of this tool may take."""
-        asked = 0.0 if tool.takes_s is None else tool.takes_s + GRACE_S
-        return max(self._call_timeout_s, asked)
+        """Return how long a call of this tool may take."""
+        asked_s = 0.0 if tool.takes_s is None else tool.takes_s + GRACE_S
+        return max(self._call_timeout_s, asked_s)
+
+    async def _look(self, deadline: float) -> Discovery:
+        """Look by the public API if there is a key, else by MCP. Raises N8nError."""
+        refusal: N8nError | None = None
+        if self._api_key is not None:
+            try:
+                async with self._public_api(self._api_key, deadline) as api:
+                    return await discover_rest(api, self._cache)
+            except N8nError as e:
+                if e.kind not in ("unauthorized", "disabled") or self._mcp_token is None:
+                    raise
+                refusal = e
+        if self._mcp_token is None:
+            raise N8nError(
+                "config",
+                f"n8n at {without_userinfo(self.base_url)} needs N8N_API_KEY "
+                "(Settings > n8n API) or N8N_MCP_TOKEN (Settings > Instance-level MCP).",
+            )
+        bearer, limiter = {"authorization": f"Bearer {self._mcp_token}"}, self._rate_limiter
+        async with await open_client(self.base_url, bearer) as client:
+            api = ApiClient(client, self.base_url, "N8N_MCP_TOKEN", deadline, limiter)
+            found = await discover_mcp(api, self._cache)
+        if refusal is None:
+            return found
+        notices = (f"{refusal} Found by MCP instead.", *found.notices)
+        return replace(found, requests=found.requests + 1, notices=notices)
+
+    @asynccontextmanager
+    async def _public_api(self, api_key: str, deadline: float) -> AsyncGenerator[ApiClient]:
+        async with await open_client(self.base_url, {"x-n8n-api-key": api_key}) as client:
+            yield ApiClient(client, self.base_url, "N8N_API_KEY", deadline)
 
     async def _explained(
-        self, tool: WorkflowTool, error: N8nError, sent: Sent, *, tries: int = TRIES
-    ) -> N8nError:
-        """The error with its real cause, where there is a key to ask for it; else the same."""
-        if self._access.api_key is None:
-            return error
-        async with self._access.public_api(_in(LOOK_S)) as api:
-            cause = await cause_of(api, tool, sent, tries=tries)
+        self, tool: WorkflowTool, error: N8nError, answered: AnsweredCall, *, tries: int = TRIES
+    ) -> N8nError | None:
+        """Return the error with its real cause, if there is a key to ask for it."""
+        if self._api_key is None:
+            return None
+        async with self._public_api(self._api_key, _after(LOOKUP_S)) as api:
+            cause = await cause_of(api, tool, answered, tries=tries)
         if cause is None:
-            return error
+            return None
         return N8nError(
             "workflow_failed",
             f"{tool.name} failed while it was running: {cause.message}",
             status=error.status,
-            mend=f"mend its node {cause.node}: {LOOK_AT_RUN}" if cause.node else LOOK_AT_RUN,
+            mend=f"mend its node {cause.node}: {SEE_EXECUTION}" if cause.node else SEE_EXECUTION,
             spoken=error.spoken,
         )
 
 
-def _in(seconds: float) -> float:
-    """So long from now, by the event loop's clock."""
+def _after(seconds: float) -> float:
+    """Return the event loop's time after so many seconds."""
     return asyncio.get_running_loop().time() + seconds
+
+
+def _instance_url(url: str) -> str:
+    """Return the address of an instance. Raises N8nError(config)."""
+    # People paste the address that n8n shows for its MCP server.
+    url = url.strip().rstrip("/").removesuffix(MCP_PATH)
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise N8nError("config", f"N8N_URL {without_userinfo(url)[:100]!r} is no http(s) address.")
+    return url

@@ -14,7 +14,7 @@ import pytest
 from blockbuster import BlockBuster
 
 MODULES = ["caal_node", "mcp_bridge", "n8n"]
-WITHOUT_A_ROOM = ["caal_node.cli", "caal_node.cli.demo", "n8n.replay"]
+WITHOUT_A_ROOM = ["caal_node.cli", "caal_node.cli.demo"]
 START_UP = {
     "caal_node/config/file.py": {"from_file"},
     "caal_node/config/instructions.py": {"instructions_of"},

@@ -23,7 +23,7 @@ from livekit.agents import AgentSession, TurnHandlingOptions, function_tool
 from caal_node import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.models.llm import LLM
-from n8n import call as n8n_call
+from n8n.calls import call as n8n_call
 from tests.bench import giant_webhook, obedient_model
 from tests.bench.giants import records, records_json
 from tests.bench.loop_clock import Held, watched

@@ -15,8 +15,8 @@ from caal_node.cli.checks.check import Finding
 from caal_node.cli.checks.model import look_at_model
 from caal_node.cli.checks.room import look_at_livekit
 from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
+from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.config.settings import Settings
-from n8n.replay import RecordedN8n
 from tests.livekit_server import LiveKit
 
 if TYPE_CHECKING:  # pytest imports it as a plugin

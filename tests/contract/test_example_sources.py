@@ -12,10 +12,10 @@ import pytest
 from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from caal_node.config.settings import load_settings
 from caal_node.core.tool_spec import Example
 from caal_node.tools.example_store import FILE_NAME, ExampleStore
-from n8n.replay.loopback import LoopbackServer, Request, Response
 from tests.conversation import FakeTier, weather_spec
 
 
@@ -53,9 +53,9 @@ WORKFLOW = {
 
 @asynccontextmanager
 async def n8n_with_notes() -> AsyncGenerator[str]:
-    async def answer(request: Request) -> Response:
+    async def answer(request: LoopbackRequest) -> LoopbackResponse:
         found = [WORKFLOW] if request.path.endswith("/workflows") else []
-        return Response(200, json.dumps({"data": found, "nextCursor": None}).encode())
+        return LoopbackResponse(200, json.dumps({"data": found, "nextCursor": None}).encode())
 
     server = LoopbackServer(answer)
     try:

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
+from caal_node.cli.demo.n8n_replay import RecordedN8n
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from n8n import BasicAuth, HeaderAuth, JwtAuth, N8nError, N8nTools, Progress, WorkflowTool
-from n8n.call import MAX_REPLY_BYTES, call_webhook
-from n8n.replay import RecordedN8n
-from n8n.replay.loopback import LoopbackServer, Request, Response
-from n8n.wire import open_client
+from n8n.calls.call import MAX_REPLY_BYTES, call_webhook
+from n8n.core.http import open_client
 
 
 @asynccontextmanager
 async def opened(**more: Any) -> AsyncGenerator[tuple[RecordedN8n, N8nTools]]:
     async with RecordedN8n() as recorded, by_rest(recorded, **more) as n:
         await n.discover()
-        recorded.seen.clear()
+        recorded.requests.clear()
         yield recorded, n
 
 
@@ -105,7 +105,7 @@ async def test_a_failure_is_one_line_for_the_model(
     async with opened() as (recorded, n):
         with pytest.raises(N8nError) as caught:
             await n.call(name, {"city": "zzz"})
-        assert len(recorded.seen) == 1
+        assert len(recorded.requests) == 1
     error = caught.value
     assert (error.kind, error.status, str(error)) == (kind, status, f"{name} {message}")
 
@@ -115,7 +115,7 @@ async def test_the_real_cause_of_a_failure_comes_from_the_record_of_its_run(name
     async with opened() as (recorded, n):
         with pytest.raises(N8nError) as caught:
             await n.call(name, {"x": 1})
-        webhook, record = recorded.seen
+        webhook, record = recorded.requests
     assert (webhook.path, record.path) == (f"/webhook/{name}", "/api/v1/executions")
     assert str(caught.value) == f"{name} failed while it was running: Upstream CRM said no"
     assert caught.value.mend == "mend its node Stop: look at its latest execution in n8n"
@@ -125,10 +125,10 @@ async def test_the_real_cause_of_a_failure_comes_from_the_record_of_its_run(name
 async def test_without_a_key_a_failure_is_all_that_is_known() -> None:
     async with RecordedN8n() as recorded, N8nTools(recorded.base_url, recorded.mcp_token) as n:
         await n.discover()
-        recorded.seen.clear()
+        recorded.requests.clear()
         with pytest.raises(N8nError, match=r"fails_last_node failed while it was running\.$"):
             await n.call("fails_last_node", {})
-        assert len(recorded.seen) == 1
+        assert len(recorded.requests) == 1
 
 
 async def test_another_persons_failure_is_not_told_as_this_ones() -> None:
@@ -137,7 +137,7 @@ async def test_another_persons_failure_is_not_told_as_this_ones() -> None:
             await n.call("fails_last_node", {"who": "Ann"})
         with pytest.raises(N8nError):
             await n.call("fails_last_node", {"who": "Bob"})
-        runs = recorded.public_api.runs.listed({"includeData": "true"})["data"]
+        runs = recorded.public_api.executions.page({"includeData": "true"})["data"]
     bodies = [r["data"]["resultData"]["runData"]["Webhook"][0]["data"]["main"][0][0] for r in runs]
     assert [b["json"]["body"] for b in bodies] == [{"who": "Bob"}, {"who": "Ann"}]
 
@@ -203,24 +203,24 @@ async def test_each_webhook_gets_its_own_credentials_and_no_other() -> None:
         )
         async with n:
             await n.discover()
-            recorded.seen.clear()
+            recorded.requests.clear()
             assert (await n.call("secure_lookup", {"id": 1})).value == {"id": 1, "secret": "42"}
             assert (await n.call("basic_lookup", {})).value == {"ok": "basic"}
             assert (await n.call("jwt_lookup", {})).value["ok"] == "jwt"
             await n.call("echo", {})
-        *_, plain = recorded.seen
-        everything = " ".join(v for seen in recorded.seen for v in seen.headers.values())
+        *_, plain = recorded.requests
+        everything = " ".join(v for seen in recorded.requests for v in seen.headers.values())
     assert not {"authorization", name} & plain.headers.keys()
     assert recorded.api_key not in everything
     assert recorded.mcp_token not in everything
-    assert all("x-n8n-api-key" not in seen.headers for seen in recorded.seen)
+    assert all("x-n8n-api-key" not in seen.headers for seen in recorded.requests)
 
 
 async def test_a_call_past_its_deadline_is_not_sent_again() -> None:
     async with opened(call_timeout_s=1) as (recorded, n):
         with recorded.hold("slow_report"), pytest.raises(N8nError) as caught:
             await n.call("slow_report", {"topic": "x"})
-        assert len(recorded.seen) == 1
+        assert len(recorded.requests) == 1
         assert (await n.call("get_weather", {"city": "Oslo"}, timeout_s=20)).kind == "object"
     assert caught.value.kind == "timeout"
     assert "slow_report did not answer within 1 s. It may still be running" in str(caught.value)
@@ -234,7 +234,7 @@ async def test_a_cancelled_call_ends_at_once_and_the_next_one_works() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        assert len(recorded.seen) == 1
+        assert len(recorded.requests) == 1
         assert (await n.call("list_events", {})).kind == "array"
 
 
@@ -280,8 +280,8 @@ async def test_a_connection_that_breaks_is_told_as_maybe_done() -> None:
 async def test_an_endless_reply_is_cut(body: bytes, kind: str) -> None:
     json_type = (("content-type", "application/json"),)
 
-    async def answer(_: Request) -> Response:
-        return Response(200, body, json_type)
+    async def answer(_: LoopbackRequest) -> LoopbackResponse:
+        return LoopbackResponse(200, body, json_type)
 
     server = LoopbackServer(answer)
     try:

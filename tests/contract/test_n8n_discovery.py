@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from caal_node.cli.demo.n8n_replay import RecordedN8n
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from n8n import Discovery, N8nError, N8nTools, WorkflowTool
-from n8n.budget import FOR_LISTING, Budget
-from n8n.replay import RecordedN8n
-from n8n.replay.loopback import LoopbackServer, Request, Response
+from n8n.core.api_client import KEPT_FOR_LISTING, RateLimiter
 
 
 def by_id(found: Discovery) -> dict[tuple[str, str], WorkflowTool]:
@@ -36,8 +36,8 @@ def by_mcp(recorded: RecordedN8n, **more: Any) -> N8nTools:
 
 
 @asynccontextmanager
-async def server(answer: Callable[[Request], Response]) -> AsyncGenerator[str]:
-    async def handle(request: Request) -> Response:
+async def server(answer: Callable[[LoopbackRequest], LoopbackResponse]) -> AsyncGenerator[str]:
+    async def handle(request: LoopbackRequest) -> LoopbackResponse:
         return answer(request)
 
     loopback = LoopbackServer(handle)
@@ -74,7 +74,7 @@ async def test_the_public_api_lists_all_in_one_request() -> None:
     async with RecordedN8n() as recorded, by_rest(recorded) as n:
         first = await n.discover()
         again = await n.discover()
-        listed = [seen for seen in recorded.seen if seen.path == "/api/v1/workflows"]
+        listed = [seen for seen in recorded.requests if seen.path == "/api/v1/workflows"]
     assert (first.source, len(first.tools)) == ("rest", 30)
     assert first.notices == ()
     assert [t.name for t in first.tools] == sorted(t.name for t in first.tools)
@@ -95,7 +95,7 @@ async def test_pinned_data_is_asked_for_where_nothing_else_tells_inputs() -> Non
         recorded.instance.add(quiet)
         recorded.instance.add(loud)
         tools = named(await n.discover())
-        asked = [seen.path for seen in recorded.seen]
+        asked = [seen.path for seen in recorded.requests]
     assert tools["copy_0"].origins == {"city": "pinned"}
     assert tools["copy_1"].origins == {"x": "prose"}
     assert asked == ["/api/v1/workflows", "/api/v1/workflows/w0"]
@@ -185,10 +185,10 @@ async def test_only_names_of_the_last_discovery_can_be_called() -> None:
         await n.discover()
         with pytest.raises(N8nError) as caught:
             await n.call("get_wether", {})
-        seen = len(recorded.seen)
+        seen = len(recorded.requests)
         with pytest.raises(N8nError, match="no workflow named"):
             await n.call("echo", {})
-        assert len(recorded.seen) == seen
+        assert len(recorded.requests) == seen
     assert caught.value.kind == "unknown_tool"
     assert "Did you mean get_weather?" in str(caught.value)
 
@@ -212,16 +212,16 @@ async def test_more_than_mcp_lists_at_once_is_looked_for_in_other_orders_and_sai
 
 async def test_the_limit_of_the_mcp_server_is_kept_and_the_next_look_goes_on_from_there() -> None:
     now = 0.0
-    budget = Budget(clock=lambda: now)
-    async with RecordedN8n(active=[]) as recorded, by_mcp(recorded, budget=budget) as n:
+    limiter = RateLimiter(clock=lambda: now)
+    async with RecordedN8n(active=[]) as recorded, by_mcp(recorded, rate_limiter=limiter) as n:
         for workflow in copies(150):
             recorded.instance.add(workflow)
         first = await n.discover()
-        assert len(recorded.seen) == 100 - FOR_LISTING
+        assert len(recorded.requests) == 100 - KEPT_FOR_LISTING
         assert "workflows were not read" in first.notices[0]
         early = await n.discover()  # one listing is left for it, and no details
         assert {t.name for t in early.tools} == {t.name for t in first.tools}
-        assert len(recorded.seen) <= 100
+        assert len(recorded.requests) <= 100
         now = 300.0
         last = await n.discover()
     assert (len(first.tools), len(last.tools)) == (91, 150)
@@ -233,8 +233,8 @@ async def test_five_hundred_workflows_by_mcp_are_as_many_as_the_limit_allows() -
         for workflow in copies(500):
             recorded.instance.add(workflow)
         found = await n.discover()
-        assert len(recorded.seen) <= 100
-    assert len(found.tools) == 100 - FOR_LISTING - 4
+        assert len(recorded.requests) <= 100
+    assert len(found.tools) == 100 - KEPT_FOR_LISTING - 4
     assert len(found.notices) == 2
 
 
@@ -249,10 +249,12 @@ async def test_a_version_that_the_list_lacks_is_asked_for_once() -> None:
     live = [{**listed["nodes"][0], "notes": "Live. Parameters: x."}]
     asked: list[str] = []
 
-    def answer(request: Request) -> Response:
+    def answer(request: LoopbackRequest) -> LoopbackResponse:
         asked.append(request.path)
         told = {"data": [listed]} if request.path.endswith("/workflows") else {"nodes": live}
-        return Response(200, json.dumps(told).encode(), (("content-type", "application/json"),))
+        return LoopbackResponse(
+            200, json.dumps(told).encode(), (("content-type", "application/json"),)
+        )
 
     async with server(answer) as url, N8nTools(url, api_key="key") as n:
         found = await n.discover()
@@ -270,11 +272,11 @@ async def test_a_version_that_cannot_be_had_is_no_tool() -> None:
         "activeVersion": None,
     }
 
-    def answer(request: Request) -> Response:
+    def answer(request: LoopbackRequest) -> LoopbackResponse:
         if not request.path.endswith("/workflows"):
-            return Response(404)
+            return LoopbackResponse(404)
         body = json.dumps({"data": [listed]}).encode()
-        return Response(200, body, (("content-type", "application/json"),))
+        return LoopbackResponse(200, body, (("content-type", "application/json"),))
 
     async with server(answer) as url, N8nTools(url, api_key="key") as n:
         assert reasons(await n.discover()) == {"copy 0": "unpublished"}
@@ -301,7 +303,7 @@ async def test_details_that_a_rate_limit_hides_are_listed_and_nothing_more_is_as
     async with RecordedN8n() as recorded, by_mcp(recorded) as n:
         recorded.mcp.limit(4, retry_after_s=290)
         found = await n.discover()
-        assert len(recorded.seen) < 20
+        assert len(recorded.requests) < 20
     assert 0 < len(found.tools) <= 10
     assert list(reasons(found).values()).count("rate_limited") >= 10
 
@@ -336,8 +338,10 @@ async def test_a_refused_credential_is_one_line_with_its_mend(
 
 
 async def test_a_key_that_may_not_read_workflows_is_told_what_it_lacks() -> None:
-    async def forbid(_: Request) -> Response:
-        return Response(403, b'{"message":"Forbidden"}', (("content-type", "application/json"),))
+    async def forbid(_: LoopbackRequest) -> LoopbackResponse:
+        return LoopbackResponse(
+            403, b'{"message":"Forbidden"}', (("content-type", "application/json"),)
+        )
 
     server = LoopbackServer(forbid)
     try:
@@ -391,20 +395,20 @@ async def test_an_instance_that_does_not_answer_times_out() -> None:
 @pytest.mark.parametrize(
     ("reply", "kind", "words"),
     [
-        (Response(200, b"<html>Welcome</html>"), "protocol", "does not answer like n8n"),
-        (Response(200, b'{"data": 7}'), "protocol", "no list of workflows"),
-        (Response(200, b"[" * 100_000), "protocol", "does not answer like n8n"),
-        (Response(404), "disabled", "has no public API"),
-        (Response(503), "protocol", "status 503"),
+        (LoopbackResponse(200, b"<html>Welcome</html>"), "protocol", "does not answer like n8n"),
+        (LoopbackResponse(200, b'{"data": 7}'), "protocol", "no list of workflows"),
+        (LoopbackResponse(200, b"[" * 100_000), "protocol", "does not answer like n8n"),
+        (LoopbackResponse(404), "disabled", "has no public API"),
+        (LoopbackResponse(503), "protocol", "status 503"),
         (
-            Response(301, b"", (("location", "https://n8n.example/api"),)),
+            LoopbackResponse(301, b"", (("location", "https://n8n.example/api"),)),
             "protocol",
             "redirects to https://n8n.example/api",
         ),
     ],
 )
 async def test_a_server_that_is_no_n8n_is_told_apart(
-    reply: Response, kind: str, words: str
+    reply: LoopbackResponse, kind: str, words: str
 ) -> None:
     async with server(lambda _: reply) as url, N8nTools(url, api_key="key") as n:
         with pytest.raises(N8nError, match=words) as caught:
@@ -414,7 +418,9 @@ async def test_a_server_that_is_no_n8n_is_told_apart(
 
 async def test_an_mcp_answer_without_a_result_is_no_n8n() -> None:
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}
-    answer = Response(200, json.dumps(error).encode(), (("content-type", "application/json"),))
+    answer = LoopbackResponse(
+        200, json.dumps(error).encode(), (("content-type", "application/json"),)
+    )
     async with server(lambda _: answer) as url, N8nTools(url, "token") as n:
         with pytest.raises(N8nError, match="Method not found"):
             await n.discover()
@@ -425,7 +431,7 @@ async def test_one_workflow_with_strange_details_does_not_cost_the_others() -> N
     listed = {"data": [{"id": "a", "name": "A", **preview}, {"id": "b", "name": "B", **preview}]}
     good = {"id": "b", "name": "B", "active": True, "nodes": copies(1)[0]["nodes"]}
 
-    def answer(request: Request) -> Response:
+    def answer(request: LoopbackRequest) -> LoopbackResponse:
         call = json.loads(request.body)["params"]
         if call["name"] == "search_workflows":
             told: dict[str, Any] = listed
@@ -434,7 +440,7 @@ async def test_one_workflow_with_strange_details_does_not_cost_the_others() -> N
         # The shape of n8n 1.121: text alone.
         content = {"content": [{"type": "text", "text": json.dumps(told)}]}
         message = json.dumps({"jsonrpc": "2.0", "id": 1, "result": content})
-        return Response(200, message.encode(), (("content-type", "application/json"),))
+        return LoopbackResponse(200, message.encode(), (("content-type", "application/json"),))
 
     async with server(answer) as url, N8nTools(url, "token") as n:
         found = await n.discover()
@@ -447,7 +453,7 @@ async def test_a_password_in_the_address_is_used_and_not_shown() -> None:
         url = recorded.base_url.replace("://", "://user:s3cret@")
         n = N8nTools(url, api_key=recorded.api_key)
         await n.discover()
-        assert recorded.seen[0].headers["authorization"].startswith("Basic ")
+        assert recorded.requests[0].headers["authorization"].startswith("Basic ")
     with pytest.raises(N8nError, match=r"cannot be reached at http://127\.0") as caught:
         await n.discover()
     assert "s3cret" not in str(caught.value)

@@ -9,16 +9,16 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from n8n.replay import RecordedN8n
-from n8n.replay.expressions import EXPRESSIONS
-from n8n.replay.hooks import WRONG
-from n8n.replay.tape import Exchange, load_tape
+from caal_node.cli.demo.n8n_replay import RecordedN8n
+from caal_node.cli.demo.n8n_replay.expressions import EXPRESSIONS
+from caal_node.cli.demo.n8n_replay.recordings import RecordedExchange, load_recordings
+from caal_node.cli.demo.n8n_replay.webhooks import WRONG_CREDENTIALS
 from tests.raw_http import RawReply, ask
 
-TAPE = load_tape()
+RECORDINGS = load_recordings()
 
 
-async def replay(recorded: RecordedN8n, exchange: Exchange) -> RawReply:
+async def replay(recorded: RecordedN8n, exchange: RecordedExchange) -> RawReply:
     headers = list(exchange.headers or [("host", "127.0.0.1:5678")])
     body = (exchange.body or "").encode()
     if exchange.headers is None and exchange.body is not None:
@@ -26,18 +26,18 @@ async def replay(recorded: RecordedN8n, exchange: Exchange) -> RawReply:
     if exchange.credential is not None:
         kind = exchange.label.rsplit(" ", 1)[0]
         name, value = recorded.webhook_headers[kind]
-        headers.append((name, value if exchange.credential == "right" else WRONG[kind]))
+        headers.append((name, value if exchange.credential == "right" else WRONG_CREDENTIALS[kind]))
     port = urlsplit(recorded.base_url).port
     assert port is not None
     return await ask(port, exchange.method, exchange.path, headers, body)
 
 
-@pytest.mark.parametrize("label", TAPE.exchanges)
+@pytest.mark.parametrize("label", RECORDINGS.exchanges)
 async def test_a_recorded_request_gets_its_recorded_reply(label: str) -> None:
-    exchange = TAPE.exchanges[label]
+    exchange = RECORDINGS.exchanges[label]
     async with RecordedN8n() as recorded:
         got = await replay(recorded, exchange)
-        body = got.body.replace(recorded.base_url.encode(), TAPE.base_url.encode())
+        body = got.body.replace(recorded.base_url.encode(), RECORDINGS.base_url.encode())
     assert got.status == exchange.reply.status
     assert got.headers.get("content-type") == exchange.reply.content_type
     assert got.headers.get("www-authenticate") == exchange.reply.www_authenticate
@@ -47,7 +47,7 @@ async def test_a_recorded_request_gets_its_recorded_reply(label: str) -> None:
 def test_every_computed_reply_is_the_expression_of_a_recorded_node() -> None:
     sources = [
         text
-        for workflow in TAPE.workflows
+        for workflow in RECORDINGS.workflows
         if workflow["rest"] is not None
         for node in workflow["rest"]["activeVersion"]["nodes"]
         for text in node["parameters"].values()
@@ -81,7 +81,7 @@ async def test_an_inactive_workflow_answers_like_an_unknown_one() -> None:
 
 
 async def test_the_public_api_gives_the_recorded_workflows_page_by_page() -> None:
-    told = [w["rest"] for w in TAPE.workflows if w["rest"] is not None]
+    told = [w["rest"] for w in RECORDINGS.workflows if w["rest"] is not None]
     async with RecordedN8n() as recorded, httpx2.AsyncClient() as client:
         client.headers["x-n8n-api-key"] = recorded.api_key
         url = f"{recorded.base_url}/api/v1/workflows"
@@ -102,9 +102,9 @@ async def test_the_public_api_gives_the_recorded_workflows_page_by_page() -> Non
 
 
 @pytest.mark.parametrize("protocol", ["2025-06-18", "2026-07-28"])
-async def test_the_mcp_endpoint_gives_the_recorded_details(protocol: str) -> None:
+async def test_the_mcp_server_gives_the_recorded_details(protocol: str) -> None:
     workflow = next(
-        w["mcp"] for w in TAPE.workflows if w["mcp"]["preview"]["name"] == "get_weather"
+        w["mcp"] for w in RECORDINGS.workflows if w["mcp"]["preview"]["name"] == "get_weather"
     )
     call = {
         "jsonrpc": "2.0",

@@ -13,6 +13,7 @@ from livekit.agents import llm
 
 import n8n
 from caal_node.agent import CaalAgent
+from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.config.settings import load_settings
 from caal_node.control.reports import ReloadReport, ReloadRequest
 from caal_node.core.errors import ConfigError, ToolBroke, ToolFailure
@@ -25,7 +26,6 @@ from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.sources.n8n import N8nToolSource
 from caal_node.tools.sources.n8n_failures import KINDS, failure_of
 from mcp_bridge import Answer, Question
-from n8n.replay import RecordedN8n
 from tests.conversation import NOWHERE, FakeTier, conversation
 from tests.stand_in_model import Call, StandInModel
 
@@ -341,7 +341,7 @@ async def test_without_a_poll_n8n_is_asked_once() -> None:
         conversation(server, tier=tier) as talk,  # type: ignore[arg-type]
     ):
         await talk.ask("hello")
-        assert [seen.path for seen in recorded.seen] == ["/api/v1/workflows"]
+        assert [seen.path for seen in recorded.requests] == ["/api/v1/workflows"]
 
 
 async def test_a_long_description_is_cut_for_the_prompt_and_kept_for_discovery() -> None:

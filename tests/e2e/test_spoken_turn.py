@@ -18,6 +18,7 @@ import pytest
 from caal_node.cli.demo.app import AGENT
 from caal_node.cli.demo.audio_timeline import SAMPLE_RATE_HZ, Samples
 from caal_node.cli.demo.model_choice import CONTEXT
+from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.cli.demo.room_scene import ROOM, RoomScene
 from caal_node.cli.demo.spoken_requests import SpokenRequest, load_requests
 from caal_node.cli.demo.tools import WORKFLOW, write_settings
@@ -33,7 +34,6 @@ from caal_node.core.events import (
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.room.cues import render
 from caal_node.speech import fetch_local
-from n8n.replay import RecordedN8n
 from tests.control_process import on_a_port
 from tests.livekit_server import LiveKit
 
@@ -143,7 +143,7 @@ async def test_a_spoken_request_is_answered_and_a_workflow_is_added_in_mid_room(
         assert likeness > 0.5, "the ping is heard"
         assert loudest(after[at + render("tool").size :], 2.0) > 100, "the answer is heard"
         # The request as the workflow got it, on the real wire.
-        (hook,) = [r for r in on.recorded.seen if r.path == "/webhook/get_weather"]
+        (hook,) = [r for r in on.recorded.requests if r.path == "/webhook/get_weather"]
         assert b"Berlin" in hook.body
 
         on.recorded.activate("list_events")

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Final
 
 from n8n import N8nTools
-from n8n.budget import WINDOW_S
+from n8n.core.api_client import WINDOW_S
 from tests.real_n8n.boot import Booted, running
 from tests.real_n8n.edges import edges
 from tests.real_n8n.figures import measured
 from tests.real_n8n.install import home, install
-from tests.real_n8n.seed import JWT_SECRET, Garden, copies, recorded, samples
+from tests.real_n8n.seed import JWT_SECRET, WorkflowSeeder, copies, recorded, samples
 
 TESTS: Final = (
-    "tests/contract/test_n8n_wire.py",
+    "tests/contract/test_n8n_replay_and_real.py",
     "tests/real_n8n/check_samples.py",
     "tests/real_n8n/check_edges.py",
     "tests/real_n8n/check_live.py",
@@ -39,26 +39,26 @@ def main() -> int:
         running(folder, node, Path(data)) as n8n,
     ):
         print(f"n8n runs at {n8n.url}", flush=True)
-        garden = Garden(n8n.url, n8n.api_key, n8n.rest)
+        seeder = WorkflowSeeder(n8n.url, n8n.api_key, n8n.rest)
         try:
-            garden.plant([*recorded(), *samples(), *edges()])
+            seeder.create([*recorded(), *samples(), *edges()])
             time.sleep(REGISTERING_S)
             failed = subprocess.run(
                 [sys.executable, "-m", "pytest", "-q", *TESTS, *sys.argv[1:]],
-                env={**os.environ, **told(n8n)},
+                env={**os.environ, **environment_of(n8n)},
                 timeout=TEST_S,
                 check=False,
             ).returncode
             asyncio.run(figures("recorded workflows and samples", n8n))
-            garden.plant(copies(AT_SIZE))
+            seeder.create(copies(AT_SIZE))
             asyncio.run(figures(f"and {AT_SIZE} more", n8n))
         finally:
-            garden.close()
+            seeder.close()
     return failed
 
 
-def told(n8n: Booted) -> dict[str, str]:
-    """What the tests read."""
+def environment_of(n8n: Booted) -> dict[str, str]:
+    """Return the variables that the tests read."""
     return {
         "N8N_TEST_URL": n8n.url,
         "N8N_TEST_API_KEY": n8n.api_key,

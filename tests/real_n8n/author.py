@@ -25,7 +25,7 @@ class Author:
         self._own = own
 
     async def publish(self, body: Body) -> None:
-        """A workflow, until the end of the block; comes back once its trigger is registered."""
+        """Add a workflow until the end of the block. It begins once the trigger is registered."""
         workflow_id = (await self._ask("POST", "workflows", body))["id"]
         await self._ask("POST", f"workflows/{workflow_id}/activate", {})
         # Not deleted too: n8n refuses that until it has unpublished it, and is itself thrown away.
@@ -37,14 +37,17 @@ class Author:
                 await self._until_there(f"/mcp/{node['parameters']['path']}", "")
 
     async def credential(self, kind: str, data: Body) -> dict[str, Any]:
-        """As a node has it under `credentials`."""
+        """Return what a node has under `credentials`."""
         wanted = {"name": "of a test", "type": kind, "data": data}
         told = await self._ask("POST", "credentials", wanted)
         return {kind: {"id": told["id"], "name": told["name"]}}
 
     async def _until_there(self, path: str, word: str) -> None:
-        """Publishing comes back before a trigger is registered. What is asked here runs nothing: a
-        webhook with a method that it does not take, or an MCP server without its token."""
+        """Wait, as publishing comes back before a trigger is registered.
+
+        What is asked here runs nothing: a webhook with a method that it does not take, or an MCP
+        server without its token.
+        """
         async with asyncio.timeout(REGISTERED_S):
             # Another process's progress: there is nothing to wait on but the time.
             while True:
@@ -73,7 +76,7 @@ async def author() -> AsyncGenerator[Author]:
 
 
 def sample(file: str, *, name: str) -> dict[str, Any]:
-    """One of the sample workflows, under another name and at another path."""
+    """Return a sample workflow under another name and at another path."""
     told = json.loads((resources.files("n8n") / "workflows" / file).read_text("utf-8"))
     for node in told["nodes"]:
         if node["type"].endswith(".webhook"):

@@ -29,7 +29,7 @@ _EMAIL: Final = "owner@n8n.test"
 
 
 class N8nDied(Exception):
-    """n8n ended, or was not ready in time; the message has the end of its log."""
+    """Raised if n8n ended, or was not ready in time; the message has the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _wait(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Its task runner is a child of it, so the whole group goes."""
+    """Stop the whole process group, as n8n's task runner is a child of it."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     try:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
 from n8n import HeaderAuth, N8nError, N8nTools, Progress
-from n8n.replay.hooks import RIGHT
 
 
 @asynccontextmanager
 async def opened() -> AsyncGenerator[N8nTools]:
-    auth = {"door_code": HeaderAuth(*RIGHT["header auth"])}
+    auth = {"door_code": HeaderAuth(*RIGHT_CREDENTIALS["header auth"])}
     url, key = os.environ["N8N_TEST_URL"], os.environ["N8N_TEST_API_KEY"]
     async with N8nTools(url, api_key=key, webhook_auth=auth) as tools:
         await tools.discover()

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from tests.real_n8n.seed import Planned
+from tests.real_n8n.seed import WorkflowPlan
 
 _SPEAKS: Final = "Does it. Parameters: none.\nSpeak: message"
 Node = dict[str, Any]
 
 
-def edges() -> Iterator[Planned]:
+def edges() -> Iterator[WorkflowPlan]:
     fails = _node("Stop", "stopAndError", 1, {"errorMessage": "The database is down"})
     none = _node("Code", "code", 2, {"jsCode": "return []"})
     method = "return [{json: {query: $input.first().json.query}}]"
@@ -57,11 +57,11 @@ def _node(name: str, kind: str, version: float, parameters: dict[str, Any]) -> N
     return {**told, "typeVersion": version, "position": [0, 0], "parameters": parameters}
 
 
-def _flow(name: str, *nodes: Node) -> Planned:
+def _flow(name: str, *nodes: Node) -> WorkflowPlan:
     connections = {
         one["name"]: {"main": [[{"node": after["name"], "type": "main", "index": 0}]]}
         for one, after in pairwise(nodes)
     }
     settings = {"executionOrder": "v1", "availableInMCP": True}
     body = {"name": name, "nodes": [*nodes], "connections": connections, "settings": settings}
-    return Planned(body, publish=True)
+    return WorkflowPlan(body, publish=True)

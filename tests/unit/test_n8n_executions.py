@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.api import Api
-from n8n.executions import MAX_CAUSE_CHARS, Cause, Sent, cause_of, slowest_runs
+from n8n.calls.call import AnsweredCall
+from n8n.calls.executions import MAX_CAUSE_CHARS, FailureCause, cause_of, slowest_runs
+from n8n.core.api_client import ApiClient
 from tests.unit.test_n8n_results import TOOL
 
 DATE = "Sat, 21 Nov 2026 20:49:11 GMT"
-SENT = Sent(b'{"city":"P"}', DATE, 0.5)
+SENT = AnsweredCall(b'{"city":"P"}', DATE, 0.5)
 
 
 def record(message: str = "boom", body: Any = None, **more: Any) -> dict[str, Any]:
@@ -39,17 +40,19 @@ async def api(status: int, told: Any):
         return httpx2.Response(status, content=json.dumps(told).encode())
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
-        yield Api(client, "http://n8n.test", credential="N8N_API_KEY", deadline=1e9)
+        yield ApiClient(client, "http://n8n.test", "N8N_API_KEY", deadline=1e9)
 
 
-async def cause(*records: Mapping[str, Any], sent: Sent = SENT, status: int = 200) -> Cause | None:
+async def cause(
+    *records: Mapping[str, Any], sent: AnsweredCall = SENT, status: int = 200
+) -> FailureCause | None:
     async with api(status, {"data": list(records)}) as asked:
         return await cause_of(asked, TOOL, sent, tries=1)
 
 
 async def test_the_run_of_this_call_is_found_among_others() -> None:
     other = record("another's", body={"city": "Q"})
-    assert await cause(other, record()) == Cause("boom", "Stop")
+    assert await cause(other, record()) == FailureCause("boom", "Stop")
     assert await cause(other) is None
 
 
@@ -65,7 +68,7 @@ async def test_a_run_of_another_workflow_is_never_told() -> None:
 async def test_without_saved_data_the_time_tells_whose_run_it_was() -> None:
     bare = record()
     bare["data"]["resultData"]["runData"] = {}
-    assert await cause(bare) == Cause("boom", "Stop")
+    assert await cause(bare) == FailureCause("boom", "Stop")
 
 
 async def test_a_key_that_may_not_read_runs_gives_no_cause() -> None:
@@ -75,7 +78,7 @@ async def test_a_key_that_may_not_read_runs_gives_no_cause() -> None:
 
 async def test_no_address_and_no_stack_is_told() -> None:
     message = "GET https://u:p@crm.example/v1?key=s3cret failed\n at Object.<anonymous> (x.ts:3)"
-    assert await cause(record(message)) == Cause("GET https://crm.example failed", "Stop")
+    assert await cause(record(message)) == FailureCause("GET https://crm.example failed", "Stop")
 
 
 async def test_a_long_cause_is_cut() -> None:

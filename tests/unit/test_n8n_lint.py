@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from n8n import Finding, lint, workflows_in
-from n8n.lint_answers import SLOW_S
+from n8n.workflow_lint import CALL_GIVEN_UP_S
 
 GOOD = (
     'Tells the time. Parameters: city (required, string).\nExample: time in Oslo -> {"city": "x"}'
@@ -161,10 +161,10 @@ def test_each_fault_is_told_with_its_mend(
 
 
 def test_a_slow_run_that_was_seen_counts_and_a_time_that_is_told_excuses_it() -> None:
-    slow = lint(workflow(GOOD, RESPOND), slowest_s=SLOW_S + 11)
+    slow = lint(workflow(GOOD, RESPOND), slowest_s=CALL_GIVEN_UP_S + 11)
     assert levels(slow) == ["warning"]
     assert "a run of it took 31 s" in slow[0].message
-    assert lint(workflow(GOOD + "\nTakes: 40 s", RESPOND), slowest_s=SLOW_S + 11) == ()
+    assert lint(workflow(GOOD + "\nTakes: 40 s", RESPOND), slowest_s=CALL_GIVEN_UP_S + 11) == ()
 
 
 def test_a_file_may_hold_one_workflow_or_several() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from n8n.notes import MAX_NOTES_CHARS, Notes, parse_notes
-from n8n.tool import Example
+from n8n.core.workflow_tool import Example
+from n8n.notes.parser import MAX_NOTES_CHARS, Notes, parse_notes
 
 NAMES = st.from_regex(r"[a-z][a-z_]{0,12}", fullmatch=True).filter(
     lambda n: n not in ("and", "none", "nothing")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from n8n.progress import LAST_STEP_S, STEP_GAP_S, Progress, told_every
+from n8n.calls.progress import LAST_STEP_S, STEP_GAP_S, Progress, report_progress
 from tests.virtual_loop import run
 
 DEADLINE_S = 20.0
@@ -16,7 +16,7 @@ def test_a_step_is_told_at_once_and_with_each_tick_after_it() -> None:
     told: list[Progress] = []
 
     async def work() -> None:
-        with told_every(5.0, DEADLINE_S, told.append) as at_step:
+        with report_progress(5.0, DEADLINE_S, told.append) as at_step:
             await asyncio.sleep(1)
             assert at_step is not None
             at_step("Looking.", True)
@@ -35,7 +35,7 @@ def test_of_a_flood_of_steps_few_are_told_and_the_last_with_the_next_tick() -> N
     told: list[Progress] = []
 
     async def work() -> None:
-        with told_every(5.0, DEADLINE_S, told.append) as at_step:
+        with report_progress(5.0, DEADLINE_S, told.append) as at_step:
             assert at_step is not None
             for number in range(1000):
                 at_step(f"{number}", True)
@@ -52,7 +52,7 @@ def test_words_that_may_be_the_answer_are_told_where_the_run_goes_on_after_them(
     told: list[Progress] = []
 
     async def work() -> None:
-        with told_every(50.0, DEADLINE_S, told.append) as at_step:
+        with report_progress(50.0, DEADLINE_S, told.append) as at_step:
             assert at_step is not None
             at_step("Collecting.", False)
             await asyncio.sleep(10)
@@ -65,5 +65,5 @@ def test_words_that_may_be_the_answer_are_told_where_the_run_goes_on_after_them(
 
 
 def test_where_nobody_listens_there_is_nothing_to_tell() -> None:
-    with told_every(5.0, DEADLINE_S, None) as at_step:
+    with report_progress(5.0, DEADLINE_S, None) as at_step:
         assert at_step is None

@@ -1,9 +1,9 @@
-"""What a webhook's reply means, and what becomes of a request."""
+"""A webhook's reply becomes a value or an error, and arguments become a request."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
-from n8n.call import build_request, call_webhook
-from n8n.errors import N8nError
-from n8n.failures import MAX_TOLD_CHARS
-from n8n.results import LONG_BYTES, MAX_SPOKEN_CHARS, CallResult, read_reply
-from n8n.shapes import parse_json, parse_long_json
-from n8n.tool import WorkflowTool
-from n8n.wire import Reply
+from n8n.calls.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
+from n8n.calls.call import build_request, call_webhook
+from n8n.calls.failures import MAX_ERROR_CHARS, MAX_SPOKEN_CHARS
+from n8n.calls.results import CallResult, read_reply
+from n8n.core.errors import N8nError
+from n8n.core.http import HttpResponse
+from n8n.core.json_values import LONG_BYTES, parse_json, parse_long_json
+from n8n.core.workflow_tool import WorkflowTool
 
 T = TypeVar("T")
 TOOL = WorkflowTool(
@@ -53,9 +53,9 @@ JSON_TYPE = "application/json; charset=utf-8"
 
 def reply(
     body: bytes | str, status: int = 200, kind: str = JSON_TYPE, truncated: bool = False
-) -> Reply:
+) -> HttpResponse:
     raw = body.encode() if isinstance(body, str) else body
-    return Reply(status, {"content-type": kind} if kind else {}, raw, truncated)
+    return HttpResponse(status, {"content-type": kind} if kind else {}, raw, truncated)
 
 
 def outcome(made: Callable[[], T]) -> T | N8nError:
@@ -163,40 +163,30 @@ def test_a_long_text_that_is_no_json_is_refused_like_a_short_one(text: str) -> N
             parse(text)
 
 
-@pytest.mark.parametrize(
-    ("size", "on_the_loop"), [(LONG_BYTES - 12, True), (LONG_BYTES - 11, False)]
-)
-async def test_a_whole_reply_that_is_long_is_read_in_a_thread(
-    size: int, on_the_loop: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads = note_threads(monkeypatch)
-    result = await called(json.dumps({"text": "x" * size}).encode())
-    assert (result.kind, result.value, result.truncated) == ("object", {"text": "x" * size}, False)
-    assert [t is threading.current_thread() for t in threads] == [on_the_loop]
+async def test_other_tasks_go_on_while_a_long_reply_is_read() -> None:
+    rows = [{"n": n} for n in range(80_000)]
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.002)
+            turns += 1
+
+    counting = asyncio.create_task(count_turns())
+    result = await called(json.dumps(rows, separators=(",", ":")).encode())
+    counting.cancel()
+    assert (result.kind, result.value, result.truncated) == ("array", rows, False)
+    assert turns >= 5, "the event loop stood still"
 
 
-async def test_an_array_of_four_mebibytes_is_cut_says_so_and_is_read_in_a_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    threads = note_threads(monkeypatch)
+async def test_an_array_of_four_mebibytes_is_cut_and_says_so() -> None:
     body = json.dumps([{"n": n, "pad": "x" * 90} for n in range(40_000)]).encode()
     assert len(body) > 4 * 1024 * 1024
     result = await called(body)
     assert (result.kind, result.truncated) == ("array", True)
     assert [row["n"] for row in result.value] == list(range(len(result.value)))
     assert 0 < len(result.value) < 40_000
-    assert [t is threading.current_thread() for t in threads] == [False]
-
-
-def note_threads(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
-    threads: list[threading.Thread] = []
-
-    def read(tool: WorkflowTool, reply: Reply) -> CallResult:
-        threads.append(threading.current_thread())
-        return read_reply(tool, reply)
-
-    monkeypatch.setattr("n8n.call.read_reply", read)
-    return threads
 
 
 async def called(body: bytes) -> CallResult:
@@ -257,13 +247,13 @@ def test_any_reply_is_a_json_value_or_a_short_error(
     got = outcome(lambda: read_reply(TOOL, reply(body, status, kind, truncated)))
     if isinstance(got, N8nError):
         assert len(str(got).splitlines()) == 1
-        assert len(str(got)) < MAX_TOLD_CHARS + 80
+        assert len(str(got)) < MAX_ERROR_CHARS + 80
     else:
         json.dumps(got.value, allow_nan=False, ensure_ascii=False).encode()
 
 
 def test_arguments_go_to_path_query_and_body() -> None:
-    tool = replace(TOOL, path="rooms/:room/lights", places={"room": "path", "dry": "query"})
+    tool = replace(TOOL, path="rooms/:room/lights", locations={"room": "path", "dry": "query"})
     request = build_request(tool, {"room": "a/b ?", "dry": True, "on": [1], "gone": None})
     assert request.path == "rooms/a%2Fb%20%3F/lights"
     assert request.query == {"dry": "true"}

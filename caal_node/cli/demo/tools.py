@@ -7,8 +7,8 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.config.settings import Settings
-from n8n.replay import RecordedN8n
 
 WORKFLOW = "get_weather"
 _TIME_EXAMPLES = [

@@ -1,0 +1,1 @@
+"""Calling a workflow by its webhook, and saying what its reply means."""

@@ -1,0 +1,1 @@
+"""Finding out which workflows an instance has, and making tools of them."""

@@ -1,0 +1,244 @@
+"""One look at an instance: list its workflows, read their details, make tools, name them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
+
+from n8n.core.api_client import ApiClient
+from n8n.core.errors import N8nError
+from n8n.core.workflow_tool import Discovery, Skipped, SkipReason, Workflow, WorkflowTool
+from n8n.discovery.mcp_server import get_workflow, search_workflows
+from n8n.discovery.node_inputs import may_read_all
+from n8n.discovery.normalise import (
+    UnnamedTool,
+    id_of,
+    normalise,
+    published_nodes,
+    reason_to_skip,
+    skipped_for,
+    version_of,
+)
+from n8n.discovery.public_api import list_active, read_pinned_data, read_version
+from n8n.discovery.tool_names import assign_names
+
+T = TypeVar("T")
+_State: TypeAlias = tuple[str | None, object]
+"""What changes whenever a workflow or its pinned data may have changed."""
+
+MAX_PARALLEL = 6
+"""Requests for single workflows at a time: enough to hide n8n's latency (about 50 ms), few enough
+to leave a small machine its breath."""
+MAX_PINNED_LOOKUPS = 40
+"""Workflows whose pinned data is asked for in one discovery; the next one goes on with others."""
+_UNREAD_REASONS: dict[str, SkipReason] = {"rate_limited": "rate_limited", "timeout": "timeout"}
+
+
+@dataclass
+class DiscoveryCache:
+    """What one discovery leaves to the next, so that less has to be asked again.
+
+    Workflows are found by their ids.
+    """
+
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """The names of the tools, by the keys of their candidates."""
+    details: dict[str, Workflow] = field(default_factory=dict[str, Workflow])
+    """Workflows as MCP last told them; those that were read longest ago come first."""
+    additions: dict[str, tuple[_State, Workflow]] = field(
+        default_factory=dict[str, tuple[_State, Workflow]]
+    )
+    """What was asked for besides the list: the published version, the pinned data. Each belongs to
+    a state of the workflow."""
+    workflows: list[Workflow] = field(default_factory=list[Workflow])
+    """All that the last discovery read."""
+
+    def forget_all_but(self, workflow_ids: set[str]) -> None:
+        """Drop what is known of workflows that are gone."""
+        for known in (self.details, self.additions):
+            for gone in known.keys() - workflow_ids:
+                del known[gone]
+
+    def add(self, workflow: Workflow, addition: Workflow) -> None:
+        """Keep an addition to a workflow until the workflow changes."""
+        self.additions[id_of(workflow)] = (_state(workflow), {**self.known(workflow), **addition})
+
+    def completed(self, workflow: Workflow) -> Workflow:
+        """Return a workflow with its additions."""
+        return {**workflow, **self.known(workflow)}
+
+    def known(self, workflow: Workflow) -> Workflow:
+        """Return the additions to a workflow in its present state."""
+        kept = self.additions.get(id_of(workflow))
+        return kept[1] if kept is not None and kept[0] == _state(workflow) else {}
+
+
+def _state(workflow: Workflow) -> _State:
+    return version_of(workflow), workflow.get("updatedAt")
+
+
+async def discover_rest(api: ApiClient, cache: DiscoveryCache) -> Discovery:
+    """Discover by the public API. Raises N8nError."""
+    listed, notices = await list_active(api)
+    workflows = await _side_by_side(listed, lambda w: _with_published_nodes(api, w, cache))
+    made = await _normalise_all(workflows)
+    unread = [
+        workflow
+        for workflow, tools in zip(workflows, made, strict=True)
+        if "pinData" not in cache.known(workflow) and _lacks_pinned_data(workflow, tools)
+    ]
+    if unread:
+        await _side_by_side(unread[:MAX_PINNED_LOOKUPS], lambda w: _look_up_pinned(api, w, cache))
+        workflows = [cache.completed(w) for w in workflows]
+        made = await _normalise_all(workflows)
+    cache.forget_all_but({id_of(w) for w in workflows})
+    cache.workflows = workflows
+    tools, skipped = _named(made, cache)
+    return Discovery(tools, skipped, "rest", api.requests, notices)
+
+
+async def discover_mcp(api: ApiClient, cache: DiscoveryCache) -> Discovery:
+    """Discover by the MCP server of the instance. Raises N8nError."""
+    previews, notices = await search_workflows(api)
+    skipped = [reason for p in previews if (reason := reason_to_skip(p)) is not None]
+    wanted = [p for p in previews if reason_to_skip(p) is None]
+    workflows, unread, stale = await _read_details(api, wanted, cache)
+    cache.forget_all_but({id_of(p) for p in previews})
+    cache.workflows = workflows
+    tools, unfit = _named(await _normalise_all(workflows), cache)
+    if stale:
+        notices += (f"{stale} workflows are as they were last seen: n8n was too busy to be asked.",)
+    if hidden := sum(s.reason == "rate_limited" for s in unread):
+        notices += (
+            f"{hidden} workflows were not read: n8n takes 100 requests in 5 minutes through MCP. "
+            "Reload in 5 minutes for more, or set N8N_API_KEY to see all at once.",
+        )
+    return Discovery(tools, (*skipped, *unread, *unfit), "mcp", api.requests, notices)
+
+
+async def _with_published_nodes(
+    api: ApiClient, workflow: Workflow, cache: DiscoveryCache
+) -> Workflow:
+    """Add what is known; the published nodes are asked for if the list has only the draft's."""
+    if published_nodes(cache.completed(workflow)) is None:
+        version = await read_version(api, id_of(workflow), str(version_of(workflow)))
+        if version is not None and isinstance(version.get("nodes"), list):
+            cache.add(workflow, {"activeVersion": version})
+    return cache.completed(workflow)
+
+
+def _lacks_pinned_data(workflow: Workflow, tools: list[UnnamedTool] | Skipped) -> bool:
+    """Whether only pinned data, which the list leaves out, could tell the inputs of a tool."""
+    if isinstance(tools, Skipped) or workflow.get("pinData"):
+        return False
+    are_unknown = (
+        tool.input_schema.get("additionalProperties") or "trigger" in tool.origins.values()
+        for _, tool in tools
+    )
+    return any(are_unknown) and may_read_all(published_nodes(workflow) or [])
+
+
+async def _look_up_pinned(api: ApiClient, workflow: Workflow, cache: DiscoveryCache) -> None:
+    cache.add(workflow, {"pinData": await read_pinned_data(api, id_of(workflow))})
+
+
+async def _read_details(
+    api: ApiClient, previews: list[Workflow], cache: DiscoveryCache
+) -> tuple[list[Workflow], list[Skipped], int]:
+    """Return the workflows in the order of their previews, those that could not be read, and how
+    many of the workflows are from an earlier time though they may have changed."""
+    stopped_by: list[N8nError] = []
+    found: dict[str, Workflow | Skipped] = {}
+
+    async def read(preview: Workflow) -> None:
+        workflow_id = id_of(preview)
+        last = cache.details.get(workflow_id)
+        version = version_of(preview)
+        if last is not None and version is not None and version == version_of(last):
+            workflow = {**last, **preview}  # the same version has the same nodes
+        elif stopped_by:
+            return
+        else:
+            try:
+                workflow = {**preview, **await get_workflow(api, workflow_id)}
+            except N8nError as e:
+                if e.kind == "protocol":
+                    found[workflow_id] = skipped_for(preview, "unreadable", str(e))
+                else:
+                    stopped_by.append(e)
+                return
+        found[workflow_id] = workflow
+        cache.details.pop(workflow_id, None)
+        cache.details[workflow_id] = {**workflow, "updatedAt": preview.get("updatedAt")}
+
+    # Where a limit cuts the asking short, another discovery goes on from there.
+    await _side_by_side(_by_urgency(previews, cache), read)
+    for error in stopped_by:
+        if error.kind not in _UNREAD_REASONS:
+            raise error
+    stale = 0
+    for preview in previews:
+        if id_of(preview) in found:
+            continue
+        if (last := cache.details.get(id_of(preview))) is not None:
+            found[id_of(preview)] = last
+            stale += 1
+        else:
+            reason = _UNREAD_REASONS[stopped_by[0].kind]
+            found[id_of(preview)] = skipped_for(preview, reason, str(stopped_by[0]))
+    results = [found[id_of(preview)] for preview in previews]
+    return (
+        [result for result in results if not isinstance(result, Skipped)],
+        [result for result in results if isinstance(result, Skipped)],
+        stale,
+    )
+
+
+def _by_urgency(previews: list[Workflow], cache: DiscoveryCache) -> list[Workflow]:
+    """Sort what was never read first, then what changed, then what was read longest ago."""
+    order = {workflow_id: place for place, workflow_id in enumerate(cache.details)}
+
+    def urgency(preview: Workflow) -> tuple[int, int]:
+        last = cache.details.get(id_of(preview))
+        if last is None:
+            return 0, 0
+        is_unchanged = last.get("updatedAt") == preview.get("updatedAt")
+        return 2 if is_unchanged else 1, order[id_of(preview)]
+
+    return sorted(previews, key=urgency)
+
+
+async def _side_by_side(
+    workflows: list[Workflow], ask: Callable[[Workflow], Awaitable[T]]
+) -> list[T]:
+    """Do something for each, a few at a time; the results are in order. Raises the first N8nError
+    that occurs."""
+    free = asyncio.Semaphore(MAX_PARALLEL)
+
+    async def one(workflow: Workflow) -> T:
+        async with free:
+            return await ask(workflow)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(w)) for w in workflows]
+    except* N8nError as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+async def _normalise_all(workflows: list[Workflow]) -> list[list[UnnamedTool] | Skipped]:
+    # A large workflow takes milliseconds of regular expressions: not on the event loop.
+    return await asyncio.to_thread(lambda: [normalise(w) for w in workflows])
+
+
+def _named(
+    made: list[list[UnnamedTool] | Skipped], cache: DiscoveryCache
+) -> tuple[tuple[WorkflowTool, ...], tuple[Skipped, ...]]:
+    skipped = tuple(one for one in made if isinstance(one, Skipped))
+    unnamed = [tool for one in made if not isinstance(one, Skipped) for tool in one]
+    cache.names = assign_names((candidate for candidate, _ in unnamed), cache.names)
+    tools = [replace(tool, name=cache.names[candidate.key]) for candidate, tool in unnamed]
+    return tuple(sorted(tools, key=lambda t: t.name)), skipped

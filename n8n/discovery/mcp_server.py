@@ -1,0 +1,101 @@
+"""The MCP server of an n8n instance, `POST {base}/mcp-server/http`.
+
+It is stateless: a `tools/call` needs no handshake, so one call is one request, which matters where
+only 100 are allowed in 5 minutes; hence plain JSON-RPC here, where a session would spend three. The
+answer comes as JSON or as one server-sent event. Only its two reading tools are ever called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from n8n.core.api_client import KEPT_FOR_LISTING, ApiClient
+from n8n.core.errors import N8nError
+from n8n.core.json_values import mapping, mappings
+from n8n.core.workflow_tool import Workflow
+from n8n.discovery.normalise import id_of
+
+MCP_PATH = "/mcp-server/http"
+MAX_LISTED = 200
+"""The most that search_workflows gives; it has no pages."""
+OTHER_ORDERS = ("createdAt:asc", "name:asc", "name:desc")
+"""Orders to ask for when the newest may not be all: each shows other ends of the list."""
+_HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+
+
+async def search_workflows(api: ApiClient) -> tuple[list[Workflow], tuple[str, ...]]:
+    """Return previews (id, name, active, updatedAt, ...), and notices. Raises N8nError."""
+    found: dict[str, Workflow] = {}
+
+    async def search(arguments: Mapping[str, Any]) -> bool:
+        """Add what is found, and return whether that is all."""
+        answer = await _call_tool(api, "search_workflows", {"limit": MAX_LISTED, **arguments})
+        if not isinstance(answer.get("data"), list):
+            raise api.unexpected("no list of workflows")
+        page = mappings(answer["data"])
+        found.update((id_of(w), w) for w in page)
+        return len(page) < MAX_LISTED
+
+    if await search({}):
+        return list(found.values()), ()
+    for order in OTHER_ORDERS:
+        try:
+            await search({"sortBy": order})
+        except N8nError as e:
+            if e.kind != "protocol":
+                raise
+            break  # an older n8n that knows no orders
+    notice = (
+        f"n8n lists only {MAX_LISTED} workflows at once through MCP; found {len(found)}. "
+        "Set N8N_API_KEY to see all."
+    )
+    return list(found.values()), (notice,)
+
+
+async def get_workflow(api: ApiClient, workflow_id: str) -> Workflow:
+    """Return the `workflow` of get_workflow_details. Raises N8nError; `protocol` is about this
+    workflow alone."""
+    answer = await _call_tool(
+        api, "get_workflow_details", {"workflowId": workflow_id}, keep_back=KEPT_FOR_LISTING
+    )
+    workflow = mapping(answer.get("workflow"))
+    if not workflow:
+        raise api.unexpected("no workflow in its details")
+    return workflow
+
+
+async def _call_tool(
+    api: ApiClient, tool: str, arguments: Mapping[str, Any], *, keep_back: int = 0
+) -> Mapping[str, Any]:
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
+    response = await api.ask("POST", MCP_PATH, keep_back=keep_back, json=request, headers=_HEADERS)
+    if response.media_type == "text/event-stream":
+        message = await _first_answer(api, response.body)
+    else:
+        message = mapping(await api.parse(response.body))
+    result = mapping(message.get("result"))
+    if not result:
+        error = mapping(message.get("error")).get("message") or "no result"
+        raise api.unexpected(str(error)[:120])
+    text = next((str(c.get("text")) for c in mappings(result.get("content")) if c.get("text")), "")
+    if result.get("isError"):
+        reason = text.splitlines()[0][:200] if text else "no reason given"
+        raise N8nError("protocol", f"The MCP server of n8n refused {tool}: {reason}")
+    return mapping(result.get("structuredContent")) or mapping(await api.parse(text.encode()))
+
+
+async def _first_answer(api: ApiClient, body: bytes) -> Mapping[str, Any]:
+    """Return the first message of an event stream that answers a request."""
+    for event in body.replace(b"\r\n", b"\n").split(b"\n\n"):
+        lines = [line[5:].lstrip() for line in event.split(b"\n") if line.startswith(b"data:")]
+        if lines:
+            message = mapping(await api.parse(b"\n".join(lines)))
+            if "result" in message or "error" in message:
+                return message
+    raise api.unexpected("an empty event stream")

@@ -1,0 +1,138 @@
+"""Which inputs a workflow's published nodes read from the webhook's request.
+
+An author who wrote no notes still told what the workflow needs: in expressions such as
+`$json.body.city`, `$('Webhook').item.json.query["page"]`, `const {a, b} = $input.item.json.body`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, TypeAlias
+
+from n8n.core.json_values import mapping, sequence
+from n8n.core.workflow_tool import Nodes, ParameterLocation
+from n8n.notes.parameter import Parameter
+
+FoundInputs: TypeAlias = dict[str, tuple[ParameterLocation, Parameter]]
+"""A parameter's name, where in the request it comes in, and what is known of its type."""
+
+MAX_SCANNED_CHARS = 100_000
+"""How much of one workflow is read. A code node of fifty pages names its inputs in the first of
+them."""
+MAX_FOUND = 40
+MAX_DEPTH = 40
+MAX_VARIABLES = 8
+"""Variables in one text that hold the body, the query or the parameters."""
+MAX_UNPACKED = 200
+"""Places in one text at which a request may be unpacked: `const {a, b} = $json.body`."""
+UNPACKING_CHARS = 540
+"""How far before the `json` such a statement may begin."""
+
+_KEY = (
+    r"""(?:\??\.\s*(?P<dot>[A-Za-z_$][\w$]*)"""
+    r"""|\??\.?\[\s*(?P<q>["'])(?P<key>[^"'\]]{1,64})(?P=q)\s*\])"""
+)
+_CALL = r"(?P<call>\s*\()?"
+_PART = r"""(?:\??\.|\[\s*["'])(?P<part>body|query|params)\b(?:["']\s*\])?"""
+# `json.body.X`, `json["body"]["X"]`, then what stands in for X when it is missing.
+_READ = re.compile(
+    r"json\b"
+    + _PART
+    + _KEY
+    + _CALL
+    + r"""(?:\s*(?:\?\?|\|\|)\s*(?P<fallback>"[^"\n]{0,80}"|'[^'\n]{0,80}'"""
+    r"""|-?\d{1,15}(?:\.\d{1,9})?\b|true\b|false\b))?"""
+)
+_UNPACKED = re.compile(r"\{(?P<names>[^{}]{1,400})\}\s*=\s*[^;\n]{0,120}?json\b" + _PART)
+_VARIABLE = re.compile(
+    r"\b(?:const|let|var)\s+(?P<name>[A-Za-z_$][\w$]*)\s*=\s*[^;\n]{0,120}?json\b"
+    + _PART
+    + r"\s*(?:\|\||\?\?|;|\n|$)"
+)
+_UNPACKED_NAME = re.compile(r"^\s*([A-Za-z_$][\w$]*)\s*(?::[^=]*)?(?:=\s*(.+))?$", re.DOTALL)
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
+_WHOLE_ITEM = re.compile(r"\$json\b|\.json\b|\$input\b|\bitems?\b")
+_PASSING_ITEMS_ON = frozenset(("n8n-nodes-base.executeWorkflow",))
+_NOT_INPUTS = frozenset(("length", "constructor", "prototype", "hasOwnProperty", "toString"))
+
+
+def inputs_read_by(nodes: Nodes) -> FoundInputs:
+    """Return the inputs that the nodes read, with the type that their fallback tells."""
+    found: FoundInputs = {}
+    left = MAX_SCANNED_CHARS
+    for text in _texts(nodes):
+        if left <= 0 or len(found) >= MAX_FOUND:
+            break
+        text, left = text[:left], left - len(text)
+        for location, name, fallback in _reads(text):
+            if name not in _NOT_INPUTS and len(found) < MAX_FOUND:
+                schema = _schema_of_fallback(fallback)
+                found.setdefault(name, (location, Parameter(schema, False, "nodes")))
+    return found
+
+
+def may_read_all(nodes: Nodes) -> bool:
+    """Whether a node may take the request as a whole, so that it names no input.
+
+    That is an expression or code with an item in it, or a workflow that the item is passed to.
+    """
+    if any(node.get("type") in _PASSING_ITEMS_ON for node in nodes):
+        return True
+    return any(_WHOLE_ITEM.search(text) for text in _texts(nodes))
+
+
+def _reads(text: str) -> Iterator[tuple[ParameterLocation, str, str | None]]:
+    """Yield where each input is read from, its name, and its fallback."""
+    if "json" not in text:
+        return
+    for read in _READ.finditer(text):
+        # `json.body.map(...)` is a method of the body, not an input named map.
+        if read["call"] is None:
+            yield _location(read["part"]), read["dot"] or read["key"], read["fallback"]
+    for here in islice(re.finditer("json", text), MAX_UNPACKED):
+        # One search of the whole text could hold the interpreter for a quarter of a second.
+        window = text[max(0, here.start() - UNPACKING_CHARS) : here.end() + 20]
+        for unpacked in _UNPACKED.finditer(window):
+            for item in unpacked["names"].split(","):
+                if (name := _UNPACKED_NAME.match(item)) is not None:
+                    yield _location(unpacked["part"]), name[1], name[2]
+    variables: dict[str, ParameterLocation] = {
+        m["name"]: _location(m["part"]) for m in islice(_VARIABLE.finditer(text), MAX_VARIABLES)
+    }
+    if variables:
+        words = "|".join(map(re.escape, variables))
+        for read in re.finditer(rf"(?<![\w$.\]])(?P<name>{words})" + _KEY + _CALL, text):
+            if read["call"] is None:
+                yield variables[read["name"]], read["dot"] or read["key"], None
+
+
+def _location(part: str) -> ParameterLocation:
+    return "path" if part == "params" else "query" if part == "query" else "body"
+
+
+def _schema_of_fallback(fallback: str | None) -> dict[str, Any]:
+    fallback = (fallback or "").strip()
+    if fallback[:1] in ('"', "'"):
+        return {"type": "string", "default": fallback[1:-1]}
+    if fallback in ("true", "false"):
+        return {"type": "boolean", "default": fallback == "true"}
+    if (number := _NUMBER.fullmatch(fallback)) is not None:
+        value = float(fallback) if number[1] else int(fallback)
+        return {"type": "number", "default": value}
+    return {}
+
+
+def _texts(nodes: Nodes) -> Iterator[str]:
+    """Yield all texts in the parameters of the nodes that are switched on."""
+    waiting: list[tuple[Any, int]] = [
+        (n.get("parameters"), 0) for n in reversed(nodes) if not n.get("disabled")
+    ]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif depth < MAX_DEPTH:
+            inner = [*mapping(value).values(), *sequence(value)]
+            waiting += [(v, depth + 1) for v in reversed(inner)]

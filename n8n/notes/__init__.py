@@ -1,0 +1,1 @@
+"""Reading what authors write in the notes of their Webhook nodes."""

@@ -1,0 +1,256 @@
+"""What keeps a workflow from being a good voice tool, and how its author mends it.
+
+The checks: can a model tell what it does and what it takes, does it answer in time with something
+to say, and only to those who may ask.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from n8n.core.json_values import mapping, mappings
+from n8n.core.workflow_tool import (
+    BODILESS_METHODS,
+    RESPOND_TYPE,
+    Nodes,
+    Skipped,
+    SkipReason,
+    Workflow,
+    WorkflowTool,
+)
+from n8n.discovery.node_inputs import may_read_all
+from n8n.discovery.normalise import DESCRIPTION_CHARS, normalise, published_nodes, title_of
+
+FindingLevel: TypeAlias = Literal["error", "warning", "advice"]
+_Problems: TypeAlias = Iterator[tuple[FindingLevel, str, str]]
+"""What one check says: how grave it is, what is wrong, how to mend it."""
+
+CALL_GIVEN_UP_S: Final = 20.0
+"""When a call is given up unless its notes say `Takes:`."""
+_NOTES: Final = "open the Webhook node, Settings, Notes"
+_WAIT_TYPE: Final = "n8n-nodes-base.wait"
+_UNIT_SECONDS: Final = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
+_SKIP_MENDS: Final[Mapping[SkipReason, str]] = {
+    "not_available_in_mcp": "switch on Settings > Available in MCP, if it is meant to be spoken to",
+    "no_webhook": "begin it with a Webhook node; forms, chats and schedules cannot be called",
+    "path_is_an_expression": "give its Webhook node a fixed path",
+    "unpublished": "publish it, or give N8N_API_KEY, which shows published versions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing about one tool.
+
+    An `error` means that it cannot be called or never answers, a `warning` that it will be called
+    wrongly or heard badly, an `advice` that it works, and could be better.
+    """
+
+    level: FindingLevel
+    workflow: str
+    where: str
+    """The webhook's path, or the node."""
+    message: str
+    mend: str
+
+
+def lint(workflow: Workflow, slowest_s: float | None = None) -> tuple[Finding, ...]:
+    """Check one workflow as the editor exports it or an API tells it.
+
+    `slowest_s` is how long its slowest known run took. Whether it is active does not matter here.
+    """
+    published = {**workflow, "active": True, "isArchived": False}
+    title = title_of(workflow)
+    made = normalise(published)
+    if isinstance(made, Skipped):
+        return (Finding("error", title, "workflow", made.message, _SKIP_MENDS[made.reason]),)
+    nodes = published_nodes(published) or []
+    return tuple(
+        Finding(level, title, tool.path, message, mend)
+        for _, tool in made
+        for check in (
+            _check_notes(tool),
+            _check_inputs(tool, nodes),
+            _check_answer(tool, nodes),
+            _check_duration(tool, nodes, slowest_s),
+            _check_access(tool, nodes),
+        )
+        for level, message, mend in check
+    )
+
+
+def workflows_in(exported: object) -> list[Workflow]:
+    """Return the workflows of a file: one, a list of them, or an answer of the public API."""
+    content = mapping(exported)
+    if "nodes" in content:
+        return [content]
+    if "workflow" in content:
+        return workflows_in(content["workflow"])
+    return [w for w in mappings(content.get("data") if content else exported) if "nodes" in w]
+
+
+def _check_notes(tool: WorkflowTool) -> _Problems:
+    for problem in tool.problems:
+        yield "warning", f"its notes: {problem}", f"{_NOTES}, and mend that line"
+    if tool.full_description == tool.title:
+        yield (
+            "warning",
+            "it has no notes, so a model knows its name alone",
+            f"{_NOTES}: say in a sentence or two what it does and what it answers",
+        )
+        return
+    if len(tool.full_description) > DESCRIPTION_CHARS:
+        yield (
+            "advice",
+            f"its notes have {len(tool.full_description)} characters, and the prompt gets the "
+            f"first {DESCRIPTION_CHARS}: {tool.description!r}",
+            "put what it does into the first two sentences",
+        )
+    if not tool.examples:
+        yield (
+            "advice",
+            "it has no example, and small models choose several times better with one",
+            f'{_NOTES}: Example: words a person says -> {{"name": "value"}}',
+        )
+
+
+def _check_inputs(tool: WorkflowTool, nodes: Nodes) -> _Problems:
+    guessed = [name for name, origin in tool.origins.items() if origin in ("nodes", "pinned")]
+    if guessed:
+        listed = ", ".join(f"{name} (required, string)" for name in guessed)
+        yield (
+            "warning",
+            f"its parameters are guessed from its nodes: {', '.join(guessed)}",
+            f"{_NOTES}: Parameters: {listed}.",
+        )
+    elif tool.input_schema.get("additionalProperties") is True and may_read_all(nodes):
+        yield (
+            "warning",
+            "nothing tells which parameters it takes",
+            f"{_NOTES}: Parameters: name (required, string), or Parameters: none.",
+        )
+    written = [n for n, origin in tool.origins.items() if origin in ("schema", "param", "prose")]
+    if written and not tool.input_schema.get("required"):
+        yield (
+            "advice",
+            "none of its parameters is required, so a model may leave all of them out",
+            f"write `required` behind those that it cannot do without, of {', '.join(written)}",
+        )
+    if tool.method in BODILESS_METHODS and re.search(r"json\??\.body\b", _parameters_text(nodes)):
+        yield (
+            "error",
+            f"it takes {tool.method}, which has no body, but its nodes read json.body",
+            "set HTTP Method to POST, or read $json.query",
+        )
+
+
+def _check_answer(tool: WorkflowTool, nodes: Nodes) -> _Problems:
+    responds = [n for n in nodes if n.get("type") == RESPOND_TYPE and not n.get("disabled")]
+    match tool.response_mode, bool(responds):
+        case "onReceived", _:
+            yield (
+                "warning",
+                "it answers before it has run, so a person hears that it was started and no more",
+                "set Respond to `Using 'Respond to Webhook' Node` or `When Last Node Finishes`",
+            )
+        case "responseNode", False:
+            yield (
+                "error",
+                "it is to answer by a Respond to Webhook node, and has none",
+                "add one, or set Respond to `When Last Node Finishes`",
+            )
+        case "lastNode", True:
+            yield (
+                "error",
+                "it has a Respond to Webhook node that its Webhook node does not wait for",
+                "set Respond to `Using 'Respond to Webhook' Node`",
+            )
+        case "streaming", False:
+            yield (
+                "advice",
+                "its answer is streamed, and without a Respond to Webhook node that streams, only "
+                "an AI node can answer",
+                "end it with a Respond to Webhook node",
+            )
+        case _:
+            pass
+    if tool.response_mode == "lastNode" and len(nodes) == 1:
+        yield (
+            "warning",
+            "nothing follows its Webhook node, so it answers with the request itself, with its "
+            "headers and what credentials are in them",
+            "add the nodes that do the work",
+        )
+    if any(mapping(n.get("parameters")).get("respondWith") == "binary" for n in responds):
+        yield (
+            "warning",
+            "it answers with a file, which nobody can hear",
+            "answer with JSON: what is in the file, or where it lies",
+        )
+    if tool.answers_nothing:
+        yield (
+            "advice",
+            "it answers nothing, so a person hears only that it is done",
+            'answer with JSON such as {"message": "The lamp is on."}, and `Speak: message` in '
+            "the notes",
+        )
+    if tool.spoken_field and tool.spoken_field not in _parameters_text(nodes):
+        yield (
+            "warning",
+            f"`Speak: {tool.spoken_field}`, but none of its nodes makes such a field",
+            f"answer with a field {tool.spoken_field!r}, or take the line out of the notes",
+        )
+
+
+def _check_duration(tool: WorkflowTool, nodes: Nodes, slowest_s: float | None) -> _Problems:
+    waits_s = max((_wait_s(node) for node in nodes), default=0.0)
+    run_s = slowest_s or 0.0
+    longest_s, given_up_s = max(waits_s, run_s), max(CALL_GIVEN_UP_S, tool.takes_s or 0.0)
+    if longest_s <= given_up_s or tool.response_mode == "onReceived":
+        return
+    by_wait, by_run = f"its Wait node alone takes {waits_s:g} s", f"a run of it took {run_s:.0f} s"
+    yield (
+        "warning",
+        f"{by_wait if waits_s >= run_s else by_run}, and a call is given up after {given_up_s:g} s",
+        f"{_NOTES}: Takes: {round(longest_s) + 5} s; or answer first and do the work after that",
+    )
+
+
+def _check_access(tool: WorkflowTool, nodes: Nodes) -> _Problems:
+    if any(mapping(mapping(n.get("parameters")).get("options")).get("ignoreBots") for n in nodes):
+        yield (
+            "error",
+            "its webhook turns away whatever is not a browser (`Ignore Bots`)",
+            "switch Ignore Bots off in the options of the Webhook node",
+        )
+    if tool.auth_kind == "none":
+        yield (
+            "advice",
+            "whoever can reach n8n can run it: its webhook asks for no credentials",
+            "set Authentication to Header Auth, and configure the same header in n8n_auth",
+        )
+    elif tool.auth_kind == "other":
+        yield (
+            "error",
+            "its webhook wants a kind of authentication that cannot be given",
+            "set Authentication to Header, Basic or JWT Auth",
+        )
+
+
+def _parameters_text(nodes: Nodes) -> str:
+    return str([n.get("parameters") for n in nodes])
+
+
+def _wait_s(node: Mapping[str, Any]) -> float:
+    """Return how long a node makes every run wait."""
+    parameters = mapping(node.get("parameters"))
+    if node.get("type") != _WAIT_TYPE or node.get("disabled"):
+        return 0.0
+    if parameters.get("resume", "timeInterval") != "timeInterval":
+        return 0.0
+    amount = parameters.get("amount", 5)
+    unit_s = _UNIT_SECONDS.get(str(parameters.get("unit", "seconds")), 1)
+    return float(amount * unit_s) if isinstance(amount, (int, float)) else 0.0

@@ -1,0 +1,136 @@
+"""Parameters are understood however an author writes them down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from n8n.notes.parameter_text import from_prose
+from n8n.notes.parser import parse_notes
+
+CITY = {"city": ({"type": "string"}, True)}
+BOTH = {**CITY, "days": ({"type": "integer"}, False)}
+TOLD = {
+    "city": ({"type": "string", "description": "which city"}, True),
+    "days": ({"type": "integer", "default": 1}, False),
+}
+
+
+def parameters(text: str) -> dict[str, tuple[dict[str, Any], bool]]:
+    return {name: (dict(p.schema), p.required) for name, p in parse_notes(text).parameters.items()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Does it. Parameters: city (required, string), days (integer).",
+        "Does it. Params: city (string, required), days (optional integer).",
+        "Does it. Inputs: city: string, required; days: integer, optional.",
+        "Does it. Arguments: city (string; required) and days (int).",
+        "Does it. Args: city [required string], days [int]",
+        "Does it. Required parameters: city (string). Optional parameters: days (integer).",
+        "Does it.\nParameters:\n- city (required, string)\n- days (integer)",
+        "Does it.\nParameters:\n  city: string (required)\n  days: integer (optional)\n\nDoes it.",
+        "Does it.\n## Parameters\n* `city` (string, required)\n* `days` (integer)",
+        "Does it.\n**Parameters:**\n1. **city** (string, required)\n2. **days** (integer)",
+        "Does it.\n@param city string required\n@param {integer} days",
+        "Does it.\n@param {string!} city\n@param {number} [days]".replace("number", "integer"),
+        "Does it.\n@param city:string (required)\n@param days? integer",
+        'Does it.\n---schema\n{"city": "string, required", "days": "integer"}\n---',
+        'Does it.\n--- schema ---\n{"city": "string!", "days": {"type": "int"}}',
+        'Does it.\n```schema\n{"city": {"type": "str", "required": true}, "days": "integer"}\n```',
+        "Does it.\n---schema\ncity: string, required\ndays: integer\n---",
+    ],
+)
+def test_a_name_a_type_and_a_need_are_read_in_every_spelling(text: str) -> None:
+    assert parameters(text) == BOTH
+    assert parse_notes(text).problems == ()
+    assert parse_notes(text).description.startswith("Does it.")
+    assert "city" not in parse_notes(text).description
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Parameters: city (required, string): which city, days (integer, default 1).",
+        "Parameters:\n- city (string, required) - which city\n- days (integer, default: 1)",
+        "Parameters:\n- city: string, required - which city\n- days: integer, defaults to 1",
+        "@param {string} city - which city (required)\n@param {integer} [days=1]",
+        "@param city string required which city\n@param days integer default 1",
+    ],
+)
+def test_descriptions_and_defaults_are_read_in_every_spelling(text: str) -> None:
+    assert parameters(text) == TOLD
+
+
+@pytest.mark.parametrize(
+    ("attributes", "schema"),
+    [
+        ("integer 1-7", {"type": "integer", "minimum": 1, "maximum": 7}),
+        ("integer between 1 and 7", {"type": "integer", "minimum": 1, "maximum": 7}),
+        ("number, min 0.5, max 2", {"type": "number", "minimum": 0.5, "maximum": 2}),
+        ("number >= 3", {"type": "number", "minimum": 3}),
+        ("one of on, off", {"type": "string", "enum": ["on", "off"]}),
+        ("on|off", {"type": "string", "enum": ["on", "off"]}),
+        (
+            "string: on | off, default off",
+            {"type": "string", "enum": ["on", "off"], "default": "off"},
+        ),
+        ("string[]", {"type": "array", "items": {"type": "string"}}),
+        ("number, km/h", {"type": "number", "description": "km/h"}),
+    ],
+)
+def test_bounds_and_choices_are_read(attributes: str, schema: dict[str, Any]) -> None:
+    assert parameters(f"Parameters: x ({attributes}).") == {"x": (schema, False)}
+
+
+def test_a_comma_in_a_description_begins_no_parameter() -> None:
+    text = "Parameters: city (string): the city, for example Paris, days (integer). More."
+    found, rest = from_prose(text.removeprefix("Parameters: "))
+    assert list(found) == ["city", "days"]
+    assert found["city"].schema["description"] == "the city, for example Paris"
+    assert rest == "More."
+
+
+def test_what_a_workflow_answers_is_no_parameter() -> None:
+    notes = parse_notes("Does it. Output parameters: forecast (string).")
+    assert notes.parameters == {}
+    assert "forecast" in notes.description
+
+
+@pytest.mark.parametrize("text", ["Parameters: none.", "params: nothing", "Parameters:\n- none"])
+def test_an_author_can_say_that_there_are_none(text: str) -> None:
+    notes = parse_notes(text)
+    assert (notes.parameters, notes.takes_nothing, notes.problems) == ({}, True, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("Takes: 40 s", 40), ("takes: up to 2 minutes.", 120), ("Takes: 99 min", 600)],
+)
+def test_an_author_can_say_how_long_a_run_takes(text: str, seconds: float) -> None:
+    assert parse_notes(text).takes_s == seconds
+    assert parse_notes("It takes: a while").takes_s is None
+
+
+def test_required_is_only_what_says_so() -> None:
+    text = "Parameters: a, b (string), c (required), d (optional), e*, f?, g (must)"
+    assert {n for n, (_, need) in parameters(text).items() if need} == {"c", "e", "g"}
+
+
+@given(st.text("ab(),;:-[]{}*? .|1=requideftnsgo\n", max_size=300))
+def test_any_list_of_parameters_is_survived(text: str) -> None:
+    for head in ("Parameters: ", "Parameters:\n- ", "@param ", "---schema\n"):
+        parse_notes(head + text)
+
+
+def test_a_sentence_as_long_as_notes_may_be_is_read_at_once() -> None:
+    import time
+
+    for unit in ("a (required), ", "a: string, required, ", "a; ", "(", "a and b ", "x|y "):
+        began = time.process_time()
+        parse_notes("Parameters: " + unit * (20_000 // len(unit)))
+        assert time.process_time() - began < 1.0, unit
