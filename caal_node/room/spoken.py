@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
 from typing import Any, Final
 
 from caal_node.prompting import read
-from caal_node.speakable import Speakable, Wording
+from caal_node.tts_text import Speakable, Wording
 
 _WORDING: Final = Wording.of(tomllib.loads(read("speakable.toml")))
 

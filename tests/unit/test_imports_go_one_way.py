@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PURE = (
     "caal_node/replies",
     "caal_node/context",
-    "caal_node/speakable",
+    "caal_node/tts_text",
     "caal_node/room/cues.py",
     "caal_node/room/cue_policy.py",
     "caal_node/events.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from caal_node.speakable.wording import Wording
+from caal_node.tts_text.spoken_forms import Wording
 
 LINK: Final = re.compile(r"(?:https?|ftp|wss?|rtsp|file)://\S+|\bwww\.[\w-]+\.\S+", re.IGNORECASE)
 _HOST: Final = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from caal_node.speakable.wording import Wording
+from caal_node.tts_text.spoken_forms import Wording
 
 FORMULA_CHARS: Final = 300
 """A formula longer than this cannot be followed by ear, and is not waited for."""

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from livekit.agents.voice.transcription.filters import filter_emoji, filter_markdown
 
-from tests.speakable_text import chunked, said
-from tests.speech_table import PAGE, SAID, page
+from tests.tts_text_driver import chunked, said
+from tests.tts_text_table import PAGE, SAID, page
 
 ROWS = [row for rows in SAID.values() for row in rows]
 
@@ -40,4 +40,4 @@ def test_what_is_said_is_said_alike_a_second_time(spoken: str) -> None:
 
 
 def test_the_page_shows_the_table() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.speech_table writes it"
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.tts_text_table writes it"

@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from caal_node.speakable.formulas import FORMULA_CHARS, spoken_formula
-from caal_node.speakable.mouth import Mouth
-from caal_node.speakable.numbers import PHONE_CHARS, PHONE_SO_FAR, phone
-from caal_node.speakable.wording import Wording
+from caal_node.tts_text.formulas import FORMULA_CHARS, spoken_formula
+from caal_node.tts_text.numbers import PHONE_CHARS, PHONE_SO_FAR, phone
+from caal_node.tts_text.output_buffer import Mouth
+from caal_node.tts_text.spoken_forms import Wording
 
 LABEL_CHARS: Final = 300
 """Of a link's text or an image's description: two sentences."""

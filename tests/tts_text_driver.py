@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 
 from caal_node.prompting import read
-from caal_node.speakable import Speakable, Wording
+from caal_node.tts_text import Speakable, Wording
 
 WORDING = Wording.of(tomllib.loads(read("speakable.toml")))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from caal_node.speakable.mouth import Before
-from caal_node.speakable.wording import Wording
+from caal_node.tts_text.output_buffer import Before
+from caal_node.tts_text.spoken_forms import Wording
 
 _ISO: Final = re.compile(
     r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"

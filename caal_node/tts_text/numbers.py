@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from caal_node.speakable.mouth import Before, Owed
-from caal_node.speakable.wording import Currency, Wording
+from caal_node.tts_text.output_buffer import Before, Owed
+from caal_node.tts_text.spoken_forms import Currency, Wording
 
 NUMBER: Final = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
 _AMOUNT: Final = re.compile(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from caal_node.speakable.wording import Wording
+from caal_node.tts_text.spoken_forms import Wording
 
 LINE_CHARS: Final = 1000
 """A row longer than this is no row to listen to: it is read as text."""

@@ -6,13 +6,13 @@ import html
 import re
 from typing import Final
 
-from caal_node.speakable.dates import spoken_date
-from caal_node.speakable.formulas import spoken_formula
-from caal_node.speakable.mouth import Before, Owed
-from caal_node.speakable.names import LINK, host, spoken_name
-from caal_node.speakable.numbers import spoken_amount, spoken_money
-from caal_node.speakable.pictures import STARS, without_pictures
-from caal_node.speakable.wording import Wording
+from caal_node.tts_text.dates import spoken_date
+from caal_node.tts_text.formulas import spoken_formula
+from caal_node.tts_text.identifiers import LINK, host, spoken_name
+from caal_node.tts_text.numbers import spoken_amount, spoken_money
+from caal_node.tts_text.output_buffer import Before, Owed
+from caal_node.tts_text.pictures import STARS, without_pictures
+from caal_node.tts_text.spoken_forms import Wording
 
 PLAIN: Final = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*[.,;:!?…]*")
 """A word that is said as it is written, unless it is a unit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from caal_node.speakable.wording import Wording
+from caal_node.tts_text.spoken_forms import Wording
 
 BODY_CHARS: Final = 1500
 """What is kept of a block until it is known whether it holds code: a page's third."""

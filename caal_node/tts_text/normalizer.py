@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from caal_node.speakable.fence import OPENING, OPENING_CHARS, OPENING_SO_FAR, Fence
-from caal_node.speakable.lines import marker
-from caal_node.speakable.mouth import Mouth
-from caal_node.speakable.spans import OPENER, Wait, span
-from caal_node.speakable.table import LINE_CHARS, Table
-from caal_node.speakable.wording import Wording
-from caal_node.speakable.words import spoken_word
+from caal_node.tts_text.fence import OPENING, OPENING_CHARS, OPENING_SO_FAR, Fence
+from caal_node.tts_text.inline_spans import OPENER, Wait, span
+from caal_node.tts_text.line_markers import marker
+from caal_node.tts_text.output_buffer import Mouth
+from caal_node.tts_text.spoken_forms import Wording
+from caal_node.tts_text.table import LINE_CHARS, Table
+from caal_node.tts_text.word_rules import spoken_word
 
 WORD_CHARS: Final = 400
 """A run without white space longer than this is no word. It is said as it is, or, where it is an

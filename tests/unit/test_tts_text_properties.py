@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caal_node.speakable import Speakable
-from tests.speakable_text import WORDING, chunked, said
+from caal_node.tts_text import Speakable
+from tests.tts_text_driver import WORDING, chunked, said
 
 PIECES = (
     " ", " ", "\n", "  ", "\t", "\r\n", "- ", "* ", "# ", "1. ", "> ", "---\n", "- [x] ", "|",

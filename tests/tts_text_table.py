@@ -1,6 +1,6 @@
 """What a model writes, and what is said for it: the table of docs/speech.md.
 
-`python -m tests.speech_table` writes the page.
+`python -m tests.tts_text_table` writes the page.
 """
 
 from __future__ import annotations
