@@ -1,4 +1,4 @@
-"""Running text through `Speakable`, whole and in pieces."""
+"""Run text through `TextNormalizer`, whole and in pieces."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import tomllib
 from collections.abc import Sequence
 
 from caal_node.prompting import read
-from caal_node.tts_text import Speakable, Wording
+from caal_node.tts_text import SpokenForms, TextNormalizer
 
-WORDING = Wording.of(tomllib.loads(read("speakable.toml")))
+FORMS = SpokenForms.model_validate(tomllib.loads(read("speakable.toml")))
 
 
-def said(text: str) -> str:
-    speaks = Speakable(WORDING)
-    return speaks.feed(text) + speaks.finish()
+def normalized(text: str) -> str:
+    normalizer = TextNormalizer(FORMS)
+    return normalizer.feed(text) + normalizer.finish()
 
 
 def chunked(text: str, sizes: Sequence[int]) -> str:
-    """The same in chunks of `sizes`, over and over."""
-    speaks = Speakable(WORDING)
+    """Feed the text in chunks of `sizes`, over and over."""
+    normalizer = TextNormalizer(FORMS)
     out: list[str] = []
-    at = turn = 0
+    at = number = 0
     while at < len(text):
-        size = sizes[turn % len(sizes)]
-        out.append(speaks.feed(text[at : at + size]))
+        size = sizes[number % len(sizes)]
+        out.append(normalizer.feed(text[at : at + size]))
         at += size
-        turn += 1
-    return "".join(out) + speaks.finish()
+        number += 1
+    return "".join(out) + normalizer.finish()

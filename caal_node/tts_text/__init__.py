@@ -1,6 +1,9 @@
-"""Making what a model writes speakable, as it streams. Pure: text in, text out."""
+"""Turns what a model writes into text that a voice can read out, while it streams.
 
-from caal_node.tts_text.normalizer import Speakable
-from caal_node.tts_text.spoken_forms import Wording
+The room is pure: text goes in, text comes out, and nothing is read or waited for.
+"""
 
-__all__ = ["Speakable", "Wording"]
+from caal_node.tts_text.normalizer import TextNormalizer
+from caal_node.tts_text.spoken_forms import SpokenForms
+
+__all__ = ["SpokenForms", "TextNormalizer"]

@@ -1,11 +1,11 @@
-"""Addresses and names that machines gave: links, e-mail, paths, identifiers."""
+"""Spoken forms of addresses and of names made for machines: links, e-mail, paths, identifiers."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from caal_node.tts_text.spoken_forms import Wording
+from caal_node.tts_text.spoken_forms import SpokenForms
 
 LINK: Final = re.compile(r"(?:https?|ftp|wss?|rtsp|file)://\S+|\bwww\.[\w-]+\.\S+", re.IGNORECASE)
 _HOST: Final = re.compile(
@@ -27,74 +27,72 @@ _PATH: Final = re.compile(
     rf"|[\w.-]+(?:/[\w.-]+)+\.(?:{_EXTENSIONS})|[A-Za-z]:(?:\\[\w.@%+-]+)+\\?"
 )
 _FILE: Final = re.compile(rf"[\w-]+\.(?:{_EXTENSIONS})")
-_LONG_PATH: Final = 3
-"""Of a longer path only the last name and its folder are said: the rest nobody keeps in mind."""
+_PATH_PARTS: Final = 3
+"""Of a longer path only the last name and its folder are said, as nobody keeps more in mind."""
 _ENTITY: Final = re.compile(r"([a-z][a-z0-9_]*)((?:\.[a-z0-9_]+)+)")
-_DOMAINS_NAMES: Final = (
-    "light switch sensor binary_sensor climate media_player cover lock fan scene script "
-    "automation input_boolean input_number input_select camera vacuum person device_tracker "
-    "group weather alarm_control_panel button number select humidifier water_heater zone timer "
+_ENTITY_DOMAINS: Final = re.compile(
+    "light|switch|sensor|binary_sensor|climate|media_player|cover|lock|fan|scene|script|"
+    "automation|input_boolean|input_number|input_select|camera|vacuum|person|device_tracker|"
+    "group|weather|alarm_control_panel|button|number|select|humidifier|water_heater|zone|timer|"
     "siren"
 )
-_DOMAINS: Final = frozenset(_DOMAINS_NAMES.split())
-"""Home Assistant's, of which `sensor.temperature` has no underscore to be known by."""
+"""Home Assistant's domains: `sensor.temperature` has no underscore to be known by."""
 _CALL: Final = re.compile(r"([A-Za-z_][\w.]*)\(\)?")
 _NAME: Final = re.compile(r"[\w.:-]+")
-_UNDERSCORES: Final = re.compile(r"(?<=[^\W_])_+(?=[^\W_])")
+UNDERSCORES: Final = re.compile(r"(?<=[^\W_])_+(?=[^\W_])")
 
 
-def host(url: str, wording: Wording) -> str:
-    """What is said for an address: its host, and that it is a link where it has a path."""
+def spoken_link(url: str, forms: SpokenForms) -> str:
+    """Return what is said for an address: its host, told to be a link where it has a path."""
     match = _HOST.match(url)
     name, rest = (match[1], match[2]) if match else (url, "")
-    return name if rest in ("", "/") else wording.phrase("link", host=name or "localhost")
+    return name if rest in ("", "/") else forms.phrase("link", host=name or "localhost")
 
 
-def spoken_name(core: str, after: str, wording: Wording) -> str | None:
-    """What is said for `core`, a word without the punctuation around it; None for no name."""
-    if "@" in core and (email := _EMAIL.fullmatch(core)):
-        name = email[1].replace("_", " ").replace("+", " " + wording.phrases["plus"] + " ")
-        return wording.phrase("email", name=name, host=email[2])
-    if len(core) >= 16:
-        if _UUID.fullmatch(core):
-            named = after in ("id", "uuid")
-            return wording.phrase("uuid_named" if named else "uuid", end=" ".join(core[-4:]))
-        if _HASH.fullmatch(core):
-            return wording.phrase("hash", end=" ".join(core[-4:]))
-    if "/" in core or "\\" in core:
-        if _BARE_LINK.fullmatch(core):
-            return host(core, wording)
-        return _path(core, wording) if _PATH.fullmatch(core) else None
-    return _identifier(core)
+def spoken_identifier(word: str, word_before: str, forms: SpokenForms) -> str | None:
+    """Return what is said for `word`, given without punctuation, or None if it is no identifier."""
+    if "@" in word and (email := _EMAIL.fullmatch(word)):
+        name = email[1].replace("_", " ").replace("+", " " + forms.phrases["plus"] + " ")
+        return forms.phrase("email", name=name, host=email[2])
+    if len(word) >= 16:
+        if _UUID.fullmatch(word):
+            named = word_before in ("id", "uuid")
+            return forms.phrase("uuid_named" if named else "uuid", end=" ".join(word[-4:]))
+        if _HASH.fullmatch(word):
+            return forms.phrase("hash", end=" ".join(word[-4:]))
+    if "/" in word or "\\" in word:
+        if _BARE_LINK.fullmatch(word):
+            return spoken_link(word, forms)
+        return _spoken_path(word, forms) if _PATH.fullmatch(word) else None
+    return _spoken_name(word)
 
 
-def _path(path: str, wording: Wording) -> str:
-    slash = wording.phrases["slash"]
-    parts = [_plain(p) for p in re.split(r"[/\\]", path) if p and p not in (".", "..")]
+def _spoken_path(path: str, forms: SpokenForms) -> str:
+    slash = forms.phrases["slash"]
+    names = (name for name in re.split(r"[/\\]", path) if name not in ("", ".", ".."))
+    parts = [_without_underscores(name) for name in names]
     if parts[:1] == ["~"]:
-        parts[0] = wording.phrases["home"]
+        parts[0] = forms.phrases["home"]
     if not parts:
         return path
-    if len(parts) > _LONG_PATH:
-        return wording.phrase("path", name=parts[-1], folder=parts[-2])
+    if len(parts) > _PATH_PARTS:
+        return forms.phrase("path", name=parts[-1], folder=parts[-2])
     said = f" {slash} ".join(parts)
     return f"{slash} {said}" if path.startswith("/") else said
 
 
-def _identifier(core: str) -> str | None:
-    if call := _CALL.fullmatch(core):
-        core, changed = call[1], True
-    else:
-        changed = False
-    if _FILE.fullmatch(core):
-        return _plain(core)
-    if entity := _ENTITY.fullmatch(core):
-        if "_" in core or entity[1] in _DOMAINS:
-            return _plain(core.replace(".", " "))
-    elif "_" in core and _NAME.fullmatch(core):
-        return _plain(core)
-    return core if changed else None
+def _spoken_name(word: str) -> str | None:
+    if call := _CALL.fullmatch(word):
+        word = call[1]
+    if _FILE.fullmatch(word):
+        return _without_underscores(word)
+    if entity := _ENTITY.fullmatch(word):
+        if "_" in word or _ENTITY_DOMAINS.fullmatch(entity[1]):
+            return _without_underscores(word.replace(".", " "))
+    elif "_" in word and _NAME.fullmatch(word):
+        return _without_underscores(word)
+    return word if call else None
 
 
-def _plain(name: str) -> str:
-    return _UNDERSCORES.sub(" ", name).strip("_") or name
+def _without_underscores(name: str) -> str:
+    return UNDERSCORES.sub(" ", name).strip("_") or name

@@ -1,29 +1,33 @@
-"""What reaches over several words: links, tags, citations, formulas, telephone numbers.
+"""Constructs that reach over several words: links, tags, citations, formulas, telephone numbers.
 
-Each is waited for up to a cap, since its end decides what it is.
+The end of a construct decides what it is, so each is waited for, up to its own cap.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from caal_node.tts_text.formulas import FORMULA_CHARS, spoken_formula
-from caal_node.tts_text.numbers import PHONE_CHARS, PHONE_SO_FAR, phone
-from caal_node.tts_text.output_buffer import Mouth
-from caal_node.tts_text.spoken_forms import Wording
+from caal_node.tts_text.numbers_and_dates import (
+    PHONE_CHARS,
+    PHONE_SO_FAR,
+    spoken_phone_number,
+)
+from caal_node.tts_text.output_buffer import OutputBuffer
+from caal_node.tts_text.spoken_forms import SpokenForms
 
 LABEL_CHARS: Final = 300
-"""Of a link's text or an image's description: two sentences."""
+"""The cap of a link's text or an image's description: two sentences."""
 ADDRESS_CHARS: Final = 1000
-"""Of a link's address: links with tracking are some hundreds."""
+"""The cap of a link's address: links with tracking have some hundreds."""
 TAG_CHARS: Final = 300
 STRUCK_CHARS: Final = 200
 PRICE_CHARS: Final = 80
-"""Digits that go on longer are no amount."""
+"""Digits that go on for longer are no amount."""
 
-OPENER: Final = re.compile(
+SPAN_OPENING: Final = re.compile(
     r"!?\[|<(?=[A-Za-z/!])|\\[(\[]|~~(?=\S)|(?<=[(\[{\"“—])\$|【|(?<=(?<!\w)[(\[\"“])\+?\d"
 )
 """Where, inside a word, a span may begin."""
@@ -35,15 +39,13 @@ _SOURCE: Final = re.compile(r"【[^】\n]{0,80}】")
 _TAG: Final = re.compile(
     r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:[ \t][^<>\n]*)?/?)>|<!--(?P<note>[^<>\n]*)-->"
 )
-_BREAKING_NAMES: Final = (
-    "br p div li ul ol tr table thead tbody h1 h2 h3 h4 h5 h6 hr blockquote pre section dt dd"
+_BLOCK_TAG: Final = re.compile(
+    "br|p|div|li|[uo]l|tr|table|thead|tbody|h[1-6]|hr|blockquote|pre|section|dt|dd"
 )
-_BREAKING: Final = frozenset(_BREAKING_NAMES.split())
-_INLINE_NAMES: Final = (
-    "b i em strong u s span a code kbd mark small sub sup del ins font center img td th cite q "
-    "abbr tt var samp label details summary"
+_INLINE_TAG: Final = re.compile(
+    "b|i|em|strong|u|s|span|a|code|kbd|mark|small|sub|sup|del|ins|font|center|img|td|th|cite|q|"
+    "abbr|tt|var|samp|label|details|summary"
 )
-_INLINE: Final = frozenset(_INLINE_NAMES.split())
 _FORMULAS: Final = (
     (re.compile(r"\$\$([^$]+)\$\$"), "$$"),
     (re.compile(r"\$(?=\S)([^$\n]+?)(?<=\S)\$(?!\w)"), "$"),
@@ -55,158 +57,156 @@ _PRICE: Final = re.compile(r"\$\d[^\s$]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """`length` characters mean `said`; `again` is to be read in their place."""
+class InlineSpan:
+    """A construct of `length` characters. With no further field set it is left out."""
 
     length: int
-    said: str = ""
-    again: str = ""
-    line: bool = False
+    spoken: str = ""
+    """What is said for it."""
+    read_again: str = ""
+    """Text that is read in its place, with all rules."""
+    breaks_line: bool = False
     """Whether a new line begins here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """More has to come."""
+_Found: TypeAlias = InlineSpan | Literal["wait"] | None
+"""What a text begins with; "wait" where more text decides it."""
 
 
-WAIT: Final = Wait()
-
-
-def span(held: str, mouth: Mouth, wording: Wording, *, final: bool) -> Span | Wait | None:
-    """What `held` begins with, if that is a span."""
-    match held[0]:
+def inline_span(text: str, buffer: OutputBuffer, forms: SpokenForms, *, final: bool) -> _Found:
+    """Return the construct that `text` begins with; "wait" where more text decides it."""
+    match text[0]:
         case "[" | "!":
-            return _link(held, mouth, wording, final=final)
+            return _link(text, buffer, forms, final=final)
         case "<":
-            return _tag(held, mouth, final=final)
+            return _tag(text, buffer, final=final)
         case "$" | "\\":
-            return _formula(held, wording, final=final)
+            return _formula(text, forms, final=final)
         case "~":
-            return _closed(_STRUCK, held, "~~", STRUCK_CHARS, final=final)
+            return _omitted(_STRUCK, text, "~~", STRUCK_CHARS, final=final)
         case "【":
-            return _closed(_SOURCE, held, "【", STRUCK_CHARS, final=final)
+            return _omitted(_SOURCE, text, "【", STRUCK_CHARS, final=final)
         case first if first.isdigit() or first in "+(":
-            return _phone(held, mouth, wording, final=final)
+            return _phone(text, buffer, forms, final=final)
         case _:
             return None
 
 
-def _open(text: str, cap: int, *, final: bool) -> bool:
-    """Whether the closer that is not in `text` may still come."""
+def _may_still_close(text: str, cap: int, *, final: bool) -> bool:
+    """Tell whether the end of a construct, which is not in `text`, may still come."""
     return not final and len(text) < cap and "\n" not in text
 
 
-def _closed(
-    pattern: re.Pattern[str], held: str, opener: str, cap: int, *, final: bool
-) -> Span | Wait | None:
-    if match := pattern.match(held, 0, cap):
-        return Span(match.end())
-    if len(held) <= len(opener):
-        return WAIT if opener.startswith(held) and not final else None
-    if not held.startswith(opener) or held[len(opener)].isspace():
+def _omitted(pattern: re.Pattern[str], text: str, opener: str, cap: int, *, final: bool) -> _Found:
+    if match := pattern.match(text, 0, cap):
+        return InlineSpan(match.end())
+    if len(text) <= len(opener):
+        return "wait" if opener.startswith(text) and not final else None
+    if not text.startswith(opener) or text[len(opener)].isspace():
         return None
-    return WAIT if _open(held, cap, final=final) else None
+    return "wait" if _may_still_close(text, cap, final=final) else None
 
 
-def _link(held: str, mouth: Mouth, wording: Wording, *, final: bool) -> Span | Wait | None:
-    if held[0] == "!" and held[1:2] != "[":
-        return WAIT if held == "!" and not final else None
-    label = _LABEL.match(held, 0, LABEL_CHARS)
+def _link(text: str, buffer: OutputBuffer, forms: SpokenForms, *, final: bool) -> _Found:
+    if text[0] == "!" and text[1:2] != "[":
+        return "wait" if text == "!" and not final else None
+    label = _LABEL.match(text, 0, LABEL_CHARS)
     if label is None:
-        return WAIT if _open(held, LABEL_CHARS, final=final) else None
-    if label.end() == len(held) and not final:
-        return WAIT
-    rest = held[label.end() :]
+        return "wait" if _may_still_close(text, LABEL_CHARS, final=final) else None
+    if label.end() == len(text) and not final:
+        return "wait"
+    rest = text[label.end() :]
     if rest[:1] in ("(", "["):
         if address := _ADDRESS.match(rest, 0, ADDRESS_CHARS):
             if rest[0] == "(" or not _CITATION.fullmatch(label[1]):
                 where = address[0][1:-1].split()
                 again = label[1] if label[1].strip() else " ".join(where[:1])
-                return Span(label.end() + address.end(), again=again)
-        elif _open(rest, ADDRESS_CHARS, final=final):
-            return WAIT
-    if _CITATION.fullmatch(label[1]) and _is_citation(label[1], mouth, wording):
-        return Span(label.end())
+                return InlineSpan(label.end() + address.end(), read_again=again)
+        elif _may_still_close(rest, ADDRESS_CHARS, final=final):
+            return "wait"
+    if _CITATION.fullmatch(label[1]) and _is_citation(label[1], buffer, forms):
+        return InlineSpan(label.end())
     return None
 
 
-def _is_citation(label: str, mouth: Mouth, wording: Wording) -> bool:
-    word = mouth.before.word
-    if mouth.touching:
-        return mouth.last not in "([{=_" and len(word) > 1 and word not in wording.index_after
-    if not mouth.last or mouth.last in ":=(":
+def _is_citation(label: str, buffer: OutputBuffer, forms: SpokenForms) -> bool:
+    word = buffer.preceding.word
+    if buffer.no_space_since_word:
+        return buffer.last_char not in "([{=_" and len(word) > 1 and word not in forms.index_after
+    if not buffer.last_char or buffer.last_char in ":=(":
         return False
-    return label.isdigit() and word not in wording.citation_not_after
+    return label.isdigit() and word not in forms.citation_not_after
 
 
-def _tag(held: str, mouth: Mouth, *, final: bool) -> Span | Wait | None:
-    if len(held) == 1:
-        return None if final else WAIT
-    if not (held[1].isalpha() or held[1] in "/!"):
+def _tag(text: str, buffer: OutputBuffer, *, final: bool) -> _Found:
+    if len(text) == 1:
+        return None if final else "wait"
+    if not (text[1].isalpha() or text[1] in "/!"):
         return None
-    tag = _TAG.match(held, 0, TAG_CHARS)
+    tag = _TAG.match(text, 0, TAG_CHARS)
     if tag is None:
-        close = held.find(">", 0, TAG_CHARS)
+        close = text.find(">", 0, TAG_CHARS)
         if close < 0:
-            open_still = held.find("<", 1) < 0 and _open(held, TAG_CHARS, final=final)
-            return WAIT if open_still else None
-        inner = held[1:close]
+            open_still = text.find("<", 1) < 0 and _may_still_close(text, TAG_CHARS, final=final)
+            return "wait" if open_still else None
+        inner = text[1:close]
         if ("://" in inner or "@" in inner) and not re.search(r"[\s<]", inner):
-            return Span(close + 1, again=inner)
+            return InlineSpan(close + 1, read_again=inner)
         return None
     if tag["note"] is not None:
-        return Span(tag.end())
+        return InlineSpan(tag.end())
     name = tag[2].lower()
-    if name not in _BREAKING and name not in _INLINE:
-        return Span(tag.end(), said=tag[0])  # a voice's own markup, or somebody's placeholder
-    if mouth.before.raw == "`":
-        return Span(tag.end(), said=tag[2])
-    return Span(tag.end(), line=name in _BREAKING)
+    if not (_BLOCK_TAG.fullmatch(name) or _INLINE_TAG.fullmatch(name)):
+        return InlineSpan(tag.end(), spoken=tag[0])  # a voice's own markup, or a placeholder
+    if buffer.preceding.last_read == "`":
+        return InlineSpan(tag.end(), spoken=tag[2])
+    return InlineSpan(tag.end(), breaks_line=_BLOCK_TAG.fullmatch(name) is not None)
 
 
-def _formula(held: str, wording: Wording, *, final: bool) -> Span | Wait | None:
-    if len(held) == 1:
-        return None if final else WAIT
+def _formula(text: str, forms: SpokenForms, *, final: bool) -> _Found:
+    if len(text) == 1:
+        return None if final else "wait"
     for pattern, opener in _FORMULAS:
-        if not held.startswith(opener):
+        if not text.startswith(opener):
             continue
-        if opener == "$" and held[1].isdecimal() and (verdict := _price(held, final=final)) != "no":
-            return WAIT if verdict == "wait" else None
-        if match := pattern.match(held, 0, FORMULA_CHARS):
-            if match.end() == len(held) and not final:
-                return WAIT
-            return Span(match.end(), said=spoken_formula(match[1], wording))
-        if opener == "$" and (held[1].isspace() or held[1] == "$"):
+        if opener == "$" and text[1].isdecimal():
+            meaning = _price_or_formula(text, final=final)
+            if meaning != "formula":
+                return "wait" if meaning == "wait" else None
+        if match := pattern.match(text, 0, FORMULA_CHARS):
+            if match.end() == len(text) and not final:
+                return "wait"
+            return InlineSpan(match.end(), spoken=spoken_formula(match[1], forms))
+        if opener == "$" and (text[1].isspace() or text[1] == "$"):
             return None
-        far = final or len(held) >= FORMULA_CHARS or (opener == "$" and "\n" in held)
-        return None if far else WAIT
+        far = final or len(text) >= FORMULA_CHARS or (opener == "$" and "\n" in text)
+        return None if far else "wait"
     return None
 
 
-def _price(held: str, *, final: bool) -> str:
-    """Whether `$5` begins an amount ("yes"), a formula ("no"), or more must come ("wait")."""
-    price = _PRICE.match(held, 0, PRICE_CHARS)
+def _price_or_formula(text: str, *, final: bool) -> Literal["price", "formula", "wait"]:
+    """Tell what `$5` begins; "wait" where more text decides it."""
+    price = _PRICE.match(text, 0, PRICE_CHARS)
     assert price is not None
     if price.end() == PRICE_CHARS:
-        return "yes"
-    after = held[price.end() : price.end() + 8]
+        return "price"
+    after = text[price.end() : price.end() + 8]
     if not after:
-        return "yes" if final else "wait"
+        return "price" if final else "wait"
     if after[0] == "$" or any(c in price[0] for c in "\\^_{}="):
-        return "no"
+        return "formula"
     sign = after.lstrip(" ")[:1]
     if not sign and not final and len(after) < 8:
         return "wait"
-    return "no" if sign and sign in "=+*/<>^\\-" else "yes"
+    return "formula" if sign and sign in "=+*/<>^\\-" else "price"
 
 
-def _phone(held: str, mouth: Mouth, wording: Wording, *, final: bool) -> Span | Wait | None:
-    run = PHONE_SO_FAR.match(held[:PHONE_CHARS])
-    assert run is not None  # an empty run matches as well
-    if run.end() == len(held) and len(held) < PHONE_CHARS and not final:
-        return WAIT
-    found = phone(held[: run.end()], mouth.before, wording)
-    if found is None or (held[found[0] :][:1].isalnum()):
+def _phone(text: str, buffer: OutputBuffer, forms: SpokenForms, *, final: bool) -> _Found:
+    run = PHONE_SO_FAR.match(text[:PHONE_CHARS])
+    assert run is not None  # An empty run matches as well.
+    if run.end() == len(text) and len(text) < PHONE_CHARS and not final:
+        return "wait"
+    found = spoken_phone_number(text[: run.end()], buffer.preceding, forms)
+    if found is None or (text[found[0] :][:1].isalnum()):
         return None
-    return Span(found[0], said=found[1])
+    return InlineSpan(found[0], spoken=found[1])

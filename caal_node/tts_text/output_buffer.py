@@ -1,4 +1,4 @@
-"""What goes out: words with the white space that belongs to them."""
+"""The buffer of text that is ready to be spoken: words with the white space between them."""
 
 from __future__ import annotations
 
@@ -7,159 +7,162 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _CLOSING: Final = frozenset(".,;:!?…)]}”’%")
-_SPEAKABLE_END: Final = frozenset(")]\"'”’%°")
-"""Ends of a list's item, besides letters and digits, that want a full stop after them."""
-_NEAR_WORDS: Final = 6
-"""How far back a word may stand that says what a number is: "call me tomorrow at 555-1234"."""
-_GAP_CHARS: Final = 64
-"""White space that is kept back before it is known whether a word follows: bounds the memory."""
+_ITEM_ENDS: Final = frozenset(")]\"'”’%°")
+"""A list's item that ends in one of these, a letter or a digit gets a full stop."""
+_NEARBY_WORDS: Final = 6
+"""So far back may a word stand that says what a number is: "call me tomorrow at 555-1234"."""
+_SPACE_CHARS: Final = 64
+"""White space is kept back up to this, until a word follows; the cap bounds the memory."""
 
 
 @dataclass(slots=True)
-class Before:
-    """What a rule may know of what came before."""
+class PrecedingText:
+    """What a rule may know of the text before the one that it reads."""
 
-    words: deque[str] = field(default_factory=lambda: deque[str](maxlen=_NEAR_WORDS))
-    """In lower case, without punctuation."""
+    words: deque[str] = field(default_factory=lambda: deque[str](maxlen=_NEARBY_WORDS))
+    """The last words, in lower case and without punctuation."""
     number: str | None = None
     """The number that a unit would belong to."""
-    raw: str = ""
+    last_read: str = ""
     """The last character that was read."""
 
     @property
     def word(self) -> str:
+        """The last word, or "" at the beginning."""
         return self.words[-1] if self.words else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
-    """An amount of money whose noun may have to wait for a word: $5 *million*."""
+class PendingAmount:
+    """An amount of money whose currency may have to wait for the next word: $5 *million*."""
 
-    plain: str
+    complete: str
+    """What is said where no such word follows: "5 dollars"."""
     amount: str
-    noun: str
+    currency: str
 
 
-class Mouth:
-    """Collects what is said; `take` hands it over."""
+class OutputBuffer:
+    """Collects what is to be spoken; `take` hands it over and empties the buffer."""
 
     def __init__(self) -> None:
-        self.before = Before()
-        self.line = True
+        self.preceding = PrecedingText()
+        self.at_line_start = True
         """Whether the next word is the first of its line."""
-        self.owed: Owed | None = None
-        self.point = False
-        """Whether a full stop was read that ends the sentence, or only a unit: "6 ft. wide"."""
-        self._out: list[str] = []
-        self._gap = ""
-        self._dropped = False
+        self.pending_amount: PendingAmount | None = None
+        self.pending_period = False
+        """Whether a full stop was read that ends either the sentence or a unit: "6 ft. wide"."""
+        self.last_char = ""
+        """The last character put out that is no white space."""
+        self._parts: list[str] = []
+        self._space = ""
+        self._omitted = False
         """Whether the last thing was left out, so that one of the spaces around it goes too."""
-        self._last = ""
-        """The last character said that is no white space."""
-        self._item = self._next_item = self._marked = False
+        self._in_item = self._next_is_item = self._after_marker = False
 
     @property
-    def touching(self) -> bool:
-        """Whether the next word comes right after the last, without a space."""
-        return bool(self._last) and not self._gap
-
-    @property
-    def last(self) -> str:
-        return self._last
+    def no_space_since_word(self) -> bool:
+        """Whether the next word comes right after the last one, without a space."""
+        return bool(self.last_char) and not self._space
 
     def take(self) -> str:
-        said = "".join(self._out)
-        self._out.clear()
-        return said
+        """Return what can be spoken so far, and forget it."""
+        text = "".join(self._parts)
+        self._parts.clear()
+        return text
 
-    def space(self, white: str) -> None:
+    def add_space(self, white: str) -> None:
+        """Add white space as it was written, but for the space beside what was left out."""
         for char in white:
-            self.before.raw = char
+            self.preceding.last_read = char
             if char == "\n":
-                if self._dropped and "\n" not in self._gap:
-                    self._gap = ""
-                self._dropped = False
-                self.line = True
-            elif self._dropped and (self._gap or not self._last):
+                if self._omitted and "\n" not in self._space:
+                    self._space = ""
+                self._omitted = False
+                self.at_line_start = True
+            elif self._omitted and (self._space or not self.last_char):
                 continue
-            self._gap += char
-            if len(self._gap) > _GAP_CHARS:
+            self._space += char
+            if len(self._space) > _SPACE_CHARS:
                 self._end_line()
-                self._pay()
-                self._out.append(self._gap)
-                self._gap = ""
+                self._write_pending()
+                self._parts.append(self._space)
+                self._space = ""
 
-    def marker(self, *, item: bool) -> None:
-        """A line's marker was read and left out; what follows it begins the line."""
-        self._gap = self._gap[: self._gap.rfind("\n") + 1]
-        self._next_item |= item
-        self._marked = True
+    def skip_marker(self, *, item: bool) -> None:
+        """Note that a line's marker was left out; what follows it begins the line."""
+        self._space = self._space[: self._space.rfind("\n") + 1]
+        self._next_is_item |= item
+        self._after_marker = True
 
-    def drop(self) -> None:
-        """Something was read and is not said."""
-        self._dropped = True
-        self.before.number = None
+    def omit(self) -> None:
+        """Note that something was read which is not spoken."""
+        self._omitted = True
+        self.preceding.number = None
 
-    def say(self, text: str) -> None:
+    def add(self, text: str) -> None:
+        """Add `text` after the white space that was read; an empty text counts as left out."""
         if not text:
-            self.drop()
+            self.omit()
             return
-        if self._dropped and text[0] in _CLOSING and "\n" not in self._gap:
-            self._gap = ""
-        self._dropped = False
-        self.point &= "\n" in self._gap or not text[0].islower()
+        if self._omitted and text[0] in _CLOSING and "\n" not in self._space:
+            self._space = ""
+        self._omitted = False
+        self.pending_period &= "\n" in self._space or not text[0].islower()
         self._end_line()
-        self._pay()
-        self._out += (self._gap, text)
-        self._gap = ""
-        self._last = text.rstrip()[-1:] or self._last
-        self.line = False
+        self._write_pending()
+        self._parts += (self._space, text)
+        self._space = ""
+        self.last_char = text.rstrip()[-1:] or self.last_char
+        self.at_line_start = False
 
-    def owe(self, owed: Owed) -> None:
-        """An amount was read; what is said for it depends on the next word."""
-        self.say(owed.plain)
-        self._out.pop()
-        self.owed = owed
+    def add_attached(self, text: str) -> None:
+        """Add `text` right after the last word, such as a comma in place of a bar."""
+        self._space = ""
+        self.add(text)
 
-    def settle(self, magnitude: str) -> None:
-        """The word after the amount is `magnitude`, so the noun follows that."""
-        if self.owed is None:
+    def add_amount(self, amount: PendingAmount) -> None:
+        """Add an amount of which the next word decides what is said."""
+        self.add(amount.complete)
+        self._parts.pop()
+        self.pending_amount = amount
+
+    def complete_amount(self, magnitude: str) -> None:
+        """Put `magnitude`, the word after the pending amount, before the currency's name."""
+        if self.pending_amount is None:
             return
-        owed, self.owed = self.owed, None
-        core = magnitude.rstrip(".,;:!?…")
-        self._out.append(owed.amount)
-        self.say(f"{core} {owed.noun}{magnitude[len(core) :]}")
-
-    def close(self, text: str) -> None:
-        """`say`, right after what was said: a comma in place of a bar."""
-        self._gap = ""
-        self.say(text)
+        pending, self.pending_amount = self.pending_amount, None
+        word = magnitude.rstrip(".,;:!?…")
+        self._parts.append(pending.amount)
+        self.add(f"{word} {pending.currency}{magnitude[len(word) :]}")
 
     def finish(self) -> None:
-        self._pay()
-        if self._dropped and "\n" not in self._gap:
-            self._gap = ""
-        self._out.append(self._gap)
-        self._gap = ""
+        """Write what was kept back, now that no more text comes."""
+        self._write_pending()
+        if self._omitted and "\n" not in self._space:
+            self._space = ""
+        self._parts.append(self._space)
+        self._space = ""
 
-    def _pay(self) -> None:
-        if self.point:
-            self._out.append(".")
-            self._last = "."
-            self.point = False
-        if self.owed is not None:
-            self._out.append(self.owed.plain)
-            self._last = self.owed.plain[-1]
-            self.owed = None
+    def _write_pending(self) -> None:
+        if self.pending_period:
+            self._parts.append(".")
+            self.last_char = "."
+            self.pending_period = False
+        if self.pending_amount is not None:
+            self._parts.append(self.pending_amount.complete)
+            self.last_char = self.pending_amount.complete[-1]
+            self.pending_amount = None
 
     def _end_line(self) -> None:
-        """Where a heading or an item ends without punctuation, a pause is heard."""
-        if "\n" not in self._gap and self._last:
+        """Write a full stop, heard as a pause, where a heading or an item ends without one."""
+        if "\n" not in self._space and self.last_char:
             return
-        self._pay()
-        indented = not self._marked and self._gap[-1:] in (" ", "\t")
-        if self._item and not indented and (self._last.isalnum() or self._last in _SPEAKABLE_END):
-            self._out.append(".")
+        self._write_pending()
+        indented = not self._after_marker and self._space[-1:] in (" ", "\t")
+        ends_open = self.last_char.isalnum() or self.last_char in _ITEM_ENDS
+        if self._in_item and not indented and ends_open:
+            self._parts.append(".")
         if not indented:
-            self._item = self._next_item
-        self._next_item = self._marked = False
+            self._in_item = self._next_is_item
+        self._next_is_item = self._after_marker = False

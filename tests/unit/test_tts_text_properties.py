@@ -1,4 +1,4 @@
-"""Speakable text: any chunking gives the same, prose stays prose, nothing is held for long."""
+"""Text for speech: any chunking gives the same, prose stays prose, nothing is held for long."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caal_node.tts_text import Speakable
-from tests.tts_text_driver import WORDING, chunked, said
+from caal_node.tts_text import TextNormalizer
+from tests.tts_text_driver import FORMS, chunked, normalized
 
 PIECES = (
     " ", " ", "\n", "  ", "\t", "\r\n", "- ", "* ", "# ", "1. ", "> ", "---\n", "- [x] ", "|",
@@ -22,7 +22,7 @@ PIECES = (
 WRITTEN = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map("".join)
 SIZES = st.lists(st.integers(1, 300), min_size=1, max_size=4)
 
-_UNITS = {unit.lower() for unit in WORDING.units} | WORDING.magnitudes
+_UNITS = {unit.lower() for unit in FORMS.units} | FORMS.magnitudes
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZäöüéñßøćАбвΩ"
 WORDS = (
     st.text(_LETTERS, min_size=1, max_size=9).filter(lambda w: w.lower() not in _UNITS)
@@ -43,7 +43,7 @@ PLAIN_LINES = st.lists(st.tuples(WORDS, SPACES), max_size=30).map(
 @settings(max_examples=400, deadline=None)
 @given(WRITTEN, SIZES)
 def test_any_chunking_says_the_same_as_the_whole(text: str, sizes: list[int]) -> None:
-    assert chunked(text, sizes) == said(text)
+    assert chunked(text, sizes) == normalized(text)
 
 
 @settings(max_examples=300, deadline=None)
@@ -57,10 +57,10 @@ def test_prose_is_unchanged_to_the_character(
 
 @given(PLAIN_LINES)
 def test_prose_waits_for_no_more_than_a_word(text: str) -> None:
-    speaks = Speakable(WORDING)
+    normalizer = TextNormalizer(FORMS)
     out = 0
     for n, char in enumerate(text, 1):
-        out += len(speaks.feed(char))
+        out += len(normalizer.feed(char))
         word = text[:n].split()[-1:] or [""]
         white = len(text[:n]) - len(text[:n].rstrip())
         before = text[: n - white - len(word[0])]
@@ -73,11 +73,11 @@ def test_prose_waits_for_no_more_than_a_word(text: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(WRITTEN, st.integers(1, 400))
 def test_no_more_is_held_than_the_longest_construct(text: str, size: int) -> None:
-    speaks = Speakable(WORDING)
+    normalizer = TextNormalizer(FORMS)
     long = text * (1 + 4000 // max(len(text), 1)) if text else ""
     for at in range(0, len(long), size):
-        speaks.feed(long[at : at + size])
-        assert speaks.holds <= 1500 + 256 + 256
+        normalizer.feed(long[at : at + size])
+        assert normalizer.held_chars <= 1500 + 256 + 256
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ def test_the_worst_texts_take_linear_work(piece: str) -> None:
     def work(size: int) -> int:
         examined = 0
 
-        class Counting(Speakable):
-            def _step(self, *, final: bool) -> bool:
+        class CountingNormalizer(TextNormalizer):
+            def _read_next(self, *, final: bool) -> bool:
                 nonlocal examined
                 examined += len(self._held)
-                return super()._step(final=final)
+                return super()._read_next(final=final)
 
-        speaks = Counting(WORDING)
+        normalizer = CountingNormalizer(FORMS)
         for char in (piece * size)[:size]:
-            speaks.feed(char)
-        speaks.finish()
+            normalizer.feed(char)
+        normalizer.finish()
         return examined
 
     small, large = work(4000), work(8000)
@@ -132,7 +132,7 @@ def test_the_worst_texts_take_linear_work(piece: str) -> None:
     ],
 )  # fmt: skip
 def test_at_its_cap_a_construct_is_cut_alike_in_any_chunks(text: str) -> None:
-    whole = said(text)
+    whole = normalized(text)
     for sizes in ([1], [7], [255], [300, 1]):
         assert chunked(text, sizes) == whole
     assert "end" in whole or "123-4567x" in whole

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from livekit.agents.voice.transcription.filters import filter_emoji, filter_markdown
 
-from tests.tts_text_driver import chunked, said
+from tests.tts_text_driver import chunked, normalized
 from tests.tts_text_table import PAGE, SAID, page
 
 ROWS = [row for rows in SAID.values() for row in rows]
@@ -15,7 +15,7 @@ ROWS = [row for rows in SAID.values() for row in rows]
 
 @pytest.mark.parametrize(("written", "spoken"), ROWS)
 def test_what_is_written_is_said_as_the_table_shows(written: str, spoken: str) -> None:
-    assert said(written) == spoken
+    assert normalized(written) == spoken
 
 
 @pytest.mark.parametrize(("written", "spoken"), ROWS)
@@ -36,7 +36,7 @@ async def test_livekits_filters_find_nothing_left_to_take(spoken: str) -> None:
 @pytest.mark.parametrize("spoken", [spoken for _, spoken in ROWS])
 def test_what_is_said_is_said_alike_a_second_time(spoken: str) -> None:
     """Two agents of one session may both stand in its way for a moment."""
-    assert said(spoken) == spoken
+    assert normalized(spoken) == spoken
 
 
 def test_the_page_shows_the_table() -> None:
