@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.meaning_stand_ins import vector
+from tests.embedding_stand_ins import vector
 
 
 @dataclass

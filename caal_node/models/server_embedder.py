@@ -16,7 +16,7 @@ import numpy as np
 from caal_node.errors import ModelError
 from caal_node.models.wire import Deadlines, Wire
 from mcp_bridge import EmbeddingUnavailable
-from mcp_bridge.embedding.port import Vectors, unit
+from mcp_bridge.embedding.base import Vectors, unit
 
 EmbeddingApi: TypeAlias = Literal["ollama", "openai"]
 

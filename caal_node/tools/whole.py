@@ -9,7 +9,7 @@ import mcp_bridge
 from caal_node.tools.spec import ToolSpec
 from caal_node.tools.table import Entry, ToolTable
 from mcp_bridge.discover import Finder
-from mcp_bridge.embedding.meanings import Meanings
+from mcp_bridge.embedding.semantic_index import SemanticIndex
 
 MAKING_S: Final = 1.0
 """For vectors that are still being made. Where they are on disk, this is enough for all."""
@@ -24,7 +24,9 @@ class Whole:
         self.tools: Final = tuple(_found_by(entry) for entry in self.table)
         self._finder: Final = Finder(self.tools)
 
-    async def find(self, patterns: Sequence[str], meanings: Meanings | None = None) -> list[Entry]:
+    async def find(
+        self, patterns: Sequence[str], meanings: SemanticIndex | None = None
+    ) -> list[Entry]:
         """What matches, best first: ranked as `mcp_discover` ranks, over all tiers.
 
         Args:

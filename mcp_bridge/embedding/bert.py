@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mcp_bridge.embedding.port import unit
+from mcp_bridge.embedding.base import unit
 
 Floats: TypeAlias = NDArray[np.float32]
 

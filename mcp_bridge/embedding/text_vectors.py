@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from mcp_bridge.embedding.kept import KeptVectors
-from mcp_bridge.embedding.port import Embedder, Vectors
+from mcp_bridge.embedding.base import Embedder, Vectors
+from mcp_bridge.embedding.vector_cache import VectorCache
 from mcp_bridge.errors import EmbeddingUnavailable
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ and other processors' rounding leave 0.999."""
 class TextVectors:
     """Of one embedder. `kept` is where vectors are kept between runs; None makes them anew."""
 
-    def __init__(self, embedder: Embedder, kept: KeptVectors | None) -> None:
+    def __init__(self, embedder: Embedder, kept: VectorCache | None) -> None:
         self._embedder: Final = embedder
         self._kept: Final = kept
         self._rows: Mapping[str, Vectors] = {}

@@ -20,7 +20,7 @@ from mcp_bridge import EmbeddingUnavailable, MiniLM
 from tests.cached_weights import cached
 from tests.conversation import NOWHERE
 from tests.embedding_server import EmbeddingServer, embedding_server
-from tests.meaning_stand_ins import vector
+from tests.embedding_stand_ins import vector
 
 FORMS = ["ollama", "openai"]
 

@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from mcp_bridge.embedding.kept import KeptVectors
-from mcp_bridge.embedding.mix import Space
-from mcp_bridge.embedding.port import Embedder, Vectors, unit
+from mcp_bridge.embedding.base import Embedder, Vectors, unit
+from mcp_bridge.embedding.hybrid_rank import ToolVectors
 from mcp_bridge.embedding.text_vectors import TextVectors
 from mcp_bridge.embedding.tool_text import tool_texts
+from mcp_bridge.embedding.vector_cache import VectorCache
 from mcp_bridge.errors import BridgeError
 from mcp_bridge.tools import ToolInfo
 
@@ -29,14 +29,14 @@ LATE_PAUSE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class SemanticQuery:
     """What a search knows beside words: the tools' vectors, and those of what is asked."""
 
-    space: Space
+    space: ToolVectors
     asked: Mapping[str, Vectors]
 
 
-class Meanings:
+class SemanticIndex:
     """Belongs to one set of tools at a time. Use it on one event loop, and close it.
 
     A failure is told of once, and leaves the searches to words until the tools change.
@@ -50,7 +50,7 @@ class Meanings:
     def __init__(
         self,
         embedder: Embedder,
-        kept: KeptVectors | None = None,
+        kept: VectorCache | None = None,
         *,
         request_s: float = REQUEST_S,
         late_pause_s: float = LATE_PAUSE_S,
@@ -59,7 +59,7 @@ class Meanings:
         self._request_s: Final = request_s
         self._late_pause_s: Final = late_pause_s
         self._tools: tuple[ToolInfo, ...] = ()
-        self._space: Space | None = None
+        self._space: ToolVectors | None = None
         self._late = 0
         self._resting_until = 0.0
         self._making: asyncio.Task[None] | None = None
@@ -78,7 +78,7 @@ class Meanings:
 
     async def of(
         self, tools: tuple[ToolInfo, ...], texts: Sequence[str], *, wait_s: float = 0.0
-    ) -> Meaning | None:
+    ) -> SemanticQuery | None:
         """What is needed to find `texts` among `tools`; None: go by words.
 
         Args:
@@ -102,7 +102,7 @@ class Meanings:
             self._lose(space, "its vectors have another length than before")
             return None
         self._late = 0
-        return Meaning(space, dict(zip(texts, rows, strict=True)))
+        return SemanticQuery(space, dict(zip(texts, rows, strict=True)))
 
     def _resting(self) -> bool:
         return asyncio.get_running_loop().time() < self._resting_until
@@ -139,22 +139,22 @@ class Meanings:
         if tools is self._tools:
             self._space = space
 
-    async def _spaced(self, tools: Sequence[ToolInfo]) -> Space:
+    async def _spaced(self, tools: Sequence[ToolInfo]) -> ToolVectors:
         of_tools = await asyncio.to_thread(lambda: [tool_texts(tool) for tool in tools])
         texts = list(dict.fromkeys(text for some in of_tools for text in some))
         rows = await self._vectors.of(texts)
         return await asyncio.to_thread(_space, of_tools, rows)
 
-    def _lose(self, space: Space | None, why: str) -> None:
+    def _lose(self, space: ToolVectors | None, why: str) -> None:
         """Nothing more is asked of the embedder until the tools change."""
         if self._space is space:
             self._space = None
             logger.warning("tools are searched for by words alone: %s", why)
 
 
-def _space(of_tools: Sequence[Sequence[str]], rows: Mapping[str, Vectors]) -> Space:
+def _space(of_tools: Sequence[Sequence[str]], rows: Mapping[str, Vectors]) -> ToolVectors:
     sums = [np.sum([rows[text] for text in texts], axis=0) for texts in of_tools]
-    return Space(unit(np.stack(sums)))
+    return ToolVectors(unit(np.stack(sums)))
 
 
 def _said(error: Exception) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from mcp_bridge.catalogue import replace_file
-from mcp_bridge.embedding.port import Vectors, unit
+from mcp_bridge.embedding.base import Vectors, unit
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _HALF: Final = 2
 """Bytes of a float16."""
 
 
-class KeptVectors:
+class VectorCache:
     """Reads and writes the disk: call it beside the event loop. Never raises for a bad disk."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bridge import KeptVectors
-from mcp_bridge.embedding import kept
-from tests.meaning_stand_ins import vector
+from mcp_bridge import VectorCache
+from mcp_bridge.embedding import vector_cache
+from tests.embedding_stand_ins import vector
 
 TEXTS = {text: vector(text) for text in ("a lamp", "a song", "kühl \ud800")}
 
@@ -24,8 +24,8 @@ def only_file(folder: Path) -> Path:
 
 
 def test_vectors_are_found_again_by_their_text_and_embedder(tmp_path: Path) -> None:
-    KeptVectors(tmp_path / "new").add("one", TEXTS)
-    again = KeptVectors(tmp_path / "new")
+    VectorCache(tmp_path / "new").add("one", TEXTS)
+    again = VectorCache(tmp_path / "new")
     found = again.read("one", [*TEXTS, "unknown"])
     assert list(found) == list(TEXTS)
     for text, row in TEXTS.items():
@@ -35,7 +35,7 @@ def test_vectors_are_found_again_by_their_text_and_embedder(tmp_path: Path) -> N
 
 
 def test_what_is_added_stands_beside_what_is_there(tmp_path: Path) -> None:
-    first, second = KeptVectors(tmp_path), KeptVectors(tmp_path)
+    first, second = VectorCache(tmp_path), VectorCache(tmp_path)
     first.add("one", {"a lamp": vector("a lamp")})
     second.add("one", {"a song": vector("a song")})
     first.add("one", {})
@@ -43,26 +43,26 @@ def test_what_is_added_stands_beside_what_is_there(tmp_path: Path) -> None:
 
 
 def test_rows_of_another_length_take_the_place_of_the_old_ones(tmp_path: Path) -> None:
-    store = KeptVectors(tmp_path)
+    store = VectorCache(tmp_path)
     store.add("one", TEXTS)
     store.add("one", {"a lamp": np.ones(3, np.float32)})
     assert {text: len(row) for text, row in store.read("one", list(TEXTS)).items()} == {"a lamp": 3}
 
 
 def test_past_the_cap_the_oldest_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MAX_FILE_BYTES", 1_024 + 2 * (32 + 2 * len(vector(""))))
-    store = KeptVectors(tmp_path)
+    monkeypatch.setattr(vector_cache, "MAX_FILE_BYTES", 1_024 + 2 * (32 + 2 * len(vector(""))))
+    store = VectorCache(tmp_path)
     for text in ("first", "second", "first", "third"):
         store.add("one", {text: vector(text)})
     assert set(store.read("one", ["first", "second", "third"])) == {"first", "third"}
-    assert only_file(tmp_path).stat().st_size <= kept.MAX_FILE_BYTES
+    assert only_file(tmp_path).stat().st_size <= vector_cache.MAX_FILE_BYTES
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b"[]\n", b"null\n", b"\xff" * 40, b"[" * 2_000])
 def test_a_damaged_file_is_told_of_and_made_anew(
     tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = KeptVectors(tmp_path)
+    store = VectorCache(tmp_path)
     store.add("one", TEXTS)
     only_file(tmp_path).write_bytes(damage)
     with caplog.at_level(logging.WARNING):
@@ -77,7 +77,7 @@ def test_no_changed_byte_gives_a_wrong_vector(
     tmp_path_factory: pytest.TempPathFactory, at: int, change: int
 ) -> None:
     folder = tmp_path_factory.mktemp("kept")
-    store = KeptVectors(folder)
+    store = VectorCache(folder)
     store.add("one", TEXTS)
     path = only_file(folder)
     data = bytearray(path.read_bytes())
@@ -91,12 +91,12 @@ def test_a_folder_that_cannot_be_written_is_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")
-    KeptVectors(tmp_path / "file").add("one", TEXTS)
+    VectorCache(tmp_path / "file").add("one", TEXTS)
     assert "cannot be written" in caplog.text
 
 
 def test_a_file_of_another_embedder_is_not_read(tmp_path: Path) -> None:
-    KeptVectors(tmp_path).add("one", TEXTS)
+    VectorCache(tmp_path).add("one", TEXTS)
     name = hashlib.sha256(b"other").hexdigest()[:16]
     only_file(tmp_path).rename(tmp_path / f"{name}.vectors")
-    assert KeptVectors(tmp_path).read("other", list(TEXTS)) == {}
+    assert VectorCache(tmp_path).read("other", list(TEXTS)) == {}

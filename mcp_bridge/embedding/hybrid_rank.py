@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mcp_bridge.embedding.port import Vectors, unit
+from mcp_bridge.embedding.base import Vectors, unit
 
 _MEANING: Final = 2.5
 """Weight of a cosine beside BM25's share."""
@@ -34,7 +34,7 @@ NEAR_MAX: Final = 10
 """Tools that match in this way, at most: the nearest."""
 
 
-class Space:
+class ToolVectors:
     """Immutable: the vectors of a set of tools, without what they have in common.
 
     Args:

@@ -10,11 +10,11 @@ from hypothesis.extra import numpy as npst
 
 from mcp_bridge import Example, ToolInfo
 from mcp_bridge.discover import Finder
-from mcp_bridge.embedding.meanings import Meaning
-from mcp_bridge.embedding.mix import NEAR_MAX, Space
-from mcp_bridge.embedding.port import unit
+from mcp_bridge.embedding.base import unit
+from mcp_bridge.embedding.hybrid_rank import NEAR_MAX, ToolVectors
+from mcp_bridge.embedding.semantic_index import SemanticQuery
 from mcp_bridge.embedding.tool_text import MAX_LONG_CHARS, MAX_SHORT_CHARS, tool_texts
-from tests.meaning_stand_ins import vector
+from tests.embedding_stand_ins import vector
 
 WORDS = ("lamp", "light", "music", "mail", "weather", "forecast", "timer", "door")
 
@@ -32,9 +32,9 @@ HOME = (
 )
 
 
-def meaning(tools: tuple[ToolInfo, ...], *asked: str) -> Meaning:
+def meaning(tools: tuple[ToolInfo, ...], *asked: str) -> SemanticQuery:
     rows = np.stack([vector(" ".join(tool_texts(each))) for each in tools])
-    return Meaning(Space(rows), {text: vector(text) for text in asked})
+    return SemanticQuery(ToolVectors(rows), {text: vector(text) for text in asked})
 
 
 def found(asked: str, tools: tuple[ToolInfo, ...] = HOME) -> list[str]:
@@ -83,7 +83,7 @@ def test_one_tool_alone_is_found_by_its_meaning() -> None:
 
 
 @st.composite
-def searches(draw: st.DrawFn) -> tuple[tuple[ToolInfo, ...], Meaning, list[str]]:
+def searches(draw: st.DrawFn) -> tuple[tuple[ToolInfo, ...], SemanticQuery, list[str]]:
     texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
     names = draw(st.lists(texts, min_size=1, max_size=12))
     tools = tuple(tool(f"{name.replace(' ', '_')}_{n}", name) for n, name in enumerate(names))
@@ -93,12 +93,12 @@ def searches(draw: st.DrawFn) -> tuple[tuple[ToolInfo, ...], Meaning, list[str]]
     shape = (len(tools) + len(asked), 5)
     rows = unit(draw(npst.arrays(np.float32, shape, elements=numbers)))
     vectors = dict(zip(asked, rows[len(tools) :], strict=True))
-    return tools, Meaning(Space(rows[: len(tools)]), vectors), asked
+    return tools, SemanticQuery(ToolVectors(rows[: len(tools)]), vectors), asked
 
 
 @given(searches())
 def test_nothing_that_words_find_is_lost_and_nothing_comes_twice(
-    search: tuple[tuple[ToolInfo, ...], Meaning, list[str]],
+    search: tuple[tuple[ToolInfo, ...], SemanticQuery, list[str]],
 ) -> None:
     tools, meant, asked = search
     finder = Finder(tools)
@@ -111,11 +111,11 @@ def test_nothing_that_words_find_is_lost_and_nothing_comes_twice(
 
 @given(searches())
 def test_an_exact_name_is_always_first_of_its_pattern(
-    search: tuple[tuple[ToolInfo, ...], Meaning, list[str]],
+    search: tuple[tuple[ToolInfo, ...], SemanticQuery, list[str]],
 ) -> None:
     tools, meant, _ = search
     for each in tools:
-        asked = Meaning(meant.space, {each.name: meant.space.rows[0]})
+        asked = SemanticQuery(meant.space, {each.name: meant.space.rows[0]})
         assert Finder(tools).find(each.name, asked)[0] == each
 
 

@@ -18,16 +18,16 @@ from caal_node.tools.tiers.mcp import McpTier
 from caal_node.weights import MINILM
 from mcp_bridge import (
     EmbeddingUnavailable,
-    KeptVectors,
     MiniLM,
     ServerConfig,
     ServerManager,
+    VectorCache,
 )
 from tests.cached_weights import cached
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
 from tests.embedding_server import embedding_server
+from tests.embedding_stand_ins import StandInEmbedder
 from tests.mcp_events import Events, events, sdk_server
-from tests.meaning_stand_ins import StandInEmbedder
 from tests.stand_in_model import StandInModel
 
 DEADLINE_S = 150.0
@@ -64,7 +64,7 @@ async def test_a_search_that_shares_no_word_finds_the_tool_and_a_second_session_
 ) -> None:
     for texts in (12, 1):
         embedder = StandInEmbedder()
-        options: Any = {"embedder": embedder, "vectors": KeptVectors(tmp_path)}
+        options: Any = {"embedder": embedder, "vectors": VectorCache(tmp_path)}
         async with ServerManager([sdk_server(seen)], **options) as manager:
             assert (await soon(manager, "parrot"))[0] == "echo"
             of_tools = {text for some in embedder.asked for text in some} - {"parrot"}

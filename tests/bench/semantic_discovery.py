@@ -15,11 +15,11 @@ import numpy as np
 
 from caal_node import weights
 from caal_node.weights import cache
-from mcp_bridge import KeptVectors, MiniLM, ToolInfo
+from mcp_bridge import MiniLM, ToolInfo, VectorCache
 from mcp_bridge.discover import Finder
-from mcp_bridge.embedding.meanings import Meaning
-from mcp_bridge.embedding.mix import Space
-from mcp_bridge.embedding.port import Vectors, unit
+from mcp_bridge.embedding.base import Vectors, unit
+from mcp_bridge.embedding.hybrid_rank import ToolVectors
+from mcp_bridge.embedding.semantic_index import SemanticQuery
 from mcp_bridge.embedding.tool_text import tool_texts
 
 STEP: Final = 256
@@ -32,12 +32,14 @@ class ByMeaning:
 
     def __init__(self, embedder: MiniLM) -> None:
         self._embedder = embedder
-        self._kept = KeptVectors(cache.root() / "bench")
+        self._kept = VectorCache(cache.root() / "bench")
 
-    async def space(self, tools: Sequence[ToolInfo]) -> Space:
+    async def space(self, tools: Sequence[ToolInfo]) -> ToolVectors:
         texts = [tool_texts(tool) for tool in tools]
         rows = await self.vectors([text for some in texts for text in some])
-        return Space(unit(np.stack([np.sum([rows[t] for t in some], axis=0) for some in texts])))
+        return ToolVectors(
+            unit(np.stack([np.sum([rows[t] for t in some], axis=0) for some in texts]))
+        )
 
     async def find(
         self, tools: Sequence[ToolInfo], asked: Sequence[str]
@@ -47,7 +49,9 @@ class ByMeaning:
         rows = await self.vectors([text for some in worded.values() for text in some])
 
         def found(said: str) -> Sequence[ToolInfo]:
-            return finder.find(said, Meaning(space, {text: rows[text] for text in worded[said]}))
+            return finder.find(
+                said, SemanticQuery(space, {text: rows[text] for text in worded[said]})
+            )
 
         return found
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcp_bridge import EmbeddingUnavailable, KeptVectors, ToolInfo
-from mcp_bridge.embedding import meanings
-from mcp_bridge.embedding.meanings import Meanings
-from mcp_bridge.embedding.port import Vectors
-from tests.meaning_stand_ins import WIDTH, StandInEmbedder, hang
+from mcp_bridge import EmbeddingUnavailable, ToolInfo, VectorCache
+from mcp_bridge.embedding import semantic_index
+from mcp_bridge.embedding.base import Vectors
+from mcp_bridge.embedding.semantic_index import SemanticIndex
+from tests.embedding_stand_ins import WIDTH, StandInEmbedder, hang
 
 LONG_S = 20.0
 
@@ -43,7 +43,7 @@ async def break_down() -> None:
 async def test_vectors_are_made_beside_the_callers_and_searches_go_by_words_until_then(
     embedder: StandInEmbedder,
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     try:
         made.renew(LAMPS)
         assert await made.of(LAMPS, ["dark"]) is None
@@ -62,7 +62,7 @@ async def test_vectors_are_made_beside_the_callers_and_searches_go_by_words_unti
 async def test_only_new_tools_are_embedded_when_the_tools_change(
     embedder: StandInEmbedder,
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     try:
         made.renew(LAMPS)
         await made.of(LAMPS, ["dark"], wait_s=LONG_S)
@@ -79,7 +79,7 @@ async def test_only_new_tools_are_embedded_when_the_tools_change(
 async def test_a_change_under_way_ends_the_work_for_the_old_tools(
     embedder: StandInEmbedder,
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     begun = embedder.hold()
     try:
         made.renew(LAMPS)
@@ -96,7 +96,7 @@ async def test_a_change_under_way_ends_the_work_for_the_old_tools(
 async def test_closing_ends_what_is_under_way_and_it_can_be_used_again(
     embedder: StandInEmbedder,
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     begun = embedder.hold()
     made.renew(LAMPS)
     await begun.wait()
@@ -117,7 +117,7 @@ async def test_an_embedder_that_fails_is_told_of_once_and_tried_again_with_other
     told: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     embedder.before = way
     try:
         made.renew(LAMPS)
@@ -136,7 +136,7 @@ async def test_an_embedder_that_fails_is_told_of_once_and_tried_again_with_other
 async def test_a_request_that_cannot_be_embedded_goes_by_words_and_is_told_of_once(
     embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     try:
         made.renew(LAMPS)
         await made.of(LAMPS, ["dark"], wait_s=LONG_S)
@@ -153,7 +153,7 @@ async def test_a_request_that_cannot_be_embedded_goes_by_words_and_is_told_of_on
 async def test_a_request_has_a_deadline_and_an_embedder_that_is_always_late_is_left_alone(
     embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = Meanings(embedder, request_s=0.01, late_pause_s=LONG_S)
+    made = SemanticIndex(embedder, request_s=0.01, late_pause_s=LONG_S)
     try:
         made.renew(LAMPS)
         while await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None:
@@ -163,9 +163,9 @@ async def test_a_request_has_a_deadline_and_an_embedder_that_is_always_late_is_l
         embedder.before = None
         assert await made.of(LAMPS, ["dark"]) is not None, "late once is no reason to give up"
         embedder.before = hang
-        for _ in range(meanings.LATE_MAX + 2):
+        for _ in range(semantic_index.LATE_MAX + 2):
             assert await made.of(LAMPS, ["dark"]) is None
-        assert embedder.cancelled == 1 + meanings.LATE_MAX
+        assert embedder.cancelled == 1 + semantic_index.LATE_MAX
         assert caplog.text.count("too slow") == 1
     finally:
         await made.aclose()
@@ -174,15 +174,15 @@ async def test_a_request_has_a_deadline_and_an_embedder_that_is_always_late_is_l
 async def test_an_embedder_that_was_late_too_often_is_asked_again_after_a_while(
     embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = Meanings(embedder, request_s=0.01, late_pause_s=0.0)
+    made = SemanticIndex(embedder, request_s=0.01, late_pause_s=0.0)
     try:
         made.renew(LAMPS)
         while await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None:
             made.renew(LAMPS)
         embedder.before = hang
-        for _ in range(meanings.LATE_MAX + 2):
+        for _ in range(semantic_index.LATE_MAX + 2):
             assert await made.of(LAMPS, ["dark"]) is None
-        assert embedder.cancelled == meanings.LATE_MAX + 2
+        assert embedder.cancelled == semantic_index.LATE_MAX + 2
         assert caplog.text.count("too slow") == 1
         embedder.before = None
         assert await made.of(LAMPS, ["dark"]) is not None
@@ -193,7 +193,7 @@ async def test_an_embedder_that_was_late_too_often_is_asked_again_after_a_while(
 async def test_a_cancelled_search_cancels_the_embedding_and_the_next_one_works(
     embedder: StandInEmbedder,
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     try:
         made.renew(LAMPS)
         await made.of(LAMPS, ["dark"], wait_s=LONG_S)
@@ -222,7 +222,7 @@ async def test_a_cancelled_search_cancels_the_embedding_and_the_next_one_works(
 async def test_an_embedder_that_gives_nonsense_is_not_used(
     embedder: StandInEmbedder, turn: Callable[[Vectors], Vectors]
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     embedder.turn = turn
     try:
         made.renew(LAMPS)
@@ -234,7 +234,7 @@ async def test_an_embedder_that_gives_nonsense_is_not_used(
 async def test_vectors_of_another_length_than_the_tools_are_not_used(
     embedder: StandInEmbedder,
 ) -> None:
-    made = Meanings(embedder)
+    made = SemanticIndex(embedder)
     try:
         made.renew(LAMPS)
         await made.of(LAMPS, ["dark"], wait_s=LONG_S)
@@ -249,7 +249,7 @@ async def test_a_second_session_embeds_one_text_to_see_that_the_model_is_the_sam
 ) -> None:
     for _ in range(2):
         embedder.asked.clear()
-        made = Meanings(embedder, KeptVectors(tmp_path))
+        made = SemanticIndex(embedder, VectorCache(tmp_path))
         made.renew(LAMPS)
         assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is not None
         await made.aclose()
@@ -266,7 +266,7 @@ async def test_kept_vectors_of_what_was_another_model_are_made_anew(
     for way in (embedder.turn, turn, turn):
         embedder.asked.clear()
         embedder.turn = way
-        made = Meanings(embedder, KeptVectors(tmp_path))
+        made = SemanticIndex(embedder, VectorCache(tmp_path))
         made.renew(LAMPS)
         meaning = await made.of(LAMPS, ["dark"], wait_s=LONG_S)
         await made.aclose()
