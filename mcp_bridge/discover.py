@@ -8,8 +8,8 @@ needs: the answer takes from each in turn, so that none hides the others. Upper 
 one.
 
 Where vectors of the tools and of the words are given, words are ranked by both what they are and
-what they mean (`embedding/hybrid_rank.py`), and what is near in meaning matches without a word in common.
-Globs and exact names say what they want, and are looked for by their words alone.
+what they mean (`embedding/hybrid_rank.py`), and what is near in meaning matches without a word in
+common. Globs and exact names say what they want, and are looked for by their words alone.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Finder:
         else:
             scores = self._index.scores(" ".join((words, *kinds(words))))
         matches = scores > 0
-        if meaning is not None and (asked := meaning.asked.get(pattern)) is not None:
-            scores, matches = meaning.space.mixed(scores, self._index.most, asked)
+        if meaning is not None and (asked := meaning.requests.get(pattern)) is not None:
+            scores, matches = meaning.tools.hybrid_scores(scores, self._index.most, asked)
         named = [*self._whole.get(pattern.lower(), []), *first]
         scores[named] = _FIRST  # equals: they keep the order given
         matches[named] = True

@@ -321,7 +321,7 @@ class ServerManager:
             for tool in exposed(offered[name].offered, member.config, prefixes[name])
         )
         if self._meanings is not None:
-            self._meanings.renew(self._table.tools)
+            self._meanings.set_tools(self._table.tools)
 
     def _beside(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs `work` beside the callers, once at a time for each name."""

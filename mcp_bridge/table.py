@@ -45,7 +45,7 @@ class ToolTable:
             finder = self._finder = await asyncio.to_thread(Finder, self.tools)
         if meanings is None:
             return finder.find(patterns)
-        meaning = await meanings.of(self.tools, finder.worded(patterns))
+        meaning = await meanings.query(self.tools, finder.worded(patterns))
         return finder.find(patterns, meaning)
 
     def differences(self, before: ToolTable) -> dict[str, Any]:

@@ -34,9 +34,9 @@ class Whole:
         """
         meaning = None
         if meanings is not None:
-            meanings.renew(self.tools)
+            meanings.set_tools(self.tools)
             worded = self._finder.worded(patterns)
-            meaning = await meanings.of(self.tools, worded, wait_s=MAKING_S)
+            meaning = await meanings.query(self.tools, worded, wait_s=MAKING_S)
         return [self.table.resolve(tool.name) for tool in self._finder.find(patterns, meaning)]
 
 

@@ -1,4 +1,4 @@
-"""Finding tools by what a request means, beside its words. Optional: see `docs/discovery.md`."""
+"""Finding tools by what a request means, beside its words. See `docs/discovery.md`."""
 
 from mcp_bridge.embedding.base import Embedder, Vectors
 from mcp_bridge.embedding.minilm import MiniLM

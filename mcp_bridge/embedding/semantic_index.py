@@ -1,4 +1,4 @@
-"""Vectors of a set of tools, made beside the callers, and of requests, made while they wait."""
+"""The index of a set of tools by meaning: it is built beside the callers, and queried by them."""
 
 from __future__ import annotations
 
@@ -12,151 +12,151 @@ import numpy as np
 
 from mcp_bridge.embedding.base import Embedder, Vectors, unit
 from mcp_bridge.embedding.hybrid_rank import ToolVectors
-from mcp_bridge.embedding.text_vectors import TextVectors
 from mcp_bridge.embedding.tool_text import tool_texts
-from mcp_bridge.embedding.vector_cache import VectorCache
+from mcp_bridge.embedding.vector_cache import CachingEmbedder, VectorCache
 from mcp_bridge.errors import BridgeError
 from mcp_bridge.tools import ToolInfo
 
 logger = logging.getLogger(__name__)
 
 REQUEST_S: Final = 1.0
-"""For a request's vector; then the search goes by words. A person is waiting."""
-LATE_MAX: Final = 3
-"""Requests in a row without a vector in time; then the embedder is left alone for a while."""
+"""The deadline of a request's vector, past which the search goes by words: a person is waiting."""
+MAX_LATE: Final = 3
+"""After so many late vectors in a row, the embedder is left alone for a while."""
 LATE_PAUSE_S: Final = 60.0
-"""How long. A machine that is busy now has time later; each try costs a person `REQUEST_S`."""
+"""The length of that while. A machine that is busy now has time later, and each try costs a person
+`REQUEST_S`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SemanticQuery:
-    """What a search knows beside words: the tools' vectors, and those of what is asked."""
+    """What a search knows beside words: the tools' vectors, and those of the requests by text."""
 
-    space: ToolVectors
-    asked: Mapping[str, Vectors]
+    tools: ToolVectors
+    requests: Mapping[str, Vectors]
 
 
 class SemanticIndex:
-    """Belongs to one set of tools at a time. Use it on one event loop, and close it.
+    """Holds the vectors of one set of tools at a time. Use it on one event loop, and close it.
 
-    A failure is told of once, and leaves the searches to words until the tools change.
+    A failure is logged once, and leaves the searches to words until the tools change.
 
     Args:
-        kept: Where vectors are kept between runs; None makes them anew.
-        request_s: Seconds for a request's vector.
-        late_pause_s: Seconds without a try after too many that were late.
+        cache: Keeps vectors between runs; with None they are made anew.
+        request_s: The deadline of a request's vector, in seconds.
+        late_pause_s: The pause after too many late vectors, in seconds.
     """
 
     def __init__(
         self,
         embedder: Embedder,
-        kept: VectorCache | None = None,
+        cache: VectorCache | None = None,
         *,
         request_s: float = REQUEST_S,
         late_pause_s: float = LATE_PAUSE_S,
     ) -> None:
-        self._vectors: Final = TextVectors(embedder, kept)
+        self._embedder: Final = CachingEmbedder(embedder, cache)
         self._request_s: Final = request_s
         self._late_pause_s: Final = late_pause_s
         self._tools: tuple[ToolInfo, ...] = ()
-        self._space: ToolVectors | None = None
-        self._late = 0
-        self._resting_until = 0.0
-        self._making: asyncio.Task[None] | None = None
+        self._vectors: ToolVectors | None = None
+        self._late_in_a_row = 0
+        self._paused_until = 0.0
+        self._building: asyncio.Task[None] | None = None
 
-    def renew(self, tools: tuple[ToolInfo, ...]) -> None:
-        """Begins to make the vectors of `tools`, in place of any others."""
+    def set_tools(self, tools: tuple[ToolInfo, ...]) -> None:
+        """Begin to build the index of `tools`, in place of any others."""
         if tools is self._tools:
             return
-        self._tools, self._space = tools, None
-        self._late, self._resting_until = 0, 0.0
-        before, self._making = self._making, None
-        if before is not None:
-            before.cancel()
-        if tools or before is not None:
-            self._making = asyncio.create_task(self._make(tools, before), name="mcp-meanings")
+        self._tools, self._vectors = tools, None
+        self._late_in_a_row, self._paused_until = 0, 0.0
+        previous, self._building = self._building, None
+        if previous is not None:
+            previous.cancel()
+        if tools or previous is not None:
+            self._building = asyncio.create_task(
+                self._build(tools, previous), name="mcp-semantic-index"
+            )
 
-    async def of(
+    async def query(
         self, tools: tuple[ToolInfo, ...], texts: Sequence[str], *, wait_s: float = 0.0
     ) -> SemanticQuery | None:
-        """What is needed to find `texts` among `tools`; None: go by words.
+        """Return what is needed to find `texts` among `tools`; None means to go by words alone.
 
         Args:
-            wait_s: For the tools' own vectors, where they are still being made.
+            wait_s: The longest wait for the tools' own vectors, where they are still being made.
         """
         if not texts or tools is not self._tools:
             return None
-        if wait_s and self._making is not None and not self._making.done():
-            await asyncio.wait({self._making}, timeout=wait_s)
-        if (space := self._space) is None or tools is not self._tools or self._resting():
+        if wait_s and self._building is not None and not self._building.done():
+            await asyncio.wait({self._building}, timeout=wait_s)
+        paused = asyncio.get_running_loop().time() < self._paused_until
+        if (vectors := self._vectors) is None or tools is not self._tools or paused:
             return None
         try:
-            rows = await self._vectors.embed(texts, self._request_s)
+            rows = await self._embedder.embed(texts, self._request_s)
         except TimeoutError:
-            self._was_late()
+            self._count_late()
             return None
         except Exception as error:  # a host's embedder may raise anything
-            self._lose(space, _said(error))
+            self._give_up(vectors, _reason(error))
             return None
-        if rows.shape[1] != space.rows.shape[1]:
-            self._lose(space, "its vectors have another length than before")
+        if rows.shape[1] != vectors.rows.shape[1]:
+            self._give_up(vectors, "its vectors have another length than before")
             return None
-        self._late = 0
-        return SemanticQuery(space, dict(zip(texts, rows, strict=True)))
+        self._late_in_a_row = 0
+        return SemanticQuery(vectors, dict(zip(texts, rows, strict=True)))
 
-    def _resting(self) -> bool:
-        return asyncio.get_running_loop().time() < self._resting_until
+    async def aclose(self) -> None:
+        """Forget the tools, and end the work for them."""
+        self._tools, self._vectors = (), None
+        if self._building is not None:
+            self._building.cancel()
+            await asyncio.gather(self._building, return_exceptions=True)
 
-    def _was_late(self) -> None:
-        self._late += 1
-        if self._late == 1:
-            logger.warning("no vector of a request within %g s: by words", self._request_s)
-        if self._late < LATE_MAX:
+    async def _build(
+        self, tools: tuple[ToolInfo, ...], previous: asyncio.Task[None] | None
+    ) -> None:
+        if previous is not None:
+            await asyncio.gather(previous, return_exceptions=True)
+        if not tools:
             return
-        self._resting_until = asyncio.get_running_loop().time() + self._late_pause_s
-        if self._late == LATE_MAX:
+        try:
+            texts = await asyncio.to_thread(lambda: [tool_texts(tool) for tool in tools])
+            distinct = list(dict.fromkeys(text for of_tool in texts for text in of_tool))
+            rows = await self._embedder.vectors(distinct)
+            vectors = await asyncio.to_thread(_tool_vectors, texts, rows)
+        except Exception as error:  # a host's embedder may raise anything
+            self._give_up(None, _reason(error))
+            return
+        if tools is self._tools:
+            self._vectors = vectors
+
+    def _count_late(self) -> None:
+        self._late_in_a_row += 1
+        if self._late_in_a_row == 1:
+            logger.warning("no vector of a request within %g s: by words", self._request_s)
+        if self._late_in_a_row < MAX_LATE:
+            return
+        self._paused_until = asyncio.get_running_loop().time() + self._late_pause_s
+        if self._late_in_a_row == MAX_LATE:
             logger.warning(
                 "tools are searched for by words for %g s at a time: the embedder is too slow",
                 self._late_pause_s,
             )
 
-    async def aclose(self) -> None:
-        self._tools, self._space = (), None
-        if self._making is not None:
-            self._making.cancel()
-            await asyncio.gather(self._making, return_exceptions=True)
-
-    async def _make(self, tools: tuple[ToolInfo, ...], before: asyncio.Task[None] | None) -> None:
-        if before is not None:
-            await asyncio.gather(before, return_exceptions=True)
-        if not tools:
-            return
-        try:
-            space = await self._spaced(tools)
-        except Exception as error:  # a host's embedder may raise anything
-            self._lose(None, _said(error))
-            return
-        if tools is self._tools:
-            self._space = space
-
-    async def _spaced(self, tools: Sequence[ToolInfo]) -> ToolVectors:
-        of_tools = await asyncio.to_thread(lambda: [tool_texts(tool) for tool in tools])
-        texts = list(dict.fromkeys(text for some in of_tools for text in some))
-        rows = await self._vectors.of(texts)
-        return await asyncio.to_thread(_space, of_tools, rows)
-
-    def _lose(self, space: ToolVectors | None, why: str) -> None:
-        """Nothing more is asked of the embedder until the tools change."""
-        if self._space is space:
-            self._space = None
-            logger.warning("tools are searched for by words alone: %s", why)
+    def _give_up(self, vectors: ToolVectors | None, reason: str) -> None:
+        """Search by words alone until the tools change, if `vectors` are still theirs."""
+        if self._vectors is vectors:
+            self._vectors = None
+            logger.warning("tools are searched for by words alone: %s", reason)
 
 
-def _space(of_tools: Sequence[Sequence[str]], rows: Mapping[str, Vectors]) -> ToolVectors:
-    sums = [np.sum([rows[text] for text in texts], axis=0) for texts in of_tools]
+def _tool_vectors(texts: Sequence[Sequence[str]], rows: Mapping[str, Vectors]) -> ToolVectors:
+    sums = [np.sum([rows[text] for text in of_tool], axis=0) for of_tool in texts]
     return ToolVectors(unit(np.stack(sums)))
 
 
-def _said(error: Exception) -> str:
-    """Our own errors hold no text of anybody; what others' hold is not known."""
+def _reason(error: Exception) -> str:
+    """Return a text for the log: only the bridge's own errors are known to quote nobody."""
     return str(error) if isinstance(error, BridgeError) else type(error).__name__

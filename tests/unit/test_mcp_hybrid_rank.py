@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as npst
 from mcp_bridge import Example, ToolInfo
 from mcp_bridge.discover import Finder
 from mcp_bridge.embedding.base import unit
-from mcp_bridge.embedding.hybrid_rank import NEAR_MAX, ToolVectors
+from mcp_bridge.embedding.hybrid_rank import MAX_SEMANTIC_MATCHES, ToolVectors
 from mcp_bridge.embedding.semantic_index import SemanticQuery
 from mcp_bridge.embedding.tool_text import MAX_LONG_CHARS, MAX_SHORT_CHARS, tool_texts
 from tests.embedding_stand_ins import vector
@@ -57,8 +57,8 @@ def test_what_means_something_else_altogether_does_not_match() -> None:
 
 
 def test_only_the_nearest_match_without_a_word_in_common() -> None:
-    tools = tuple(tool(f"lamp{n}", "A light.") for n in range(3 * NEAR_MAX)) + HOME
-    assert len(found("so dark in here", tools)) == NEAR_MAX
+    tools = tuple(tool(f"lamp{n}", "A light.") for n in range(3 * MAX_SEMANTIC_MATCHES)) + HOME
+    assert len(found("so dark in here", tools)) == MAX_SEMANTIC_MATCHES
 
 
 def test_an_exact_name_stands_first_and_is_not_embedded() -> None:
@@ -100,22 +100,22 @@ def searches(draw: st.DrawFn) -> tuple[tuple[ToolInfo, ...], SemanticQuery, list
 def test_nothing_that_words_find_is_lost_and_nothing_comes_twice(
     search: tuple[tuple[ToolInfo, ...], SemanticQuery, list[str]],
 ) -> None:
-    tools, meant, asked = search
+    tools, query, asked = search
     finder = Finder(tools)
-    by_words, by_both = finder.find(asked), finder.find(asked, meant)
+    by_words, by_both = finder.find(asked), finder.find(asked, query)
     assert {each.name for each in by_words} <= {each.name for each in by_both}
     assert len(by_both) == len({each.name for each in by_both})
-    assert by_both == finder.find(asked, meant)
-    assert len(by_both) - len(by_words) <= NEAR_MAX * len(asked)
+    assert by_both == finder.find(asked, query)
+    assert len(by_both) - len(by_words) <= MAX_SEMANTIC_MATCHES * len(asked)
 
 
 @given(searches())
 def test_an_exact_name_is_always_first_of_its_pattern(
     search: tuple[tuple[ToolInfo, ...], SemanticQuery, list[str]],
 ) -> None:
-    tools, meant, _ = search
+    tools, query, _ = search
     for each in tools:
-        asked = SemanticQuery(meant.space, {each.name: meant.space.rows[0]})
+        asked = SemanticQuery(query.tools, {each.name: query.tools.rows[0]})
         assert Finder(tools).find(each.name, asked)[0] == each
 
 

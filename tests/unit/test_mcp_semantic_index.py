@@ -43,69 +43,69 @@ async def break_down() -> None:
 async def test_vectors_are_made_beside_the_callers_and_searches_go_by_words_until_then(
     embedder: StandInEmbedder,
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     try:
-        made.renew(LAMPS)
-        assert await made.of(LAMPS, ["dark"]) is None
+        index.set_tools(LAMPS)
+        assert await index.query(LAMPS, ["dark"]) is None
         assert embedder.asked == []
-        meaning = await made.of(LAMPS, ["dark"], wait_s=LONG_S)
-        assert meaning is not None
-        assert (meaning.space.rows.shape, list(meaning.asked)) == ((2, WIDTH), ["dark"])
+        query = await index.query(LAMPS, ["dark"], wait_s=LONG_S)
+        assert query is not None
+        assert (query.tools.rows.shape, list(query.requests)) == ((2, WIDTH), ["dark"])
         assert embedder.texts == ["lamp. About lamp.", "light. About light.", "dark"]
-        made.renew(LAMPS)
-        assert await made.of(LAMPS, []) is None
+        index.set_tools(LAMPS)
+        assert await index.query(LAMPS, []) is None
         assert len(embedder.texts) == 3
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_only_new_tools_are_embedded_when_the_tools_change(
     embedder: StandInEmbedder,
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     try:
-        made.renew(LAMPS)
-        await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        index.set_tools(LAMPS)
+        await index.query(LAMPS, ["dark"], wait_s=LONG_S)
         embedder.asked.clear()
         more = (*LAMPS, *tools("song"))
-        made.renew(more)
-        assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None, "these are the old tools"
-        assert await made.of(more, ["dark"], wait_s=LONG_S) is not None
+        index.set_tools(more)
+        assert await index.query(LAMPS, ["dark"], wait_s=LONG_S) is None, "these are the old tools"
+        assert await index.query(more, ["dark"], wait_s=LONG_S) is not None
         assert embedder.texts == ["song. About song.", "dark"]
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_a_change_under_way_ends_the_work_for_the_old_tools(
     embedder: StandInEmbedder,
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     begun = embedder.hold()
     try:
-        made.renew(LAMPS)
+        index.set_tools(LAMPS)
         await begun.wait()
         embedder.before = None
         songs = tools("song")
-        made.renew(songs)
-        assert await made.of(songs, ["music"], wait_s=LONG_S) is not None
+        index.set_tools(songs)
+        assert await index.query(songs, ["music"], wait_s=LONG_S) is not None
         assert embedder.cancelled == 1
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_closing_ends_what_is_under_way_and_it_can_be_used_again(
     embedder: StandInEmbedder,
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     begun = embedder.hold()
-    made.renew(LAMPS)
+    index.set_tools(LAMPS)
     await begun.wait()
-    await made.aclose()
+    await index.aclose()
     assert embedder.cancelled == 1
     embedder.before = None
-    made.renew(LAMPS)
-    assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is not None
-    await made.aclose()
+    index.set_tools(LAMPS)
+    assert await index.query(LAMPS, ["dark"], wait_s=LONG_S) is not None
+    await index.aclose()
 
 
 @pytest.mark.parametrize(
@@ -117,97 +117,97 @@ async def test_an_embedder_that_fails_is_told_of_once_and_tried_again_with_other
     told: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     embedder.before = way
     try:
-        made.renew(LAMPS)
+        index.set_tools(LAMPS)
         for _ in range(3):
-            assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None
+            assert await index.query(LAMPS, ["dark"], wait_s=LONG_S) is None
         (record,) = [r for r in caplog.records if r.levelno >= logging.WARNING]
         assert record.getMessage() == f"tools are searched for by words alone: {told}"
         assert len(embedder.asked) == 1
         embedder.before = None
-        made.renew(others := tools("song"))
-        assert await made.of(others, ["music"], wait_s=LONG_S) is not None
+        index.set_tools(others := tools("song"))
+        assert await index.query(others, ["music"], wait_s=LONG_S) is not None
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_a_request_that_cannot_be_embedded_goes_by_words_and_is_told_of_once(
     embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     try:
-        made.renew(LAMPS)
-        await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        index.set_tools(LAMPS)
+        await index.query(LAMPS, ["dark"], wait_s=LONG_S)
         embedder.before = fail
-        assert await made.of(LAMPS, ["dark"]) is None
+        assert await index.query(LAMPS, ["dark"]) is None
         asked = len(embedder.asked)
-        assert await made.of(LAMPS, ["dark"]) is None
+        assert await index.query(LAMPS, ["dark"]) is None
         assert len(embedder.asked) == asked
         assert caplog.text.count("by words alone") == 1
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_a_request_has_a_deadline_and_an_embedder_that_is_always_late_is_left_alone(
     embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = SemanticIndex(embedder, request_s=0.01, late_pause_s=LONG_S)
+    index = SemanticIndex(embedder, request_s=0.01, late_pause_s=LONG_S)
     try:
-        made.renew(LAMPS)
-        while await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None:
-            made.renew(LAMPS)
+        index.set_tools(LAMPS)
+        while await index.query(LAMPS, ["dark"], wait_s=LONG_S) is None:
+            index.set_tools(LAMPS)
         embedder.before = hang
-        assert await made.of(LAMPS, ["dark"]) is None
+        assert await index.query(LAMPS, ["dark"]) is None
         embedder.before = None
-        assert await made.of(LAMPS, ["dark"]) is not None, "late once is no reason to give up"
+        assert await index.query(LAMPS, ["dark"]) is not None, "late once is no reason to give up"
         embedder.before = hang
-        for _ in range(semantic_index.LATE_MAX + 2):
-            assert await made.of(LAMPS, ["dark"]) is None
-        assert embedder.cancelled == 1 + semantic_index.LATE_MAX
+        for _ in range(semantic_index.MAX_LATE + 2):
+            assert await index.query(LAMPS, ["dark"]) is None
+        assert embedder.cancelled == 1 + semantic_index.MAX_LATE
         assert caplog.text.count("too slow") == 1
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_an_embedder_that_was_late_too_often_is_asked_again_after_a_while(
     embedder: StandInEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = SemanticIndex(embedder, request_s=0.01, late_pause_s=0.0)
+    index = SemanticIndex(embedder, request_s=0.01, late_pause_s=0.0)
     try:
-        made.renew(LAMPS)
-        while await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None:
-            made.renew(LAMPS)
+        index.set_tools(LAMPS)
+        while await index.query(LAMPS, ["dark"], wait_s=LONG_S) is None:
+            index.set_tools(LAMPS)
         embedder.before = hang
-        for _ in range(semantic_index.LATE_MAX + 2):
-            assert await made.of(LAMPS, ["dark"]) is None
-        assert embedder.cancelled == semantic_index.LATE_MAX + 2
+        for _ in range(semantic_index.MAX_LATE + 2):
+            assert await index.query(LAMPS, ["dark"]) is None
+        assert embedder.cancelled == semantic_index.MAX_LATE + 2
         assert caplog.text.count("too slow") == 1
         embedder.before = None
-        assert await made.of(LAMPS, ["dark"]) is not None
+        assert await index.query(LAMPS, ["dark"]) is not None
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_a_cancelled_search_cancels_the_embedding_and_the_next_one_works(
     embedder: StandInEmbedder,
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     try:
-        made.renew(LAMPS)
-        await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        index.set_tools(LAMPS)
+        await index.query(LAMPS, ["dark"], wait_s=LONG_S)
         begun = embedder.hold()
-        search = asyncio.create_task(made.of(LAMPS, ["dark"]))
+        search = asyncio.create_task(index.query(LAMPS, ["dark"]))
         await begun.wait()
         search.cancel()
         with pytest.raises(asyncio.CancelledError):
             await search
         assert embedder.cancelled == 1
         embedder.before = None
-        assert await made.of(LAMPS, ["dark"]) is not None
+        assert await index.query(LAMPS, ["dark"]) is not None
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 @pytest.mark.parametrize(
@@ -222,26 +222,26 @@ async def test_a_cancelled_search_cancels_the_embedding_and_the_next_one_works(
 async def test_an_embedder_that_gives_nonsense_is_not_used(
     embedder: StandInEmbedder, turn: Callable[[Vectors], Vectors]
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     embedder.turn = turn
     try:
-        made.renew(LAMPS)
-        assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is None
+        index.set_tools(LAMPS)
+        assert await index.query(LAMPS, ["dark"], wait_s=LONG_S) is None
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_vectors_of_another_length_than_the_tools_are_not_used(
     embedder: StandInEmbedder,
 ) -> None:
-    made = SemanticIndex(embedder)
+    index = SemanticIndex(embedder)
     try:
-        made.renew(LAMPS)
-        await made.of(LAMPS, ["dark"], wait_s=LONG_S)
+        index.set_tools(LAMPS)
+        await index.query(LAMPS, ["dark"], wait_s=LONG_S)
         embedder.turn = lambda rows: rows[:, :3]
-        assert await made.of(LAMPS, ["dark"]) is None
+        assert await index.query(LAMPS, ["dark"]) is None
     finally:
-        await made.aclose()
+        await index.aclose()
 
 
 async def test_a_second_session_embeds_one_text_to_see_that_the_model_is_the_same(
@@ -249,10 +249,10 @@ async def test_a_second_session_embeds_one_text_to_see_that_the_model_is_the_sam
 ) -> None:
     for _ in range(2):
         embedder.asked.clear()
-        made = SemanticIndex(embedder, VectorCache(tmp_path))
-        made.renew(LAMPS)
-        assert await made.of(LAMPS, ["dark"], wait_s=LONG_S) is not None
-        await made.aclose()
+        index = SemanticIndex(embedder, VectorCache(tmp_path))
+        index.set_tools(LAMPS)
+        assert await index.query(LAMPS, ["dark"], wait_s=LONG_S) is not None
+        await index.aclose()
     assert embedder.texts == ["lamp. About lamp.", "dark"]
 
 
@@ -266,10 +266,10 @@ async def test_kept_vectors_of_what_was_another_model_are_made_anew(
     for way in (embedder.turn, turn, turn):
         embedder.asked.clear()
         embedder.turn = way
-        made = SemanticIndex(embedder, VectorCache(tmp_path))
-        made.renew(LAMPS)
-        meaning = await made.of(LAMPS, ["dark"], wait_s=LONG_S)
-        await made.aclose()
-        assert meaning is not None
+        index = SemanticIndex(embedder, VectorCache(tmp_path))
+        index.set_tools(LAMPS)
+        query = await index.query(LAMPS, ["dark"], wait_s=LONG_S)
+        await index.aclose()
+        assert query is not None
     assert caplog.text.count("other vectors than before") == 1
     assert embedder.texts == ["lamp. About lamp.", "dark"], "the new ones are kept"
