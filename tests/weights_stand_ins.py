@@ -11,7 +11,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from caal_node.weights.catalogue import HubFile, Weight, WeightFile, WheelPart
+from caal_node.weights.catalogue import Weight, WeightFile, WheelPart
 from caal_node.weights.sources import Progress, SourceFailed
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -22,13 +22,12 @@ def weight_file(name: str, content: bytes, parts: Sequence[WheelPart] = ()) -> W
         name=name,
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
-        hub=HubFile("someone/model", REVISION, name),
         parts=tuple(parts),
     )
 
 
 def weight(*files: WeightFile, entry: str = "") -> Weight:
-    return Weight(key="toy", title="Toy", licence="CC0-1.0", files=files, entry=entry)
+    return Weight("toy", "Toy", "CC0-1.0", "someone/model", REVISION, files, entry=entry)
 
 
 class StandInSource:
@@ -39,7 +38,7 @@ class StandInSource:
         self.contents = contents
         self.asked: list[str] = []
 
-    def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
+    def __call__(self, weight: Weight, file: WeightFile, folder: Path, progress: Progress) -> Path:
         self.asked.append(file.name)
         if file.name not in self.contents:
             raise SourceFailed("not there")

