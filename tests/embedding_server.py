@@ -1,4 +1,4 @@
-"""A server of vectors in both forms, Ollama's and OpenAI's; what it answers is a test's to say."""
+"""A server of vectors in both forms, Ollama's and OpenAI's; each test says what it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An embedder that knows a few words: texts about one thing are near each other."""
+"""A stand-in embedder that knows a few words: texts about one thing are near each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTH = len(THINGS) + 8
 
 
 def vector(text: str) -> Vectors:
-    """What it is about, and a little of what is the text's alone."""
+    """Return a vector of what a text is about, and a little of what is its own alone."""
     found = np.zeros(WIDTH, np.float32)
     for word in re.findall(r"[a-z]+", text.lower()):
         for at, words in enumerate(THINGS):
@@ -33,7 +33,7 @@ def vector(text: str) -> Vectors:
 
 
 class StandInEmbedder:
-    """Keeps a record. `before` is awaited first: it may fail, or hang."""
+    """An embedder that records its texts. It awaits `before` first, which may fail or hang."""
 
     def __init__(self, name: str = "stand-in") -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What a model writes, and what is said for it: the table of docs/speech.md.
+"""The table of docs/speech.md: what a model writes, and what is said for it.
 
 `python -m tests.tts_text_table` writes the page.
 """
@@ -127,7 +127,7 @@ def tables() -> str:
 
 
 def page() -> str:
-    """The page as it is to be: what stands before its first table is written by hand."""
+    """Return the page as it should be. What stands before its first table is written by hand."""
     intro, _, _ = PAGE.read_text(encoding="utf-8").partition("\n## ")
     return f"{intro}\n{tables()}"
 

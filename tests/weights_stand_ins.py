@@ -1,4 +1,4 @@
-"""A small weight, a source that gives what it is told, a hub, and wheels made on the spot."""
+"""Stand-ins for weights: a small weight, a source that gives what it is told, a hub, and wheels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StandInSource:
 
 
 def wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> Path:
-    """A valid wheel of version 1.0; importing it, or running anything of it, would raise."""
+    """Write a valid wheel of version 1.0; importing it would raise."""
     module = package.replace("-", "_")
     path = folder / f"{module}-1.0-py3-none-any.whl"
     info = f"{module}-1.0.dist-info"
@@ -69,7 +69,7 @@ def wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> Path:
 class LoopbackHub:
     """An HTTP server that answers as the hub does: the file's path redirects to its bytes.
 
-    With `endless`, more bytes follow than it told of.
+    With `endless`, more bytes follow than it announced.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class LoopbackHub:
                     self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:
-                """Silent: a test's output is its own."""
+                """Print nothing: a test's output is its own."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"

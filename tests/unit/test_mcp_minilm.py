@@ -1,4 +1,4 @@
-"""The model's forward pass and the files that it is read from."""
+"""The model's forward pass is right, and the files that it is read from are checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH, INNER, WORDS, PLACES = 64, 96, 20, 8
 
 
 def weights() -> dict[str, Any]:
-    """A model of one layer with two heads, its numbers without meaning."""
+    """Return a model of one layer with two heads, whose numbers mean nothing."""
     dice = np.random.default_rng(3)
     at = "encoder.layer.0"
     shapes: dict[str, tuple[int, ...]] = {
@@ -55,7 +55,7 @@ def write(path: Path, tensors: dict[str, Any]) -> Path:
 
 
 def test_the_pass_is_that_of_the_paper_in_slow_arithmetic() -> None:
-    """Every step again, one number at a time, in double precision and with math's own erf."""
+    """Each step is done again, number by number, in double precision and with math's own erf."""
     from math import erf, exp, sqrt
 
     own = {name: tensor.astype(float) for name, tensor in weights().items()}
@@ -185,7 +185,7 @@ async def test_a_missing_library_is_told_with_its_mend(
 
 @pytest.mark.model
 async def test_the_real_model_gives_the_published_values() -> None:
-    """The cosines of sbert.net's first example, and the first numbers of the model card's."""
+    """They are the cosines of sbert.net's first example, and numbers of the model card's."""
     model = MiniLM(cached(MINILM))
     texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
     rows = await model.embed([*texts, "This is an example sentence"])

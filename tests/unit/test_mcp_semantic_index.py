@@ -1,4 +1,4 @@
-"""Vectors made beside the callers: late, lost, cancelled, kept, and of tools that change."""
+"""The index is built beside its callers: late, lost, cancelled, cached, and for new tools."""
 
 from __future__ import annotations
 

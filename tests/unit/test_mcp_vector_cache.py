@@ -1,4 +1,4 @@
-"""Vectors on disk: found again, within their cap, and never trusted when the file is damaged."""
+"""Vectors on disk are found again, within their cap, and never read from a damaged file."""
 
 from __future__ import annotations
 

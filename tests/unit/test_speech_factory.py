@@ -1,4 +1,4 @@
-"""What CAAL_STT, CAAL_TTS and CAAL_VAD may name, and what is said when it is wrong."""
+"""CAAL_STT, CAAL_TTS and CAAL_VAD make what they name, and say what is wrong with it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def string():
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A module of the user's in the current folder."""
+    """Put a module of the user's into the current folder."""
     (tmp_path / "own_voice.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

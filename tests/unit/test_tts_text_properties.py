@@ -1,4 +1,4 @@
-"""Text for speech: any chunking gives the same, prose stays prose, nothing is held for long."""
+"""Any chunking of a text gives the same speech, prose stays prose, nothing is held for long."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_no_more_is_held_than_the_longest_construct(text: str, size: int) -> Non
      "{", "a_", "1,", "1-", "/a", ":)", "[1]", "| a |\n", "|-|\n", "\\a", "."],
 )  # fmt: skip
 def test_the_worst_texts_take_linear_work(piece: str) -> None:
-    """Counted in characters that are held while something is read or tried."""
+    """Work is counted in characters that are held while something is read or tried."""
 
     def work(size: int) -> int:
         examined = 0

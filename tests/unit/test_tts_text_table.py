@@ -1,4 +1,4 @@
-"""What is said for what is written: the table that docs/speech.md shows."""
+"""What is written is said as the table in docs/speech.md shows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_livekits_filters_find_nothing_left_to_take(spoken: str) -> None:
 
 @pytest.mark.parametrize("spoken", [spoken for _, spoken in ROWS])
 def test_what_is_said_is_said_alike_a_second_time(spoken: str) -> None:
-    """Two agents of one session may both stand in its way for a moment."""
+    """Two agents of one session may both normalize a text for a moment."""
     assert normalized(spoken) == spoken
 
 

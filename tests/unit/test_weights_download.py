@@ -1,4 +1,4 @@
-"""Getting a weight into the cache: whole and right, or not at all."""
+"""A weight gets into the cache whole and right, or not at all."""
 
 from __future__ import annotations
 
