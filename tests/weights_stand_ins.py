@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from caal_node.weights.catalogue import Weight, WeightFile, WheelPart
-from caal_node.weights.sources import Progress, SourceFailed
+from caal_node.weights.sources import ProgressCallback, SourceFailed
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -38,7 +38,9 @@ class StandInSource:
         self.contents = contents
         self.asked: list[str] = []
 
-    def __call__(self, weight: Weight, file: WeightFile, folder: Path, progress: Progress) -> Path:
+    def __call__(
+        self, weight: Weight, file: WeightFile, folder: Path, progress: ProgressCallback
+    ) -> Path:
         self.asked.append(file.name)
         if file.name not in self.contents:
             raise SourceFailed("not there")

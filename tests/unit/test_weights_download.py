@@ -17,7 +17,7 @@ from rich.console import Console
 from caal_node.errors import ConfigError
 from caal_node.weights import cache, ensure, present
 from caal_node.weights.catalogue import Weight, WeightFile
-from caal_node.weights.sources import Progress, Source
+from caal_node.weights.sources import ProgressCallback, WeightSource
 from tests.weights_stand_ins import StandInSource, weight, weight_file
 
 CONTENT = b"the right bytes, all of them"
@@ -28,7 +28,7 @@ def quiet() -> Console:
     return Console(quiet=True)
 
 
-def only(*sources: StandInSource) -> Mapping[str, Source]:
+def only(*sources: StandInSource) -> Mapping[str, WeightSource]:
     return {source.name: source for source in sources}
 
 
@@ -117,7 +117,7 @@ def test_what_an_interrupted_run_left_is_cleared(tmp_path: Path) -> None:
 def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
     class Interrupted(StandInSource):
         def __call__(
-            self, weight: Weight, file: WeightFile, folder: Path, progress: Progress
+            self, weight: Weight, file: WeightFile, folder: Path, progress: ProgressCallback
         ) -> Path:
             (folder / file.name).write_bytes(CONTENT[:4])
             raise KeyboardInterrupt
@@ -134,7 +134,7 @@ def test_size_and_licence_are_told_before_the_first_byte(tmp_path: Path) -> None
 
         class Listening(StandInSource):
             def __call__(
-                self, weight: Weight, file: WeightFile, folder: Path, progress: Progress
+                self, weight: Weight, file: WeightFile, folder: Path, progress: ProgressCallback
             ) -> Path:
                 out.flush()
                 told.append((tmp_path / "out").read_text())
@@ -162,7 +162,7 @@ def test_a_full_disk_before_the_start_names_the_way_out(
 def test_a_disk_that_fills_up_names_the_way_out(tmp_path: Path) -> None:
     class Filling(StandInSource):
         def __call__(
-            self, weight: Weight, file: WeightFile, folder: Path, progress: Progress
+            self, weight: Weight, file: WeightFile, folder: Path, progress: ProgressCallback
         ) -> Path:
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -182,7 +182,7 @@ def test_two_runs_at_once_fetch_once(tmp_path: Path) -> None:
 
     class Slow(StandInSource):
         def __call__(
-            self, weight: Weight, file: WeightFile, folder: Path, progress: Progress
+            self, weight: Weight, file: WeightFile, folder: Path, progress: ProgressCallback
         ) -> Path:
             begun.set()
             assert go_on.wait(10)
