@@ -41,7 +41,10 @@ def make_tts(spec: str) -> tts.TTS[Any] | None:
 
 
 def make_vad(spec: str) -> vad.VAD | None:
-    """Make the voice activity detection that CAAL_VAD names. Silero's package has its weights."""
+    """Make the voice activity detection that CAAL_VAD names; Silero's package has its weights.
+
+    Call it in the main thread, where LiveKit's plugins register themselves.
+    """
     return _make(spec, vad.VAD, "CAAL_VAD", _make_silero)
 
 
