@@ -16,7 +16,7 @@ from mcp_bridge.elicitation import (
     Field,
     Question,
 )
-from mcp_bridge.embedding import Embedder, KeptVectors, MiniLM
+from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
 from mcp_bridge.errors import (
     BadArguments,
     BridgeError,
@@ -57,7 +57,6 @@ __all__ = [
     "EmbeddingUnavailable",
     "Example",
     "Field",
-    "KeptVectors",
     "Limits",
     "MemoryStore",
     "MiniLM",
@@ -78,6 +77,7 @@ __all__ = [
     "ToolInfo",
     "ToolsChanged",
     "UnknownTool",
+    "VectorCache",
     "discover_tool",
     "load_servers",
     "offer",

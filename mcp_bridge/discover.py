@@ -8,8 +8,8 @@ needs: the answer takes from each in turn, so that none hides the others. Upper 
 one.
 
 Where vectors of the tools and of the words are given, words are ranked by both what they are and
-what they mean (`embedding/mix.py`), and what is near in meaning matches without a word in common.
-Globs and exact names say what they want, and are looked for by their words alone.
+what they mean (`embedding/hybrid_rank.py`), and what is near in meaning matches without a word in
+common. Globs and exact names say what they want, and are looked for by their words alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from mcp_bridge.embedding.meanings import Meaning
+from mcp_bridge.embedding.semantic_index import SemanticQuery
 from mcp_bridge.kinds import kinds
 from mcp_bridge.ranking import ToolIndex
 from mcp_bridge.tools import ToolInfo
@@ -64,7 +64,7 @@ class Finder:
         ]
 
     def find(
-        self, patterns: str | Sequence[str], meaning: Meaning | None = None
+        self, patterns: str | Sequence[str], meaning: SemanticQuery | None = None
     ) -> tuple[ToolInfo, ...]:
         """The tools that match any pattern, best first; equals stand in the order given.
 
@@ -77,7 +77,7 @@ class Finder:
         numbers.pop(-1, None)
         return tuple(self._index.tools[number] for number in numbers)
 
-    def _one(self, pattern: str, meaning: Meaning | None) -> list[int]:
+    def _one(self, pattern: str, meaning: SemanticQuery | None) -> list[int]:
         """Numbers of the tools that match, best first."""
         words = pattern[:MAX_PATTERN_CHARS]
         first: list[int] = []
@@ -87,8 +87,8 @@ class Finder:
         else:
             scores = self._index.scores(" ".join((words, *kinds(words))))
         matches = scores > 0
-        if meaning is not None and (asked := meaning.asked.get(pattern)) is not None:
-            scores, matches = meaning.space.mixed(scores, self._index.most, asked)
+        if meaning is not None and (asked := meaning.requests.get(pattern)) is not None:
+            scores, matches = meaning.tools.hybrid_scores(scores, self._index.most, asked)
         named = [*self._whole.get(pattern.lower(), []), *first]
         scores[named] = _FIRST  # equals: they keep the order given
         matches[named] = True

@@ -14,9 +14,9 @@ from typing import Any, Final, Self
 from mcp_bridge.arguments import check_arguments
 from mcp_bridge.catalogue import Catalogue
 from mcp_bridge.elicitation import Elicitor
-from mcp_bridge.embedding.kept import KeptVectors
-from mcp_bridge.embedding.meanings import Meanings
-from mcp_bridge.embedding.port import Embedder
+from mcp_bridge.embedding.base import Embedder
+from mcp_bridge.embedding.semantic_index import SemanticIndex
+from mcp_bridge.embedding.vector_cache import VectorCache
 from mcp_bridge.errors import ConfigError, ServerUnavailable
 from mcp_bridge.events import Sink, ToolsChanged
 from mcp_bridge.limits import Limits
@@ -82,7 +82,7 @@ class ServerManager:
         pool: SessionPool | None = None,
         oauth: OAuth | None = None,
         embedder: Embedder | None = None,
-        vectors: KeptVectors | None = None,
+        vectors: VectorCache | None = None,
     ) -> None:
         limits = limits or Limits()
         self._limits: Final = dataclasses.replace(
@@ -103,7 +103,7 @@ class ServerManager:
         """Server -> its tools that have changed, and why they are held back."""
         self._on_event: Final = on_event
         self._elicitor: Final = elicitor
-        self._meanings: Final = Meanings(embedder, vectors) if embedder else None
+        self._meanings: Final = SemanticIndex(embedder, vectors) if embedder else None
         self._reloading: Final = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -321,7 +321,7 @@ class ServerManager:
             for tool in exposed(offered[name].offered, member.config, prefixes[name])
         )
         if self._meanings is not None:
-            self._meanings.renew(self._table.tools)
+            self._meanings.set_tools(self._table.tools)
 
     def _beside(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs `work` beside the callers, once at a time for each name."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mcp_bridge.discover import Finder
-from mcp_bridge.embedding.meanings import Meanings
+from mcp_bridge.embedding.semantic_index import SemanticIndex
 from mcp_bridge.errors import UnknownTool
 from mcp_bridge.tools import ToolInfo
 
@@ -34,7 +34,7 @@ class ToolTable:
         return tool
 
     async def find(
-        self, patterns: str | Sequence[str], meanings: Meanings | None = None
+        self, patterns: str | Sequence[str], meanings: SemanticIndex | None = None
     ) -> tuple[ToolInfo, ...]:
         """The tools that match, best first. The index is made at the first search, in a thread.
 
@@ -45,7 +45,7 @@ class ToolTable:
             finder = self._finder = await asyncio.to_thread(Finder, self.tools)
         if meanings is None:
             return finder.find(patterns)
-        meaning = await meanings.of(self.tools, finder.worded(patterns))
+        meaning = await meanings.query(self.tools, finder.worded(patterns))
         return finder.find(patterns, meaning)
 
     def differences(self, before: ToolTable) -> dict[str, Any]:

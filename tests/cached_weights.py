@@ -1,4 +1,4 @@
-"""Weights for tests: from the cache, or a skip that says how to get them."""
+"""Gives tests their weights from the cache, or skips them and says how to get the weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of vectors in both forms, Ollama's and OpenAI's; what it answers is a test's to say."""
+"""A server of vectors in both forms, Ollama's and OpenAI's; each test says what it answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.meaning_stand_ins import vector
+from tests.embedding_stand_ins import vector
 
 
 @dataclass

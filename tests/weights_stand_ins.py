@@ -1,64 +1,56 @@
-"""A small weight, a source that gives what it is told, and wheels made on the spot."""
+"""Stand-ins for weights: a small weight, a source that gives what it is told, a hub, and wheels."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+import time
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from caal_node.weights.catalogue import HubFile, Part, Weight, WeightFile
-from caal_node.weights.sources import Sink, SourceFailed
+from caal_node.weights.catalogue import Weight, WeightFile, WheelPart
+from caal_node.weights.sources import ProgressCallback, SourceFailed
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
-def weight_file(name: str, content: bytes, parts: Sequence[Part] = ()) -> WeightFile:
+def weight_file(name: str, content: bytes, parts: Sequence[WheelPart] = ()) -> WeightFile:
     return WeightFile(
         name=name,
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
-        hub=HubFile("someone/model", REVISION, name),
         parts=tuple(parts),
     )
 
 
 def weight(*files: WeightFile, entry: str = "") -> Weight:
-    return Weight(key="toy", title="Toy", licence="CC0-1.0", files=files, entry=entry)
+    return Weight("toy", "Toy", "CC0-1.0", "someone/model", REVISION, files, entry=entry)
 
 
-class Given:
-    """Gives each file the bytes in `contents`; a name that is not there fails."""
+class StandInSource:
+    """A source that gives each file the bytes in `contents`; a name that is not there fails."""
 
-    def __init__(self, name: str, contents: Mapping[str, bytes], *, chunk: int = 7) -> None:
+    def __init__(self, name: str, contents: Mapping[str, bytes]) -> None:
         self.name = name
         self.contents = contents
-        self.chunk = chunk
         self.asked: list[str] = []
-        self.closed = False
 
-    def __enter__(self) -> Given:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closed = True
-
-    def carries(self, file: WeightFile) -> bool:
-        return True
-
-    def fetch(self, file: WeightFile, sink: Sink) -> None:
+    def __call__(
+        self, weight: Weight, file: WeightFile, folder: Path, progress: ProgressCallback
+    ) -> Path:
         self.asked.append(file.name)
         if file.name not in self.contents:
             raise SourceFailed("not there")
-        content = self.contents[file.name]
-        for start in range(0, len(content), self.chunk):
-            sink.write(content[start : start + self.chunk])
+        path = folder / file.name
+        path.write_bytes(self.contents[file.name])
+        return path
 
 
 def wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> Path:
-    """A valid wheel of version 1.0; importing it, or running anything of it, would raise."""
+    """Write a valid wheel of version 1.0; importing it would raise."""
     module = package.replace("-", "_")
     path = folder / f"{module}-1.0-py3-none-any.whl"
     info = f"{module}-1.0.dist-info"
@@ -77,15 +69,24 @@ def wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> Path:
 
 
 class LoopbackHub:
-    """An HTTP server that answers as the hub does: the file's path redirects to its bytes."""
+    """An HTTP server that answers as the hub does: the file's path redirects to its bytes.
 
-    def __init__(self, files: Mapping[str, bytes], *, status: int = 200) -> None:
+    With `endless`, more bytes follow than it announced.
+    """
+
+    def __init__(
+        self, files: Mapping[str, bytes], *, status: int = 200, endless: bool = False
+    ) -> None:
         self.paths: list[str] = []
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_HEAD(self) -> None:
-                self.send_response(200)
+                name = self.path.rsplit("/", 1)[1]
+                self.send_response(status if name else 200)
+                self.send_header("X-Repo-Commit", REVISION)
+                self.send_header("ETag", '"0"')
+                self.send_header("Content-Length", str(len(files.get(name, b""))))
                 self.end_headers()
 
             def do_GET(self) -> None:
@@ -95,16 +96,21 @@ class LoopbackHub:
                 elif self.path.startswith("/bytes/"):
                     content = files[self.path.removeprefix("/bytes/")]
                     self.send_response(200)
-                    self.send_header("Content-Length", str(len(content)))
+                    if not endless:
+                        self.send_header("Content-Length", str(len(content)))
                     self.end_headers()
                     self.wfile.write(content)
+                    with suppress(OSError):
+                        while endless:
+                            self.wfile.write(bytes(100_000))
+                            time.sleep(0.01)
                 else:
                     self.send_response(302)
                     self.send_header("Location", f"/bytes/{self.path.rsplit('/', 1)[1]}")
                     self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:
-                """Silent: a test's output is its own."""
+                """Print nothing: a test's output is its own."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"

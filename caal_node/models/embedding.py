@@ -11,7 +11,7 @@ from caal_node import weights
 from caal_node.config.settings import Settings
 from caal_node.models.server_embedder import ServerEmbedder
 from caal_node.weights import cache
-from mcp_bridge import Embedder, KeptVectors, MiniLM
+from mcp_bridge import Embedder, MiniLM, VectorCache
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -48,9 +48,9 @@ def make_embedder(settings: Settings) -> Embedder | None:
     )
 
 
-def kept_vectors() -> KeptVectors:
+def kept_vectors() -> VectorCache:
     """Where tools' vectors are kept between runs: beside the catalogue of MCP tools."""
-    return KeptVectors(cache.root() / "mcp")
+    return VectorCache(cache.root() / "mcp")
 
 
 @lru_cache(maxsize=2)

@@ -16,7 +16,7 @@ import numpy as np
 from caal_node.core.errors import ModelError
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 from mcp_bridge import EmbeddingUnavailable
-from mcp_bridge.embedding.port import Vectors, unit
+from mcp_bridge.embedding.base import Vectors, unit
 
 EmbeddingApi: TypeAlias = Literal["ollama", "openai"]
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
 from typing import Any, Final
 
 from caal_node.core.prompt_files import read
-from caal_node.speakable import Speakable, Wording
+from caal_node.tts_text import SpokenForms, TextNormalizer
 
-_WORDING: Final = Wording.of(tomllib.loads(read("speakable.toml")))
+_SPOKEN_FORMS: Final = SpokenForms.model_validate(tomllib.loads(read("speakable.toml")))
 
 _SENTENCE_END: Final = re.compile(r"[.!?…]['\")\]]*\s+(?=[^\sa-z])|\n+")
 """A sentence is told once the next begins: `3.5` and `e.g.` at a chunk's end are not cut, nor is
@@ -23,7 +23,7 @@ SENTENCE_CHARS: Final = 2000
 
 async def speakable(text: AsyncIterable[str]) -> AsyncGenerator[str]:
     """`text` as it is to be said. A LiveKit text transform, for `tts_text_transforms`."""
-    speaks = Speakable(_WORDING)
+    speaks = TextNormalizer(_SPOKEN_FORMS)
     async for piece in text:
         if said := speaks.feed(piece):
             yield said
@@ -39,7 +39,7 @@ async def watched(
     `as_said` tells what the text would be in speech, where it goes on to people as it is written.
     """
     sentences = _Sentences()
-    speaks = Speakable(_WORDING) if as_said else None
+    speaks = TextNormalizer(_SPOKEN_FORMS) if as_said else None
     try:
         async for piece in text:
             yield piece

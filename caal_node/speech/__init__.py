@@ -1,81 +1,82 @@
-"""Ears and voice: what CAAL_STT, CAAL_TTS and CAAL_VAD name.
+"""Speech recognition, speech synthesis and voice activity, as CAAL_STT, CAAL_TTS and CAAL_VAD say.
 
-Each is `local` (what this project brings: faster-whisper, piper, Silero), `none` (the room has
-text only), or `module:factory` of one's own, a function without arguments that gives LiveKit's
-STT, TTS or VAD. The `make_*` functions import libraries and may take a second, so they belong
-before the event loop or in a job's prewarm function.
+Each setting is `local` (faster-whisper, piper and Silero on this machine), `none` (the room has
+text only), or `module:factory`, a function without arguments that returns LiveKit's STT, TTS or
+VAD. The `make_*` functions import libraries and may take a second, so they belong before the event
+loop or in a job's prewarm function; they raise ConfigError, whose message says what to do.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 from livekit.agents import stt, tts, vad
 from rich.console import Console
 
-from caal_node import weights
 from caal_node.config.object_reference import call_factory
 from caal_node.core.errors import ConfigError
+from caal_node.speech.piper_tts import PiperTTS
+from caal_node.speech.whisper_stt import WhisperSTT
+from caal_node.weights import PIPER_JOE, WHISPER_TINY_EN, Weight, ensure, present
 
-# LiveKit leaves its classes' event type open; so do we.
+# LiveKit leaves the event type of its classes open, and so does this project.
 _STT: type[stt.STT[Any]] = stt.STT
 _TTS: type[tts.TTS[Any]] = tts.TTS
 
-_WORDS = "local, none, or "
+T = TypeVar("T")
 
 __all__ = ["fetch_local", "make_stt", "make_tts", "make_vad"]
 
 
 def make_stt(spec: str) -> stt.STT[Any] | None:
-    """Raises: ConfigError: what CAAL_STT names is not there; the message has the mend."""
-    if spec == "none":
-        return None
-    if spec != "local":
-        return call_factory(spec, _STT, "CAAL_STT", words=_WORDS)
-    from caal_node.speech.whisper_stt import WhisperSTT
-
-    found = weights.present(weights.WHISPER_TINY_EN) or _absent("CAAL_STT", weights.WHISPER_TINY_EN)
-    return WhisperSTT(found)
+    """Make the speech recognition that CAAL_STT names."""
+    return _make(spec, _STT, "CAAL_STT", lambda: WhisperSTT(_cached("CAAL_STT", WHISPER_TINY_EN)))
 
 
 def make_tts(spec: str) -> tts.TTS[Any] | None:
-    """Raises: ConfigError: what CAAL_TTS names is not there; the message has the mend."""
-    if spec == "none":
-        return None
-    if spec != "local":
-        return call_factory(spec, _TTS, "CAAL_TTS", words=_WORDS)
-    from caal_node.speech.piper_tts import PiperTTS
-
-    found = weights.present(weights.PIPER_JOE) or _absent("CAAL_TTS", weights.PIPER_JOE)
-    return PiperTTS(found)
+    """Make the voice that CAAL_TTS names."""
+    return _make(spec, _TTS, "CAAL_TTS", lambda: PiperTTS(_cached("CAAL_TTS", PIPER_JOE)))
 
 
 def make_vad(spec: str) -> vad.VAD | None:
-    """Silero's weights come with its package. Import this module in the main thread: LiveKit
-    plugins register themselves there.
+    """Make the voice activity detection that CAAL_VAD names; Silero's package has its weights.
 
-    Raises: ConfigError: what CAAL_VAD names is not there; the message has the mend.
+    Call it in the main thread, where LiveKit's plugins register themselves.
     """
-    if spec == "none":
-        return None
-    if spec != "local":
-        return call_factory(spec, vad.VAD, "CAAL_VAD", words=_WORDS)
+    return _make(spec, vad.VAD, "CAAL_VAD", _make_silero)
+
+
+def _make_silero() -> vad.VAD:
+    # The plugin loads onnxruntime, which an agent without it does not need.
     from livekit.plugins import silero
 
     return silero.VAD.load()
 
 
+def _make(spec: str, kind: type[T], setting: str, make_local: Callable[[], T]) -> T | None:
+    if spec == "none":
+        return None
+    if spec == "local":
+        return make_local()
+    return call_factory(spec, kind, setting, words="local, none, or ")
+
+
 def fetch_local(*, stt: str, tts: str, console: Console | None = None) -> None:
-    """Download what `local` needs and is not in the cache yet. It blocks, with progress bars.
+    """Download what `local` needs and the cache lacks. It blocks, and shows progress.
 
-    Raises: ConfigError: it cannot be fetched; the message has the mend.
+    Raises:
+        ConfigError: It cannot be fetched; the message says what to do.
     """
-    for spec, weight in ((stt, weights.WHISPER_TINY_EN), (tts, weights.PIPER_JOE)):
+    for spec, weight in ((stt, WHISPER_TINY_EN), (tts, PIPER_JOE)):
         if spec == "local":
-            weights.ensure(weight, console=console)
+            ensure(weight, console=console)
 
 
-def _absent(setting: str, weight: weights.Weight) -> NoReturn:
+def _cached(setting: str, weight: Weight) -> Path:
+    if path := present(weight):
+        return path
     raise ConfigError(
         f"{setting}=local: {weight.title} is not in the cache; "
         f"fetch it with: python -m caal_node.weights {weight.key}"

@@ -1,7 +1,7 @@
 """Text to speech on this machine: a piper voice behind LiveKit's TTS class.
 
-It speaks a sentence at a time; AgentSession's own sentence adapter feeds it. piper is GPL-3.0, so
-it is an extra and is imported only where it is used.
+The voice speaks a sentence at a time, and AgentSession's own sentence adapter feeds it. piper is
+GPL-3.0, so it is an extra and is imported only where it is used.
 """
 
 from __future__ import annotations
@@ -10,37 +10,36 @@ import asyncio
 import json
 import logging
 import threading
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions, tts, utils
 
 from caal_node.core.errors import ConfigError
-from caal_node.speech.worker_thread import ModelThread, missing_extra, speech_threads
+from caal_node.speech.worker_thread import ModelThread, import_library, speech_threads
 
 logger = logging.getLogger("caal_node.speech")
 
-# About ten minutes of speech. More is a mistake of the model, and what is over is not spoken.
+# About ten minutes of speech. A longer text is a mistake of the model, and its rest is not spoken.
 MAX_TEXT_CHARS = 10_000
-# Said in place of a text with nothing speakable in it ("..."): LiveKit takes no audio for a
-# failure and would try again.
+# Silence in place of a text with nothing to pronounce ("..."): LiveKit takes no audio for a failure
+# and would try again.
 PAUSE_S = 0.02
 
 
 class PiperTTS(tts.TTS[Any]):
-    """A piper voice, mono, 16 bit, at the voice's own rate.
-
-    Args:
-        voice: the `.onnx` file; its `.onnx.json` lies beside it.
-        speed: 1.0 is the voice's own; 1.2 is a fifth faster.
-        threads: at most this many cores.
+    """A piper voice, which speaks in mono and 16 bit at its own rate.
 
     Constructing it imports the library (about half a second), so construct it before the event
     loop runs or in a job's prewarm function.
 
+    Args:
+        voice: The `.onnx` file; its `.onnx.json` lies beside it.
+        speed: 1.0 is the voice's own speed, and 1.2 a fifth faster.
+        threads: The voice uses at most so many cores.
+
     Raises:
-        ConfigError: the extra is not installed, or the voice's files cannot be read.
+        ConfigError: The extra is not installed, or the voice's files cannot be read.
     """
 
     def __init__(self, voice: Path, *, speed: float = 1.0, threads: int | None = None) -> None:
@@ -51,13 +50,9 @@ class PiperTTS(tts.TTS[Any]):
             sample_rate=config["audio"]["sample_rate"],
             num_channels=1,
         )
-        try:
-            # It has no type information; what is used of it is checked by the tests.
-            piper: Any = import_module("piper")
-            runtime: Any = import_module("onnxruntime")
-        except ImportError as error:
-            raise missing_extra("piper-tts") from error
-        # At debug level it logs what is spoken.
+        piper = import_library("piper", "piper-tts")
+        runtime = import_library("onnxruntime", "piper-tts")
+        # At debug level the library logs what is spoken.
         logging.getLogger("piper.voice").setLevel(logging.INFO)
 
         def load() -> Any:
@@ -84,8 +79,9 @@ class PiperTTS(tts.TTS[Any]):
         return "piper"
 
     def prewarm(self) -> None:
-        """Load the voice and speak a word to nobody, in its thread; returns at once."""
-        self.thread.warm(lambda voice: list(voice.synthesize("Ready.", self.settings)))
+        """Load the voice in its thread, and have it speak a word that nobody hears. It returns at
+        once."""
+        self.thread.warm_up(lambda voice: list(voice.synthesize("Ready.", self.settings)))
 
     def synthesize(
         self, text: str, *, conn_options: APIConnectOptions = DEFAULT_API_CONNECT_OPTIONS
@@ -97,13 +93,13 @@ class PiperTTS(tts.TTS[Any]):
 
 
 class PiperStream(tts.ChunkedStream):
-    """One text's audio, a sentence at a time as the thread makes them.
+    """The audio of one text, which comes sentence by sentence as the thread makes it.
 
-    Closing it returns at once and lets the thread stop after the sentence it is in.
+    Closing the stream returns at once; the thread stops after the sentence that it is in.
     """
 
     def __init__(self, speaker: PiperTTS, text: str, conn_options: APIConnectOptions) -> None:
-        super().__init__(  # pyright: ignore[reportUnknownMemberType] - LiveKit left it open
+        super().__init__(  # pyright: ignore[reportUnknownMemberType] - LiveKit leaves its type open
             tts=speaker, input_text=text, conn_options=conn_options
         )
         self._speaker = speaker

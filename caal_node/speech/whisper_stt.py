@@ -1,6 +1,6 @@
 """Speech to text on this machine: faster-whisper behind LiveKit's STT class.
 
-It recognises whole utterances; AgentSession puts its own VAD adapter in front of it.
+It recognises whole utterances, and AgentSession puts its own VAD adapter in front of it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import asyncio
 import logging
 import math
 import threading
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,11 @@ from livekit.agents import (
 )
 from numpy.typing import NDArray
 
-from caal_node.speech.worker_thread import ModelThread, missing_extra, speech_threads
+from caal_node.speech.worker_thread import ModelThread, import_library, speech_threads
 
 logger = logging.getLogger("caal_node.speech")
 
-# What Whisper is trained on: https://arxiv.org/abs/2212.04356, section 2.2.
+# Whisper is trained on this rate: https://arxiv.org/abs/2212.04356, section 2.2.
 SAMPLE_RATE_HZ = 16_000
 # Silero's adapter hands over at most 60 s; a longer utterance keeps its newest part.
 MAX_UTTERANCE_S = 60
@@ -40,29 +39,25 @@ DEADLINE_S = 30.0
 
 
 class WhisperSTT(stt.STT[Any]):
-    """faster-whisper, int8, greedy.
-
-    Args:
-        folder: a CTranslate2 Whisper model (model.bin, config.json, tokenizer.json, vocabulary).
-        language: ISO 639-1; the only one for an `.en` model.
-        threads: at most this many cores.
+    """Speech recognition by faster-whisper, in int8 and with greedy decoding.
 
     Constructing it imports the library (about a second), so construct it before the event loop
     runs or in a job's prewarm function.
 
+    Args:
+        folder: A Whisper model of CTranslate2: model.bin, config.json, tokenizer.json, vocabulary.
+        language: An ISO 639-1 code; "en" for an `.en` model.
+        threads: The model uses at most so many cores.
+
     Raises:
-        ConfigError: the `local-speech` extra is not installed.
+        ConfigError: The `local-speech` extra is not installed.
     """
 
     def __init__(self, folder: Path, *, language: str = "en", threads: int | None = None) -> None:
         super().__init__(capabilities=stt.STTCapabilities(streaming=False, interim_results=False))
         self._folder = Path(folder)
         self._language = language
-        try:
-            # It has no type information; what is used of it is checked by the tests.
-            library: Any = import_module("faster_whisper")
-        except ImportError as error:
-            raise missing_extra("faster-whisper") from error
+        library = import_library("faster_whisper", "faster-whisper")
 
         def load() -> Any:
             return library.WhisperModel(
@@ -84,9 +79,9 @@ class WhisperSTT(stt.STT[Any]):
         return "faster-whisper"
 
     def prewarm(self) -> None:
-        """Load the model and run it once, in its thread; returns at once."""
+        """Load the model in its thread and run it once; this returns at once."""
         silence = np.zeros(SAMPLE_RATE_HZ, np.float32)
-        self._thread.warm(lambda model: self._transcribe(model, silence, threading.Event()))
+        self._thread.warm_up(lambda model: self._transcribe(model, silence, threading.Event()))
 
     async def aclose(self) -> None:
         await self._thread.aclose()
@@ -101,24 +96,24 @@ class WhisperSTT(stt.STT[Any]):
         stop = threading.Event()
         try:
             async with asyncio.timeout(DEADLINE_S):
-                heard = await self._thread.run(
+                speech = await self._thread.run(
                     lambda model: self._transcribe(model, _samples(buffer), stop)
                 )
         except TimeoutError:
-            # A second try would only stand in line behind the first.
+            # A second try would only wait for the first.
             raise APITimeoutError("speech recognition was too slow", retryable=False) from None
         finally:
             stop.set()
         return stt.SpeechEvent(
             type=stt.SpeechEventType.FINAL_TRANSCRIPT,
             request_id=utils.shortuuid("whisper_"),
-            alternatives=[heard],
+            alternatives=[speech],
         )
 
     def _transcribe(
         self, model: Any, samples: NDArray[np.float32], stop: threading.Event
     ) -> stt.SpeechData:
-        """In the thread. The segments are decoded as they are asked for, so `stop` ends it."""
+        """Recognise speech in the thread. Segments come one by one, so `stop` can end it."""
         segments, _ = model.transcribe(
             samples,
             language=self._language,
@@ -144,10 +139,10 @@ class WhisperSTT(stt.STT[Any]):
 
 
 def _samples(buffer: utils.AudioBuffer) -> NDArray[np.float32]:
-    """One channel at 16 kHz in [-1, 1], its newest `MAX_UTTERANCE_S`."""
+    """Return the newest `MAX_UTTERANCE_S` as one channel at 16 kHz, in [-1, 1]."""
     frame = utils.merge_frames(buffer) if isinstance(buffer, list) else buffer
-    kept = frame.sample_rate * frame.num_channels * MAX_UTTERANCE_S
-    data = np.frombuffer(frame.data, np.int16)[-kept:]
+    max_samples = frame.sample_rate * frame.num_channels * MAX_UTTERANCE_S
+    data = np.frombuffer(frame.data, np.int16)[-max_samples:]
     if frame.num_channels > 1:
         data = data.reshape(-1, frame.num_channels).mean(axis=1).astype(np.int16)
     if frame.sample_rate != SAMPLE_RATE_HZ:

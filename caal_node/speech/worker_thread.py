@@ -1,4 +1,4 @@
-"""One thread per model: its calls run in turn, and never on the event loop."""
+"""A thread for each speech model: its calls run in turn, and never on the event loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, TypeVar
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 from caal_node.core.errors import ConfigError
 
@@ -15,21 +16,31 @@ T = TypeVar("T")
 Model = TypeVar("Model")
 logger = logging.getLogger("caal_node.speech")
 
-# Speech models gain little past this, and the language model wants cores at the same moment.
+# Speech models gain little past this, and the language model needs cores at the same moment.
 MAX_THREADS = 4
 
 
 def speech_threads() -> int:
-    """Cores that a speech model may use at once."""
+    """Return how many cores a speech model may use at once."""
     return min(MAX_THREADS, os.cpu_count() or 1)
 
 
-def missing_extra(library: str) -> ConfigError:
-    return ConfigError(f"{library} is not installed; pip install 'caal-node[local-speech]'")
+def import_library(module: str, package: str) -> Any:
+    """Import a library of the extra. None has type information, so tests check what is used.
+
+    Raises:
+        ConfigError: The extra is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            f"{package} is not installed; pip install 'caal-node[local-speech]'"
+        ) from error
 
 
 class ModelThread(Generic[Model]):
-    """Loads a model once, in its own thread, and runs every use of it there."""
+    """Loads a model once, in a thread of its own, and runs every use of it there."""
 
     def __init__(self, name: str, load: Callable[[], Model]) -> None:
         self._name = name
@@ -37,30 +48,34 @@ class ModelThread(Generic[Model]):
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._model: Model | None = None
 
-    def warm(self, use: Callable[[Model], object]) -> Future[None]:
-        """Load and use the model once, in the background. A failure is logged; it is met again,
-        and raised, at the first real use."""
+    def warm_up(self, use: Callable[[Model], object]) -> Future[None]:
+        """Load and use the model once, in the background.
+
+        A failure is logged; the first real use meets it again, and raises it.
+        """
 
         def run() -> None:
             try:
-                use(self._loaded())
+                use(self._get_model())
             except Exception as error:
                 logger.warning("%s cannot be warmed up: %s", self._name, error)
 
         return self._pool.submit(run)
 
     async def run(self, use: Callable[[Model], T]) -> T:
-        """Run `use(model)` in the thread. Cancelling returns at once; a use that has begun goes
-        on in the thread until it looks at its own stop sign."""
+        """Run `use(model)` in the thread.
+
+        Cancelling returns at once; a use that has begun goes on until it sees its own stop event.
+        """
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: use(self._loaded()))
+        return await loop.run_in_executor(self._pool, lambda: use(self._get_model()))
 
     async def aclose(self) -> None:
         """Wait for the use under way, drop those that wait, and end the thread."""
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
         self._model = None
 
-    def _loaded(self) -> Model:
+    def _get_model(self) -> Model:
         if self._model is None:
             self._model = self._load()
         return self._model

@@ -39,7 +39,7 @@ from caal_node.tools.source import (
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_catalog import ToolCatalog
 from mcp_bridge import Embedder, ServerStatus
-from mcp_bridge.embedding.meanings import Meanings
+from mcp_bridge.embedding.semantic_index import SemanticIndex
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -77,7 +77,7 @@ class RemoteToolset(Toolset):
         self._reloading = asyncio.Lock()
         self._whole = ToolCatalog((), ToolTable)
         self._embedder = embedder
-        self._meanings = Meanings(embedder, kept_vectors()) if embedder else None
+        self._meanings = SemanticIndex(embedder, kept_vectors()) if embedder else None
 
     async def setup(self) -> RemoteToolset:
         for name, tier in self._tiers.items():

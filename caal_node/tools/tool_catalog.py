@@ -9,7 +9,7 @@ import mcp_bridge
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge.discover import Finder
-from mcp_bridge.embedding.meanings import Meanings
+from mcp_bridge.embedding.semantic_index import SemanticIndex
 
 MAKING_S: Final = 1.0
 """For vectors that are still being made. Where they are on disk, this is enough for all."""
@@ -25,7 +25,7 @@ class ToolCatalog:
         self._finder: Final = Finder(self.tools)
 
     async def find(
-        self, patterns: Sequence[str], meanings: Meanings | None = None
+        self, patterns: Sequence[str], meanings: SemanticIndex | None = None
     ) -> list[ToolEntry]:
         """What matches, best first: ranked as `mcp_discover` ranks, over all tiers.
 
@@ -34,9 +34,9 @@ class ToolCatalog:
         """
         meaning = None
         if meanings is not None:
-            meanings.renew(self.tools)
+            meanings.set_tools(self.tools)
             worded = self._finder.worded(patterns)
-            meaning = await meanings.of(self.tools, worded, wait_s=MAKING_S)
+            meaning = await meanings.query(self.tools, worded, wait_s=MAKING_S)
         return [self.table.resolve(tool.name) for tool in self._finder.find(patterns, meaning)]
 
 

@@ -1,7 +1,7 @@
-"""Weights for people who have no model's server and no speech service: fetched once, checked, kept.
+"""Weights for people who have no model's server and no speech service: fetched, checked and kept.
 
-`ensure(WEIGHT)` gives the path that a loader wants and downloads what is missing. It blocks, shows
-progress and may take minutes, so call it before an event loop runs or in a thread.
+`ensure(WEIGHT)` returns the path that a loader wants, and downloads what is missing. It blocks,
+shows progress and may take minutes, so call it before an event loop runs, or in a thread.
 """
 
 from caal_node.weights.catalogue import (
@@ -13,7 +13,7 @@ from caal_node.weights.catalogue import (
     WHISPER_TINY_EN,
     Weight,
 )
-from caal_node.weights.fetch import ensure, present
+from caal_node.weights.download import ensure, present
 
 __all__ = [
     "CATALOGUE",

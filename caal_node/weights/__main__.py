@@ -1,4 +1,4 @@
-"""`python -m caal_node.weights [KEY ...]`: fetch weights into the cache; with no key, list them."""
+"""`python -m caal_node.weights [KEY ...]` fetches weights; with no key, it lists them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def main(keys: list[str]) -> int:
             there = present(weight) or "not fetched"
             size = f"{weight.size / 1e6:,.0f} MB"
             console.print(f"{weight.key}  {size}  {weight.licence}  {there}", soft_wrap=True)
-        return 0
     try:
         for key in keys:
             console.print(str(ensure(known[key], console=console)), soft_wrap=True)

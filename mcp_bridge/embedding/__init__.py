@@ -1,7 +1,7 @@
-"""Finding tools by what a request means, beside its words. Optional: see `docs/discovery.md`."""
+"""Finding tools by what a request means, beside its words. See `docs/discovery.md`."""
 
-from mcp_bridge.embedding.kept import KeptVectors
+from mcp_bridge.embedding.base import Embedder, Vectors
 from mcp_bridge.embedding.minilm import MiniLM
-from mcp_bridge.embedding.port import Embedder, Vectors
+from mcp_bridge.embedding.vector_cache import VectorCache
 
-__all__ = ["Embedder", "KeptVectors", "MiniLM", "Vectors"]
+__all__ = ["Embedder", "MiniLM", "VectorCache", "Vectors"]

@@ -1,81 +1,122 @@
-"""The forward pass of a small BERT, in numpy: word pieces in, one vector of unit length out.
+"""A small BERT in numpy, and the file that its weights are read from.
 
-The model is that of Devlin et al., "BERT" (https://arxiv.org/abs/1810.04805), its layers in the
-names and the order of its published weights; the vector is the mean over all pieces, as Reimers
-and Gurevych have it in "Sentence-BERT" (https://arxiv.org/abs/1908.10084).
+The model is that of Devlin et al., "BERT" (https://arxiv.org/abs/1810.04805), with its layers in
+the names and the order of its published weights. A text's vector is the mean over its word pieces,
+as in Reimers and Gurevych, "Sentence-BERT" (https://arxiv.org/abs/1908.10084).
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcp_bridge.embedding.port import unit
+from mcp_bridge.embedding.base import unit
 
 Floats: TypeAlias = NDArray[np.float32]
 
+MAX_HEADER_BYTES: Final = 1 << 20
+"""A safetensors header has some 100 bytes for each tensor."""
 _EPSILON: Final = np.float32(1e-12)
-"""The model's own, in its layers' norms."""
+"""The model's own constant in its layers' norms."""
 _HEAD_WIDTH: Final = 32
-_INPUT: Final = "embeddings"
-_LAYER: Final = "encoder.layer"
+_WORDS: Final = "embeddings.word_embeddings.weight"
+_POSITIONS: Final = "embeddings.position_embeddings.weight"
+_SEGMENTS: Final = "embeddings.token_type_embeddings.weight"
+
+
+def read_tensors(path: str | os.PathLike[str]) -> dict[str, Floats]:
+    """Return the float32 tensors of a safetensors file by name; other types are left out.
+
+    The format (https://huggingface.co/docs/safetensors) is eight bytes with the header's length,
+    little endian; the header, a JSON object that maps a name to type, shape and place; and the
+    numbers. The tensors are views of the file, so only what is used is read, and processes share
+    it.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no such file, or not whole.
+    """
+    raw: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
+    length = int.from_bytes(raw[:8].tobytes(), "little")
+    if not 0 < length <= min(MAX_HEADER_BYTES, len(raw) - 8):
+        raise ValueError("it has no safetensors header")
+    numbers = raw[8 + length :]
+    try:
+        header: Any = json.loads(raw[8 : 8 + length].tobytes())
+        entries = {name: entry for name, entry in header.items() if entry.get("dtype") == "F32"}
+    except (AttributeError, RecursionError) as error:
+        raise ValueError("its header is no safetensors header") from error
+    return {name: _tensor(numbers, name, entry) for name, entry in entries.items()}
+
+
+def _tensor(numbers: NDArray[np.uint8], name: str, entry: Mapping[str, Any]) -> Floats:
+    try:
+        start, end = entry["data_offsets"]
+        if not 0 <= start <= end <= len(numbers):
+            raise ValueError("the file ends before it")
+        return np.frombuffer(numbers[start:end], "<f4").reshape(entry["shape"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not where the header says, or of another shape") from error
 
 
 class Bert:
-    """Immutable; `vector` may be called from several threads."""
+    """The model's forward pass. It is immutable, so `vector` may be called from several threads."""
 
     def __init__(self, weights: Mapping[str, Floats]) -> None:
-        """Raises: ValueError: a tensor is missing, or is not of the shape that it must have."""
+        """Check that `weights` has every tensor.
+
+        Raises:
+            ValueError: A tensor is missing, or is not of the shape that it must have.
+        """
         self._weights: Final = weights
-        words = weights.get(f"{_INPUT}.word_embeddings.weight")
-        places = weights.get(f"{_INPUT}.position_embeddings.weight")
-        if words is None or places is None or words.ndim != 2 or places.ndim != 2:
-            raise ValueError("no word embeddings in it")
+        words, positions = weights.get(_WORDS), weights.get(_POSITIONS)
+        inner = weights.get("encoder.layer.0.intermediate.dense.bias", np.empty(0, np.float32))
+        if words is None or positions is None or words.ndim != 2 or positions.ndim != 2:
+            raise ValueError("there are no word embeddings in it")
         self.dimensions: Final = int(words.shape[1])
-        self.pieces_max: Final = int(places.shape[0])
-        self._layers: Final = _layers(weights)
-        for name, shape in _shapes(self.dimensions, self._layers, _inner(weights)):
+        self.max_pieces: Final = int(positions.shape[0])
+        layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layer.")}
+        self._layers: Final = len(layers)
+        shapes = _expected_shapes(self.dimensions, len(inner), self._layers)
+        for name, shape in shapes.items():
             if name not in weights or weights[name].shape != shape:
                 raise ValueError(f"{name} is missing, or not of the shape {shape}")
 
     def vector(self, pieces: Sequence[int]) -> Floats:
-        """Of one text, given as the numbers of its word pieces, the marks of its ends included.
+        """Return the vector of one text, given as its word pieces with the marks of its ends.
 
         Raises:
-            ValueError: there are none, or too many; a number is none of the vocabulary's.
+            ValueError: There are no pieces, too many, or some that the vocabulary does not have.
         """
-        words = self._weights[f"{_INPUT}.word_embeddings.weight"]
+        words = self._weights[_WORDS]
         count = len(pieces)
-        if not 0 < count <= self.pieces_max or not 0 <= min(pieces) <= max(pieces) < len(words):
+        if not 0 < count <= self.max_pieces or not 0 <= min(pieces) <= max(pieces) < len(words):
             raise ValueError("not a text of this model's word pieces")
-        state = (
-            words[list(pieces)]
-            + self._weights[f"{_INPUT}.position_embeddings.weight"][:count]
-            + self._weights[f"{_INPUT}.token_type_embeddings.weight"][0]
-        )
-        state = self._normed(state, f"{_INPUT}.LayerNorm")
+        positions, segments = self._weights[_POSITIONS], self._weights[_SEGMENTS]
+        state = words[list(pieces)] + positions[:count] + segments[0]
+        state = self._norm(state, "embeddings.LayerNorm")
         for number in range(self._layers):
-            state = self._layer(state, f"{_LAYER}.{number}")
+            state = self._layer(state, f"encoder.layer.{number}")
         return unit(state.mean(axis=0))
 
-    def _layer(self, state: Floats, at: str) -> Floats:
-        seen = self._linear(
-            self._attention(state, f"{at}.attention.self"), f"{at}.attention.output.dense"
-        )
-        state = self._normed(state + seen, f"{at}.attention.output.LayerNorm")
-        inner = _gelu(self._linear(state, f"{at}.intermediate.dense"))
-        return self._normed(
-            state + self._linear(inner, f"{at}.output.dense"), f"{at}.output.LayerNorm"
-        )
+    def _layer(self, state: Floats, layer: str) -> Floats:
+        attention = self._attention(state, f"{layer}.attention.self")
+        attention = self._dense(attention, f"{layer}.attention.output.dense")
+        state = self._norm(state + attention, f"{layer}.attention.output.LayerNorm")
+        inner = _gelu(self._dense(state, f"{layer}.intermediate.dense"))
+        inner = self._dense(inner, f"{layer}.output.dense")
+        return self._norm(state + inner, f"{layer}.output.LayerNorm")
 
-    def _attention(self, state: Floats, at: str) -> Floats:
+    def _attention(self, state: Floats, name: str) -> Floats:
         count = len(state)
         query, key, value = (
             # (pieces, width) -> (heads, pieces, width of a head)
-            self._linear(state, f"{at}.{part}").reshape(count, -1, _HEAD_WIDTH).swapaxes(0, 1)
+            self._dense(state, f"{name}.{part}").reshape(count, -1, _HEAD_WIDTH).swapaxes(0, 1)
             for part in ("query", "key", "value")
         )
         scores = query @ key.swapaxes(1, 2) / np.float32(_HEAD_WIDTH**0.5)
@@ -83,59 +124,40 @@ class Bert:
         scores /= scores.sum(axis=-1, keepdims=True)
         return (scores @ value).swapaxes(0, 1).reshape(count, -1)
 
-    def _linear(self, state: Floats, at: str) -> Floats:
-        return state @ self._weights[f"{at}.weight"].T + self._weights[f"{at}.bias"]
+    def _dense(self, state: Floats, name: str) -> Floats:
+        return state @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
 
-    def _normed(self, state: Floats, at: str) -> Floats:
+    def _norm(self, state: Floats, name: str) -> Floats:
         state = state - state.mean(axis=-1, keepdims=True)
-        spread = np.sqrt((state * state).mean(axis=-1, keepdims=True) + _EPSILON)
-        return state / spread * self._weights[f"{at}.weight"] + self._weights[f"{at}.bias"]
+        deviation = np.sqrt((state * state).mean(axis=-1, keepdims=True) + _EPSILON)
+        return state / deviation * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
 
 def _gelu(x: Floats) -> Floats:
-    """x times the normal distribution's share below x, by the error function.
+    """Return x times the normal distribution's share below x, by the error function.
 
-    numpy has none. Abramowitz and Stegun, 7.1.26, is right to 1.5e-7, which is float32's own.
+    numpy has none. Abramowitz and Stegun, 7.1.26, is right to 1.5e-7, which is float32's own error.
     """
-    ahead = np.abs(x) * np.float32(0.5**0.5)
-    t = 1 / (1 + np.float32(0.3275911) * ahead)
+    scaled = np.abs(x) * np.float32(0.5**0.5)
+    t = 1 / (1 + np.float32(0.3275911) * scaled)
     tail = np.zeros_like(t)
     for factor in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
         tail = (tail + np.float32(factor)) * t
-    tail *= np.exp(-ahead * ahead) * np.float32(0.5)
+    tail *= np.exp(-scaled * scaled) * np.float32(0.5)
     return x * np.where(x < 0, tail, 1 - tail)
 
 
-def _layers(weights: Mapping[str, Floats]) -> int:
-    numbers = {name.split(".")[2] for name in weights if name.startswith(f"{_LAYER}.")}
-    return len(numbers)
-
-
-def _inner(weights: Mapping[str, Floats]) -> int:
-    """Width inside a layer."""
-    first = weights.get(f"{_LAYER}.0.intermediate.dense.bias")
-    return 0 if first is None else len(first)
-
-
-def _shapes(width: int, layers: int, inner: int) -> Sequence[tuple[str, tuple[int, ...]]]:
-    """Every tensor that the pass uses besides the words' and the places', and its shape."""
-    square, norm = (width, width), "LayerNorm"
-    found: list[tuple[str, tuple[int, ...]]] = [
-        (f"{_INPUT}.token_type_embeddings.weight", (2, width)),
-        (f"{_INPUT}.{norm}.weight", (width,)),
-        (f"{_INPUT}.{norm}.bias", (width,)),
-    ]
-    for number in range(layers):
-        at = f"{_LAYER}.{number}"
-        parts = [f"attention.self.{part}" for part in ("query", "key", "value")]
-        for part in (*parts, "attention.output.dense"):
-            found += [(f"{at}.{part}.weight", square), (f"{at}.{part}.bias", (width,))]
-        for part in (f"attention.output.{norm}", f"output.{norm}"):
-            found += [(f"{at}.{part}.weight", (width,)), (f"{at}.{part}.bias", (width,))]
-        found += [
-            (f"{at}.intermediate.dense.weight", (inner, width)),
-            (f"{at}.intermediate.dense.bias", (inner,)),
-            (f"{at}.output.dense.weight", (width, inner)),
-            (f"{at}.output.dense.bias", (width,)),
-        ]
-    return found
+def _expected_shapes(width: int, inner: int, layers: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every tensor that the pass uses beside the word and position ones."""
+    dense = {f"attention.self.{part}": (width, width) for part in ("query", "key", "value")} | {
+        "attention.output.dense": (width, width),
+        "intermediate.dense": (inner, width),
+        "output.dense": (width, inner),
+    }
+    shapes: dict[str, tuple[int, ...]] = {_SEGMENTS: (2, width)}
+    norms = ["embeddings.LayerNorm"]
+    for layer in (f"encoder.layer.{number}" for number in range(layers)):
+        norms += [f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"]
+        for name, shape in dense.items():
+            shapes |= {f"{layer}.{name}.weight": shape, f"{layer}.{name}.bias": shape[:1]}
+    return shapes | {f"{norm}.{part}": (width,) for norm in norms for part in ("weight", "bias")}

@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2 in this process: 22 million parameters, 384 dimensions, English.
+"""An embedder in this process: all-MiniLM-L6-v2, of 22 million parameters and 384 dimensions.
 
-https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2, Apache-2.0. A text of forty word
-pieces takes some 20 ms of one core.
+It reads English, and is at https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 under
+Apache-2.0. A text of forty word pieces takes some 20 ms of one core.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from mcp_bridge.embedding.bert import Bert
-from mcp_bridge.embedding.port import Vectors
-from mcp_bridge.embedding.safetensors import read_tensors
+from mcp_bridge.embedding.base import Vectors
+from mcp_bridge.embedding.bert import Bert, read_tensors
 from mcp_bridge.errors import EmbeddingUnavailable
 
 if TYPE_CHECKING:
@@ -27,35 +26,35 @@ NAME: Final = "all-MiniLM-L6-v2"
 WEIGHTS: Final = "model.safetensors"
 TOKENIZER: Final = "tokenizer.json"
 MAX_PIECES: Final = 256
-"""What the model was trained to read of a text; the rest is cut off."""
+"""The model was trained to read so much of a text; the rest is cut off."""
 MAX_CHARS: Final = 4_096
-"""Of a text: more than 256 word pieces of any language have."""
+"""The cap of a text: 256 word pieces of any language have fewer characters."""
 MAX_TOKENIZER_BYTES: Final = 16 << 20
 
 
 class MiniLM:
-    """Reads `folder` at its first use, and works on one batch at a time in a thread of its own.
+    """Embeds texts, one batch at a time, in a thread of its own. It loads at its first use.
 
     Args:
-        folder: Where model.safetensors and tokenizer.json are.
+        folder: The folder of model.safetensors and tokenizer.json.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.name: Final = NAME
         self._folder: Final = Path(folder)
         self._thread: Final = ThreadPoolExecutor(1, "minilm")
-        self._read: tuple[Tokenizer, Bert] | None = None
+        self._loaded: tuple[Tokenizer, Bert] | None = None
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """As `Embedder.embed`. A batch that nobody waits for any more is worked to its end."""
+        """Embed as `Embedder.embed` says. A batch that nobody waits for is finished."""
         cut = [text[:MAX_CHARS] for text in texts]
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._embed, cut)
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        tokenizer, bert = self._read = self._read or self._load()
+        tokenizer, bert = self._loaded = self._loaded or self._load()
         rows = np.empty((len(texts), bert.dimensions), np.float32)
         for number, text in enumerate(texts):
-            # A lone surrogate is no text to the tokenizer.
+            # The tokenizer refuses a lone surrogate.
             plain = text.encode(errors="replace").decode()
             rows[number] = bert.vector(tokenizer.encode(plain).ids)
         return rows
@@ -68,10 +67,10 @@ class MiniLM:
                 'the tokenizers library is not installed; run: pip install "caal-node[embedding]"'
             ) from error
         try:
-            words = self._folder / TOKENIZER
-            if words.stat().st_size > MAX_TOKENIZER_BYTES:
+            path = self._folder / TOKENIZER
+            if path.stat().st_size > MAX_TOKENIZER_BYTES:
                 raise ValueError(f"{TOKENIZER} is too large")
-            tokenizer = Tokenizer.from_str(words.read_text(encoding="utf-8"))
+            tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
             bert = Bert(read_tensors(self._folder / WEIGHTS))
         except Exception as error:  # the library raises bare Exceptions for a bad file
             raise EmbeddingUnavailable(

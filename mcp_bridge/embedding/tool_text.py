@@ -1,8 +1,8 @@
-"""What of a tool is embedded: two texts, whose vectors are added up.
+"""The texts of a tool that are embedded: two, whose vectors are added up.
 
-The short one is the words of its name, its description and its parameters' names; the long one has
-the parameters' descriptions too. The short one says what a tool is for, the long one tells it from
-others like it; together they find more than either.
+The short text has the words of the tool's name, its description and the names of its parameters;
+the long one has the parameters' descriptions too. The short one says what a tool is for, and the
+long one tells it from others like it; together they find more than either.
 """
 
 from __future__ import annotations
@@ -15,33 +15,35 @@ from mcp_bridge.tools import ToolInfo
 
 MAX_SHORT_CHARS: Final = 1_000
 MAX_LONG_CHARS: Final = 700
-"""Some 200 and 150 word pieces: 0.1 s of one core each. What comes later says the same again."""
-_ABOUT_CHARS: Final = 120
-"""Of one parameter's description."""
-_SEAM: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
+"""These are some 200 and 150 word pieces, 0.1 s of one core each; what follows repeats itself."""
+_DESCRIPTION_CHARS: Final = 120
+"""The cap of one parameter's description."""
+_WORD_BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 
 
 def tool_texts(tool: ToolInfo) -> tuple[str, ...]:
-    """One or two texts. Tools with the same ones are one to the embedder."""
-    found: object = tool.input_schema.get("properties")
+    """Return one or two texts. Tools with the same texts are one to the embedder."""
+    declared: object = tool.input_schema.get("properties")
     properties: Mapping[str, object] = (
-        cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+        cast("Mapping[str, object]", declared) if isinstance(declared, Mapping) else {}
     )
-    said = (example.say for example in tool.examples)
-    about = " ".join((f"{_words(tool.tool)}.", tool.description, *said))
+    utterances = (example.say for example in tool.examples)
+    about = " ".join((f"{_words(tool.tool)}.", tool.description, *utterances))
     names = [_words(name) for name in properties]
     short = " ".join((about, *names))[:MAX_SHORT_CHARS].strip()
-    told = list(_told(properties))
-    return (short, " ".join((about, *told))[:MAX_LONG_CHARS].strip()) if told else (short,)
+    described = list(_described_parameters(properties))
+    if not described:
+        return (short,)
+    return short, " ".join((about, *described))[:MAX_LONG_CHARS].strip()
 
 
-def _told(properties: Mapping[str, object]) -> Iterator[str]:
+def _described_parameters(properties: Mapping[str, object]) -> Iterator[str]:
     for name, schema in properties.items():
         if isinstance(schema, Mapping):
-            about = cast("Mapping[str, Any]", schema).get("description")
-            if isinstance(about, str) and about.strip():
-                yield f"{_words(name)}: {about[:_ABOUT_CHARS]}"
+            description = cast("Mapping[str, Any]", schema).get("description")
+            if isinstance(description, str) and description.strip():
+                yield f"{_words(name)}: {description[:_DESCRIPTION_CHARS]}"
 
 
 def _words(name: str) -> str:
-    return _SEAM.sub(" ", name[:200]).strip()
+    return _WORD_BOUNDARY.sub(" ", name[:200]).strip()

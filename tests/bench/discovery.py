@@ -30,11 +30,11 @@ from caal_node.context.schemas import compact_schema
 from caal_node.context.token_estimate import tools_tokens
 from mcp_bridge import ToolInfo
 from mcp_bridge.discover import MAX_PATTERNS, Finder
-from mcp_bridge.embedding.meanings import Meaning
+from mcp_bridge.embedding.semantic_index import SemanticQuery
 from mcp_bridge.offer import discover_tool
 from tests.bench import spoken_requests
 from tests.bench.bfcl_data import wheel
-from tests.bench.discovery_meaning import ByMeaning, by_meaning
+from tests.bench.semantic_discovery import ByMeaning, by_meaning
 from tests.bench.table import print_table
 from tests.fifty_tools import tools as fifty_tools
 
@@ -274,7 +274,7 @@ async def meant_times(task: Task, count: int, meant: ByMeaning) -> list[object]:
     tools = many(task, count)
     finder, space = Finder(tools), await meant.space(tools)
     said = sorted((asked.said.strip() for asked in task.asked), key=len)[len(task.asked) // 2]
-    meaning = Meaning(space, await meant.vectors([said]))
+    meaning = SemanticQuery(space, await meant.vectors([said]))
     return [
         count,
         await meant.request_ms(said, RUNS),

@@ -1,4 +1,4 @@
-"""Vectors from a model's server, in both forms: right, wrong, late, and cut off."""
+"""A model's server gives vectors in both forms: right, wrong, late, and cut off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcp_bridge import EmbeddingUnavailable, MiniLM
 from tests.cached_weights import cached
 from tests.conversation import NOWHERE
 from tests.embedding_server import EmbeddingServer, embedding_server
-from tests.meaning_stand_ins import vector
+from tests.embedding_stand_ins import vector
 
 FORMS = ["ollama", "openai"]
 

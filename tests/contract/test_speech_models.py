@@ -1,4 +1,4 @@
-"""The real Whisper, piper and Silero, on the recorded requests and on each other."""
+"""The real Whisper, piper and Silero work on the recorded requests and on each other."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def recording(name: str) -> rtc.AudioFrame:
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words, with 5 for five."""
+    """Return the words in lower case, with 5 for five."""
     numbers = {"three": "3", "five": "5"}
     found = re.findall(r"[\w']+", text.lower())
     return [numbers.get(word, word) for word in found]
@@ -91,7 +91,7 @@ async def test_the_frameworks_adapter_hears_a_request_behind_silero(ears: stt.ST
 
 
 def push_with_pause(stream: stt.RecognizeStream, sound: rtc.AudioFrame) -> None:
-    """Frames as a room gives them, and a second of silence that ends the utterance."""
+    """Push frames as a room gives them, and a second of silence that ends the utterance."""
     data = sound.data.tobytes() + bytes(32_000)
     step = int(16_000 * FRAME_S)
     for start in range(0, len(data) - 2 * step + 1, 2 * step):

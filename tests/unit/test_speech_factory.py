@@ -1,8 +1,9 @@
-"""What CAAL_STT, CAAL_TTS and CAAL_VAD may name, and what is said when it is wrong."""
+"""CAAL_STT, CAAL_TTS and CAAL_VAD make what they name, and say what is wrong with it."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,12 +33,13 @@ def string():
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module of the user's in the current folder."""
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put a module of the user's into the current folder."""
     (tmp_path / "own_voice.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "own_voice", raising=False)
+    yield
+    sys.modules.pop("own_voice", None)
 
 
 @pytest.mark.usefixtures("own")

@@ -1,4 +1,4 @@
-"""Local speech without its models: threads, cancelling, cuts and errors, on stand-in libraries."""
+"""Local speech keeps its threads, cancelling, cuts and errors, tested on stand-in libraries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONCE = APIConnectOptions(max_retry=0)
 
 @dataclass
 class StandInVoice:
-    """Speaks 100 ms a sentence; before each it waits for a permit, so a test sets the pace."""
+    """A voice of 100 ms a sentence. It waits for a permit before each, so a test sets the pace."""
 
     permits: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1000))
     texts: list[str] = field(default_factory=list)

@@ -24,17 +24,18 @@ def test_a_file_has_a_digest_and_a_plain_name(file: WeightFile) -> None:
     assert file.size > 0
 
 
-@pytest.mark.parametrize("file", FILES, ids=name)
-def test_the_hub_file_is_pinned_to_a_commit(file: WeightFile) -> None:
-    assert file.hub is not None
-    assert re.fullmatch(r"[0-9a-f]{40}", file.hub.revision)
-    assert PurePosixPath(file.hub.path).name == file.name
+@pytest.mark.parametrize("weight", CATALOGUE, ids=name)
+def test_a_weight_on_the_hub_is_pinned_to_a_commit(weight: Weight) -> None:
+    assert re.fullmatch(r"[0-9a-f]{40}", weight.hub_revision)
+    assert re.fullmatch(r"[\w.-]+/[\w.-]+", weight.hub_repo)
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.parts], ids=name)
-def test_the_parts_add_up_to_the_file(file: WeightFile) -> None:
-    assert sum(part.size for part in file.parts) == file.size
-    assert all(re.fullmatch(r"\d+(\.\d+)+", part.version) for part in file.parts)
+@pytest.mark.parametrize("weight", CATALOGUE, ids=name)
+def test_the_parts_of_a_pinned_wheel_add_up_to_each_file(weight: Weight) -> None:
+    for file in weight.files:
+        parts = weight.parts(file)
+        assert sum(part.size for part in parts) == file.size
+        assert all(re.fullmatch(r"[\w-]+==\d+(\.\d+)+", part.requirement) for part in parts)
 
 
 @pytest.mark.parametrize("weight", CATALOGUE, ids=name)

@@ -59,7 +59,7 @@ class McpToolSource:
         pins: Path | None = None,
         room_path: Path | None = None,
         embedder: mcp_bridge.Embedder | None = None,
-        vectors: mcp_bridge.KeptVectors | None = None,
+        vectors: mcp_bridge.VectorCache | None = None,
         oauth: mcp_bridge.OAuth | None = None,
     ) -> None:
         self._config = config

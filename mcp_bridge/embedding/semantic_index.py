@@ -1,0 +1,162 @@
+"""The index of a set of tools by meaning: it is built beside the callers, and queried by them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from mcp_bridge.embedding.base import Embedder, Vectors, unit
+from mcp_bridge.embedding.hybrid_rank import ToolVectors
+from mcp_bridge.embedding.tool_text import tool_texts
+from mcp_bridge.embedding.vector_cache import CachingEmbedder, VectorCache
+from mcp_bridge.errors import BridgeError
+from mcp_bridge.tools import ToolInfo
+
+logger = logging.getLogger(__name__)
+
+REQUEST_S: Final = 1.0
+"""The deadline of a request's vector, past which the search goes by words: a person is waiting."""
+MAX_LATE: Final = 3
+"""After so many late vectors in a row, the embedder is left alone for a while."""
+LATE_PAUSE_S: Final = 60.0
+"""The length of that while. A machine that is busy now has time later, and each try costs a person
+`REQUEST_S`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticQuery:
+    """What a search knows beside words: the tools' vectors, and those of the requests by text."""
+
+    tools: ToolVectors
+    requests: Mapping[str, Vectors]
+
+
+class SemanticIndex:
+    """Holds the vectors of one set of tools at a time. Use it on one event loop, and close it.
+
+    A failure is logged once, and leaves the searches to words until the tools change.
+
+    Args:
+        cache: Keeps vectors between runs; with None they are made anew.
+        request_s: The deadline of a request's vector, in seconds.
+        late_pause_s: The pause after too many late vectors, in seconds.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        cache: VectorCache | None = None,
+        *,
+        request_s: float = REQUEST_S,
+        late_pause_s: float = LATE_PAUSE_S,
+    ) -> None:
+        self._embedder: Final = CachingEmbedder(embedder, cache)
+        self._request_s: Final = request_s
+        self._late_pause_s: Final = late_pause_s
+        self._tools: tuple[ToolInfo, ...] = ()
+        self._vectors: ToolVectors | None = None
+        self._late_in_a_row = 0
+        self._paused_until = 0.0
+        self._building: asyncio.Task[None] | None = None
+
+    def set_tools(self, tools: tuple[ToolInfo, ...]) -> None:
+        """Begin to build the index of `tools`, in place of any others."""
+        if tools is self._tools:
+            return
+        self._tools, self._vectors = tools, None
+        self._late_in_a_row, self._paused_until = 0, 0.0
+        previous, self._building = self._building, None
+        if previous is not None:
+            previous.cancel()
+        if tools or previous is not None:
+            self._building = asyncio.create_task(
+                self._build(tools, previous), name="mcp-semantic-index"
+            )
+
+    async def query(
+        self, tools: tuple[ToolInfo, ...], texts: Sequence[str], *, wait_s: float = 0.0
+    ) -> SemanticQuery | None:
+        """Return what is needed to find `texts` among `tools`; None means to go by words alone.
+
+        Args:
+            wait_s: The longest wait for the tools' own vectors, where they are still being made.
+        """
+        if not texts or tools is not self._tools:
+            return None
+        if wait_s and self._building is not None and not self._building.done():
+            await asyncio.wait({self._building}, timeout=wait_s)
+        paused = asyncio.get_running_loop().time() < self._paused_until
+        if (vectors := self._vectors) is None or tools is not self._tools or paused:
+            return None
+        try:
+            rows = await self._embedder.embed(texts, self._request_s)
+        except TimeoutError:
+            self._count_late()
+            return None
+        except Exception as error:  # a host's embedder may raise anything
+            self._give_up(vectors, _reason(error))
+            return None
+        if rows.shape[1] != vectors.rows.shape[1]:
+            self._give_up(vectors, "its vectors have another length than before")
+            return None
+        self._late_in_a_row = 0
+        return SemanticQuery(vectors, dict(zip(texts, rows, strict=True)))
+
+    async def aclose(self) -> None:
+        """Forget the tools, and end the work for them."""
+        self._tools, self._vectors = (), None
+        if self._building is not None:
+            self._building.cancel()
+            await asyncio.gather(self._building, return_exceptions=True)
+
+    async def _build(
+        self, tools: tuple[ToolInfo, ...], previous: asyncio.Task[None] | None
+    ) -> None:
+        if previous is not None:
+            await asyncio.gather(previous, return_exceptions=True)
+        if not tools:
+            return
+        try:
+            texts = await asyncio.to_thread(lambda: [tool_texts(tool) for tool in tools])
+            distinct = list(dict.fromkeys(text for of_tool in texts for text in of_tool))
+            rows = await self._embedder.vectors(distinct)
+            vectors = await asyncio.to_thread(_tool_vectors, texts, rows)
+        except Exception as error:  # a host's embedder may raise anything
+            self._give_up(None, _reason(error))
+            return
+        if tools is self._tools:
+            self._vectors = vectors
+
+    def _count_late(self) -> None:
+        self._late_in_a_row += 1
+        if self._late_in_a_row == 1:
+            logger.warning("no vector of a request within %g s: by words", self._request_s)
+        if self._late_in_a_row < MAX_LATE:
+            return
+        self._paused_until = asyncio.get_running_loop().time() + self._late_pause_s
+        if self._late_in_a_row == MAX_LATE:
+            logger.warning(
+                "tools are searched for by words for %g s at a time: the embedder is too slow",
+                self._late_pause_s,
+            )
+
+    def _give_up(self, vectors: ToolVectors | None, reason: str) -> None:
+        """Search by words alone until the tools change, if `vectors` are still theirs."""
+        if self._vectors is vectors:
+            self._vectors = None
+            logger.warning("tools are searched for by words alone: %s", reason)
+
+
+def _tool_vectors(texts: Sequence[Sequence[str]], rows: Mapping[str, Vectors]) -> ToolVectors:
+    sums = [np.sum([rows[text] for text in of_tool], axis=0) for of_tool in texts]
+    return ToolVectors(unit(np.stack(sums)))
+
+
+def _reason(error: Exception) -> str:
+    """Return a text for the log: only the bridge's own errors are known to quote nobody."""
+    return str(error) if isinstance(error, BridgeError) else type(error).__name__
