@@ -41,7 +41,7 @@ from caal_node.room.presence import Presence
 from caal_node.room.spoken_text import speakable, watched
 from caal_node.room.tool_origin import ToolOrigin
 from caal_node.room.transcript import Transcript
-from caal_node.tools.outcomes import Outcomes
+from caal_node.tools.outcomes import CallOutcomes
 
 if TYPE_CHECKING:
     from caal_node.agent import CaalAgent
@@ -55,7 +55,7 @@ class SessionServices:
     def __init__(
         self,
         agent: CaalAgent,
-        outcomes: Outcomes,
+        outcomes: CallOutcomes,
         *,
         on_event: EventListener | None = None,
         hooks: Hooks | None = None,
@@ -106,7 +106,7 @@ class SessionServices:
         self._presence = Presence(
             session,
             describe=lambda tool: ToolOrigin(*self._agent.origin(tool)),
-            outcome_of=self._outcomes.of,
+            outcome_of=self._outcomes.take,
             listeners=listeners,
             sink=sink,
             cues=self._cues,

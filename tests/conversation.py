@@ -16,7 +16,7 @@ from caal_node.config.settings import load_settings
 from caal_node.core.events import Event, Spoken
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
-from caal_node.tools.source import Listing
+from caal_node.tools.source import CallConversation, ToolListing, ToolSource
 from tests.stand_in_model import StandInModel
 
 NOWHERE = Path("no-such-caal.toml")
@@ -33,8 +33,8 @@ def weather_spec(tier: Any = "n8n", name: str = "get_weather") -> ToolSpec:
     )
 
 
-class FakeTier:
-    """A remote tier in this process. `answer` gives a value, or raises."""
+class FakeTier(ToolSource):
+    """A remote source in this process. `answer` gives a value, or raises."""
 
     def __init__(
         self,
@@ -47,10 +47,15 @@ class FakeTier:
         self.closed = False
         self._answer = answer
 
-    async def discover(self) -> Listing:
-        return Listing(tuple(self.specs), dict(self.failed))
+    async def discover(self) -> ToolListing:
+        return ToolListing(tuple(self.specs), dict(self.failed))
 
-    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+    async def call(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        conversation: CallConversation | None = None,
+    ) -> Any:
         self.calls.append((spec.name, dict(arguments)))
         if self._answer is not None:
             return await self._answer(spec, arguments)

@@ -1,4 +1,4 @@
-"""What n8n's kinds of failure are in this project's tree, and the sentence that each is told by."""
+"""The error and the spoken sentence (prompts/sentences.toml) for each kind of failure of n8n's."""
 
 from __future__ import annotations
 
@@ -17,62 +17,31 @@ from caal_node.core.errors import (
 )
 
 
-class WorkflowSlow(ToolTimeout):
-    spoken = "workflow_slow"
-
-
-class WorkflowStopped(ToolTimeout):
-    spoken = "workflow_stopped"
-
-
-class WorkflowsUnreachable(ToolUnavailable):
-    spoken = "workflow_unreachable"
-
-
-class WorkflowOff(ToolUnavailable):
-    spoken = "workflow_off"
-
-
-class WorkflowChanged(ToolUnavailable):
-    spoken = "workflow_changed"
-
-
-class WorkflowBusy(ToolUnavailable):
-    spoken = "workflow_busy"
-
-
-class WorkflowLocked(ToolRefused):
-    spoken = "workflow_locked"
-
-
-class WorkflowRefused(ToolBroke):
-    spoken = "workflow_refused"
-
-
-class WorkflowFailed(ToolBroke):
-    spoken = "workflow_failed"
+def _spoken_as(key: str, base: type[ToolFailure]) -> type[ToolFailure]:
+    """Return a subclass of `base` that a person is told of by another sentence."""
+    return type(base.__name__, (base,), {"spoken": key})
 
 
 KINDS: Final[Mapping[n8n.Failure, type[ToolFailure]]] = MappingProxyType(
     {
-        "timeout": WorkflowSlow,
-        "workflow_timeout": WorkflowStopped,
-        "unreachable": WorkflowsUnreachable,
-        "not_registered": WorkflowOff,
-        "unknown_tool": WorkflowOff,
-        "wrong_method": WorkflowChanged,
-        "redirected": WorkflowChanged,
-        "rate_limited": WorkflowBusy,
-        "auth": WorkflowLocked,
-        "rejected": WorkflowRefused,
-        "workflow_failed": WorkflowFailed,
+        "timeout": _spoken_as("workflow_slow", ToolTimeout),
+        "workflow_timeout": _spoken_as("workflow_stopped", ToolTimeout),
+        "unreachable": _spoken_as("workflow_unreachable", ToolUnavailable),
+        "not_registered": _spoken_as("workflow_off", ToolUnavailable),
+        "unknown_tool": _spoken_as("workflow_off", ToolUnavailable),
+        "wrong_method": _spoken_as("workflow_changed", ToolUnavailable),
+        "redirected": _spoken_as("workflow_changed", ToolUnavailable),
+        "rate_limited": _spoken_as("workflow_busy", ToolUnavailable),
+        "auth": _spoken_as("workflow_locked", ToolRefused),
+        "rejected": _spoken_as("workflow_refused", ToolBroke),
+        "workflow_failed": _spoken_as("workflow_failed", ToolBroke),
         "invalid_arguments": InvalidArguments,
     }
 )
 
 
 def failure_of(error: n8n.N8nError) -> ToolFailure:
-    """The failure of one call. What the author wrote for a person goes with it."""
-    failure = KINDS.get(error.kind, WorkflowFailed)(str(error))
+    """Return the error of one failed call, with the words that the author wrote for a person."""
+    failure = KINDS.get(error.kind, KINDS["workflow_failed"])(str(error))
     failure.words = error.spoken
     return failure
