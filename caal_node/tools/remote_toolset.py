@@ -118,10 +118,9 @@ class RemoteToolset(Toolset):
         """
         async with self._reloading:
             tiers: list[TierName] = list(self._sources) if only is None else [only]
-            listings = await asyncio.gather(*(self._list(tier) for tier in tiers))
-            if only is not None and self._listings[only] == listings[0]:
+            changed = await asyncio.gather(*(self._list(tier) for tier in tiers))
+            if only is not None and not any(changed):
                 return
-            self._listings.update(zip(tiers, listings, strict=True))
             await self._replace_table()
         for source, reason in self.failed.items():
             logger.warning("tools of %s are missing: %s", source, reason)
@@ -171,7 +170,8 @@ class RemoteToolset(Toolset):
 
         async def execute() -> Any:
             value = await conversation.run(source.call(entry.spec, arguments, conversation))
-            await asyncio.gather(*self._changes)  # what it found is offered in the next request
+            if self._changes:
+                await asyncio.wait(self._changes)  # what it found is offered in the next request
             return value
 
         call_id = context.function_call.call_id
@@ -199,11 +199,11 @@ class RemoteToolset(Toolset):
 
     def _on_change(self, tier: TierName, listing: ToolListing) -> None:
         self._listings[tier] = listing
-        change = asyncio.create_task(self._take_changes(), name="caal-tools-changed")
+        change = asyncio.create_task(self._take_change(), name="caal-tools-changed")
         self._changes.add(change)
         change.add_done_callback(self._changes.discard)
 
-    async def _take_changes(self) -> None:
+    async def _take_change(self) -> None:
         async with self._reloading:
             await self._replace_table()
 
@@ -228,17 +228,29 @@ class RemoteToolset(Toolset):
             except Exception:  # the next listing may go well
                 logger.exception("listing the %s tools again failed", tier)
 
-    async def _list(self, tier: TierName) -> ToolListing:
+    async def _list(self, tier: TierName) -> bool:
+        """List a tier afresh, and say whether its listing has changed.
+
+        The listing is taken at once: one that the source reports later on is newer.
+        """
         try:
             async with asyncio.timeout(DISCOVERY_S):
-                return await self._sources[tier].discover()
+                listing = await self._sources[tier].discover()
         except TimeoutError:
             reason = f"gave no list of tools in {DISCOVERY_S:g} seconds"
+            listing = _failed(self._listings[tier], tier, reason)
         except Exception as error:  # a source's own defect must not stop the session either
             logger.exception("listing the %s tools failed", tier)
             reason = f"listing its tools failed with {type(error).__name__}"
-        before = self._listings[tier]
-        return ToolListing(before.specs, {**before.failed, tier: reason})
+            listing = _failed(self._listings[tier], tier, reason)
+        changed = listing != self._listings[tier]
+        self._listings[tier] = listing
+        return changed
+
+
+def _failed(last: ToolListing, tier: TierName, reason: str) -> ToolListing:
+    """Return the tier's last listing, with the reason why there is no new one."""
+    return ToolListing(last.specs, {**last.failed, tier: reason})
 
 
 def _make_table(specs: Sequence[ToolSpec]) -> ToolTable:

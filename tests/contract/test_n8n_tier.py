@@ -22,8 +22,7 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.chat_context import to_schemas
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
-from caal_node.tools.sources.n8n import N8nToolSource
-from caal_node.tools.sources.n8n_failures import KINDS, failure_of
+from caal_node.tools.sources.n8n import FAILURES, N8nToolSource, failure_of
 from mcp_bridge import Answer, Question
 from n8n.replay import RecordedN8n
 from tests.conversation import NOWHERE, FakeTier, conversation
@@ -64,7 +63,7 @@ async def asked_to_reload(agent: CaalAgent) -> ReloadReport:
     return await agent.on_reload(ReloadRequest("r"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAILURES)
 def test_each_failure_has_a_sentence_of_its_own(kind: n8n.Failure) -> None:
     failure = failure_of(n8n.N8nError(kind, "the model's text"))
     assert str(failure) == "the model's text"

@@ -6,10 +6,19 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from types import MappingProxyType
 from typing import Any, Final
 
 import n8n
-from caal_node.core.errors import ConfigError, ToolUnavailable
+from caal_node.core.errors import (
+    ConfigError,
+    InvalidArguments,
+    ToolBroke,
+    ToolFailure,
+    ToolRefused,
+    ToolTimeout,
+    ToolUnavailable,
+)
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.tools.source import (
     Arguments,
@@ -18,7 +27,6 @@ from caal_node.tools.source import (
     ToolSource,
     VerbatimResult,
 )
-from caal_node.tools.sources.n8n_failures import failure_of
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -168,3 +176,34 @@ def _facts(tool: n8n.WorkflowTool) -> tuple[str, ...]:
     if tool.input_schema.get("additionalProperties") is True:
         facts.append("its notes list no parameters and its nodes read none: it takes anything")
     return (*facts, *tool.problems)
+
+
+def _spoken_as(key: str, base: type[ToolFailure]) -> type[ToolFailure]:
+    """Return a subclass of `base` that a person is told of by another sentence."""
+    return type(base.__name__, (base,), {"spoken": key})
+
+
+FAILURES: Final[Mapping[n8n.Failure, type[ToolFailure]]] = MappingProxyType(
+    {
+        "timeout": _spoken_as("workflow_slow", ToolTimeout),
+        "workflow_timeout": _spoken_as("workflow_stopped", ToolTimeout),
+        "unreachable": _spoken_as("workflow_unreachable", ToolUnavailable),
+        "not_registered": _spoken_as("workflow_off", ToolUnavailable),
+        "unknown_tool": _spoken_as("workflow_off", ToolUnavailable),
+        "wrong_method": _spoken_as("workflow_changed", ToolUnavailable),
+        "redirected": _spoken_as("workflow_changed", ToolUnavailable),
+        "rate_limited": _spoken_as("workflow_busy", ToolUnavailable),
+        "auth": _spoken_as("workflow_locked", ToolRefused),
+        "rejected": _spoken_as("workflow_refused", ToolBroke),
+        "workflow_failed": _spoken_as("workflow_failed", ToolBroke),
+        "invalid_arguments": InvalidArguments,
+    }
+)
+"""The error for each kind of n8n's failures, with the sentence of prompts/sentences.toml for it."""
+
+
+def failure_of(error: n8n.N8nError) -> ToolFailure:
+    """Return the error of one failed call, with the words that the author wrote for a person."""
+    failure = FAILURES.get(error.kind, FAILURES["workflow_failed"])(str(error))
+    failure.words = error.spoken
+    return failure
