@@ -82,15 +82,15 @@ class Person:
 
 
 async def names(source: ToolSource) -> list[str]:
-    """What the model may call; the same by every way in which a source tells its tools."""
-    told: list[ToolListing] = []
-    source.watch_changes(told.append)
+    """What the model may call; the same by every way in which a source reports its tools."""
+    reported: list[ToolListing] = []
+    source.watch_changes(reported.append)
     inner: Any = source
     while isinstance(inner, WrapperSource):
         inner = inner.wrapped
     listing = await source.discover()
     inner.changed(ToolListing((READ, WRITE), {"garage": "is away"}))
-    assert told == [listing]
+    assert reported == [listing]
     assert await source.all_tools() == listing.specs
     assert listing.failed == {"garage": "is away"}
     return [spec.wanted for spec in listing.specs]

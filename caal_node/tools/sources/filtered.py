@@ -12,7 +12,8 @@ from caal_node.tools.sources.wrapper import WrapperSource
 class FilteredSource(WrapperSource):
     """Leaves out the tools that `keep` says no to: they are neither listed nor callable.
 
-    The answers of `mcp_discover` may still name them; a call of theirs is then told as unknown.
+    `keep` is asked about `mcp_discover` as well, whose answers may still name what is left out; a
+    call of that ends as one of an unknown tool.
     """
 
     def __init__(self, wrapped: ToolProvider, keep: Callable[[ToolSpec], bool]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,11 +59,17 @@ class McpToolSource(ToolSource):
     ) -> None:
         self._config = config
         self._room_path = str(room_path.expanduser()) if room_path else None
-        self._call_timeout_s = call_timeout_s
-        self._catalogue = mcp_bridge.Catalogue(catalogue) if catalogue else None
-        self._pins = mcp_bridge.Pins(pins) if pins else None
-        self._embedder, self._vectors = embedder, vectors
-        self._oauth = oauth
+        self._make_manager = partial(
+            mcp_bridge.ServerManager,
+            call_timeout_s=call_timeout_s,
+            ready_s=READY_S,
+            catalogue=mcp_bridge.Catalogue(catalogue) if catalogue else None,
+            pins=mcp_bridge.Pins(pins) if pins else None,
+            on_event=self._on_bridge_event,
+            embedder=embedder,
+            vectors=vectors,
+            oauth=oauth,
+        )
         self._exit_stack = AsyncExitStack()
         self._manager: mcp_bridge.ServerManager | None = None
         self._offer = McpToolOffer(offer_tokens)
@@ -80,38 +87,21 @@ class McpToolSource(ToolSource):
         self._config_error = {}
         try:
             configs = await asyncio.to_thread(
-                mcp_bridge.load_servers,
-                self._config,
-                missing_ok=True,
-                room_path=self._room_path,
+                mcp_bridge.load_servers, self._config, missing_ok=True, room_path=self._room_path
             )
         except mcp_bridge.ConfigError as error:
             # A mistake in the file must not take the tools of servers that run from a live room.
             self._config_error = {self._config.name: str(error)}
         else:
-            await self._configure(configs)
+            if self._manager is not None:
+                await self._manager.reload(configs, ready_s=READY_S)
+            elif configs:
+                manager = self._make_manager(configs)
+                self._manager = await self._exit_stack.enter_async_context(manager)
         if self._manager is not None:
             await self._list_tools(self._manager, until)
         self._last_listing = self._listing()
         return self._last_listing
-
-    async def _configure(self, configs: tuple[mcp_bridge.ServerConfig, ...]) -> None:
-        if self._manager is not None:
-            await self._manager.reload(configs, ready_s=READY_S)
-        elif configs:
-            self._manager = await self._exit_stack.enter_async_context(
-                mcp_bridge.ServerManager(
-                    configs,
-                    call_timeout_s=self._call_timeout_s,
-                    ready_s=READY_S,
-                    catalogue=self._catalogue,
-                    pins=self._pins,
-                    on_event=self._on_bridge_event,
-                    embedder=self._embedder,
-                    vectors=self._vectors,
-                    oauth=self._oauth,
-                )
-            )
 
     async def _list_tools(self, manager: mcp_bridge.ServerManager, until: float) -> None:
         tools = await manager.list_tools()
@@ -161,7 +151,6 @@ class McpToolSource(ToolSource):
             raise ToolUnavailable(f"{spec.source} is not connected.")
         if spec.source == MCP_SOURCE and spec.name == mcp_bridge.DISCOVER:
             return await self._search(self._manager, arguments)
-
         options = {} if conversation is None else _call_options(conversation)
         try:
             result = await self._manager.call_tool(spec.name, dict(arguments), **options)
