@@ -101,8 +101,9 @@ class ToolSource(ABC):
         return None
 
     def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
-        """Take the function to call, on the event loop, with each listing that a call or an event
-        has changed. A change that a call makes is reported before the call returns.
+        """Call `changed`, on the event loop, with each listing that a call or an event has changed.
+
+        A change that a call makes is to be reported before the call returns.
         """
         return
 
