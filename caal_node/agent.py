@@ -56,7 +56,7 @@ from caal_node.tools.gates import Gates
 from caal_node.tools.outcomes import error_text
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.remote_toolset import RemoteToolset
-from caal_node.tools.source import ToolSource
+from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import guarded, spec_of
 from caal_node.tools.table import ToolEntry, ToolTable
@@ -97,7 +97,7 @@ class CaalAgent(Agent):
         instructions: str | None = None,
         settings: Settings | None = None,
         tools: Sequence[llm.Tool | llm.Toolset] = (),
-        tiers: Mapping[TierName, ToolSource] | None = None,
+        tiers: Mapping[TierName, ToolProvider] | None = None,
         gates: Gates | None = None,
         on_event: Callable[[Event], None] | None = None,
         hooks: Hooks | None = None,
@@ -319,7 +319,7 @@ class CaalAgent(Agent):
                 *(entry, call_id, arguments, method),
                 validate=validate,
                 deadline=deadline,
-                plain=self._direct.plain(call_id),
+                becomes_text=self._direct.text_predicate(call_id),
             )
         except ToolFailure as failure:
             raise ToolError(error_text(failure)) from failure

@@ -42,7 +42,7 @@ from caal_node.room.hooks import HookNotifier, Hooks
 from caal_node.room.presence import EventListener, Presence
 from caal_node.room.spoken_text import speakable, watched
 from caal_node.room.transcript import Transcript
-from caal_node.tools.outcomes import Outcomes
+from caal_node.tools.outcomes import CallOutcomes
 
 logger = logging.getLogger("caal_node")
 
@@ -76,7 +76,7 @@ class SessionServices:
     def __init__(
         self,
         agent: ServedAgent,
-        outcomes: Outcomes,
+        outcomes: CallOutcomes,
         *,
         on_event: EventListener | None = None,
         hooks: Hooks | None = None,
@@ -131,7 +131,7 @@ class SessionServices:
         self._presence = Presence(
             session,
             describe=lambda tool: ToolOrigin(*self._agent.origin(tool)),
-            outcome_of=self._outcomes.of,
+            outcome_of=self._outcomes.take,
             listeners=listeners,
             sink=sink,
             cues=self._cues,

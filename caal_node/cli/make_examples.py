@@ -42,7 +42,7 @@ async def make_missing(settings: Settings, agent_name: str | None) -> None:
                 made[entry.exposed] = entry.spec, examples
     finally:
         if made:
-            await asyncio.to_thread(store.keep, made)
+            await asyncio.to_thread(store.add, made)
         await model.aclose()
         await agent.close_tools()
     for name, (_, examples) in made.items():

@@ -15,8 +15,9 @@ from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
 from caal_node.core.prompt_files import sentence
-from caal_node.tools.outcomes import Verbatim, error_text
+from caal_node.tools.outcomes import error_text
 from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.table import ToolEntry, ToolTable
 
@@ -50,8 +51,8 @@ async def try_workflow(
             console.print(said, style="dim", markup=False)
 
         async def call() -> Any:
-            value = await tier.call(entry.spec, arguments, told)
-            if isinstance(value, Verbatim):
+            value = await tier.call(entry.spec, arguments, on_progress=told)
+            if isinstance(value, VerbatimResult):
                 words.append(value.words)
                 return value.value
             return value

@@ -49,7 +49,7 @@ class AgentTools:
     async def _answer(self, request: str) -> ToolsAnswer:
         match read_request(request):
             case ListTools():
-                whole = await self._remote.whole()
+                whole = await self._remote.catalog()
                 failed = dict(self._remote.failed)
                 return ListAnswer(tools=self._rows(whole.table), failed=failed)
             case FindTools(patterns=patterns, limit=limit):

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.tools.source import Listing
+from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
 
 
-class ScriptedToolSource:
+class ScriptedToolSource(ToolSource):
     """Lists `specs`, and answers each call with what `answer` gives or raises.
 
     Put it in the place of n8n or MCP: `CaalAgent(tiers={"n8n": ScriptedToolSource(...)})`.
     """
 
     def __init__(
-        self, *specs: ToolSpec, answer: Callable[[ToolSpec, Mapping[str, Any]], Awaitable[Any]]
+        self, *specs: ToolSpec, answer: Callable[[ToolSpec, Arguments], Awaitable[Any]]
     ) -> None:
         self.specs = list(specs)
         """What is listed. A test may change it and reload the agent's tools."""
@@ -27,10 +27,12 @@ class ScriptedToolSource:
         self.closed = False
         self._answer = answer
 
-    async def discover(self) -> Listing:
-        return Listing(tuple(self.specs), dict(self.failed))
+    async def discover(self) -> ToolListing:
+        return ToolListing(tuple(self.specs), dict(self.failed))
 
-    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+    async def call(
+        self, spec: ToolSpec, arguments: Arguments, conversation: CallConversation | None = None
+    ) -> Any:
         self.calls.append((spec.name, dict(arguments)))
         return await self._answer(spec, arguments)
 

@@ -1,4 +1,4 @@
-"""Do the arguments fit the tool's schema? In words that a model can mend its call by."""
+"""Checks a call's arguments against the tool's schema; the faults are named for the model."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false
@@ -20,45 +20,47 @@ from caal_node.tools import bounded_validator
 from caal_node.tools.table import ToolEntry
 
 FAULTS_MAX: Final = 3
-"""Faults told at once: a model mends three, and loses its way in ten."""
-
+"""Faults named at once: a model mends three, and loses its way in ten."""
 FAULT_CHARS: Final = 120
 """Characters of one fault; a fault quotes the value, which may be long."""
-SCHEMAS_KEPT: Final = 256
-"""Checked schemas: the tools of several large sources."""
+SCHEMAS_MAX: Final = 256
+"""Checked schemas that are kept: the tools of several large sources."""
 
 
 def check_arguments(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
-    """Raise InvalidArguments where `arguments` do not fit `entry`'s schema.
+    """Check `arguments` against the schema of `entry`.
 
     A schema that is itself broken checks nothing: the tool's own server will judge.
+
+    Raises:
+        InvalidArguments: they do not fit; the message names the faults.
     """
     if faults := _faults(entry.spec.parameters, arguments):
-        told = sorted(faults, key=lambda fault: list(map(str, fault.path)))[:FAULTS_MAX]
+        named = sorted(faults, key=lambda fault: list(map(str, fault.path)))[:FAULTS_MAX]
         raise InvalidArguments(
-            f"{entry.exposed} was not called: " + "; ".join(_words(fault) for fault in told)
+            f"{entry.exposed} was not called: " + "; ".join(_description(fault) for fault in named)
         )
 
 
 def fits(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    """Whether `arguments` fit `schema`; anything fits a broken one."""
+    """Say whether `arguments` fit `schema`; anything fits a broken one."""
     return not _faults(schema, arguments)
 
 
 def _faults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
     try:
-        checked = _checked(json.dumps(schema))
+        valid = _valid_schema(json.dumps(schema))
     except (TypeError, ValueError, RecursionError):  # no JSON, so no schema
         return []
     try:
-        return bounded_validator.faults(checked, arguments) if checked is not None else []
+        return bounded_validator.faults(valid, arguments) if valid is not None else []
     except (Unresolvable, bounded_validator.ValidationTooCostly):  # broken, or as good as
         return []
 
 
-@lru_cache(maxsize=SCHEMAS_KEPT)
-def _checked(schema: str) -> Mapping[str, Any] | None:
-    """None for a broken schema. Checking the schema itself takes 5 ms, so it is done once."""
+@lru_cache(maxsize=SCHEMAS_MAX)
+def _valid_schema(schema: str) -> Mapping[str, Any] | None:
+    """Return the schema where it is valid, else None. The check takes 5 ms, so it is made once."""
     parsed = json.loads(schema)
     try:
         Draft202012Validator.check_schema(parsed)
@@ -67,11 +69,11 @@ def _checked(schema: str) -> Mapping[str, Any] | None:
     return bounded_validator.of_one_dialect(parsed)
 
 
-def _words(fault: ValidationError) -> str:
+def _description(fault: ValidationError) -> str:
     if fault.context and (nearest := best_match(fault.context)) is not None:
         fault = nearest
-    where = ".".join(str(part) for part in fault.path)
+    path = ".".join(str(part) for part in fault.path)
     # A required property's message names it already; every other one is about the value.
     message = str(fault.message)
     text = message if len(message) <= FAULT_CHARS else message[: FAULT_CHARS - 1] + "…"
-    return f"{where}: {text}" if where else text
+    return f"{path}: {text}" if path else text

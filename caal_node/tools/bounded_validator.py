@@ -1,4 +1,4 @@
-"""A JSON Schema validator for strangers' schemas: no check takes longer than a sound may wait.
+"""A JSON Schema validator for strangers' schemas: no check takes longer than an audio frame, 20 ms.
 
 A schema of a few lines can take for ever: definitions that refer to each other twice double the
 work at each level, and a pattern such as `^(a+)+$` does so with each character. So the keywords
@@ -40,10 +40,10 @@ class ValidationTooCostly(Exception):
 
 
 def faults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
-    """What in `arguments` does not fit `schema`, which is valid itself and `of_one_dialect`.
+    """Return what does not fit `schema`, which is valid itself and came from `of_one_dialect`.
 
     Raises:
-        TooMuchError: it takes too many steps, goes in a circle, or has a pattern that is none.
+        ValidationTooCostly: it takes too many steps, goes in a circle, or has an invalid pattern.
         referencing.exceptions.Unresolvable: it refers elsewhere.
     """
     before = _steps.set(0)
@@ -57,7 +57,7 @@ def faults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[Vali
 
 
 def of_one_dialect(schema: Any) -> Any:
-    """The schema without `$schema`, by which jsonschema would take a validator without bounds."""
+    """Return the schema without `$schema`, by which jsonschema would choose its own validator."""
     if isinstance(schema, list):
         return [of_one_dialect(item) for item in schema]
     if not isinstance(schema, dict):
@@ -70,7 +70,7 @@ def of_one_dialect(schema: Any) -> Any:
 
 
 def is_quick(pattern: str, text: str) -> bool:
-    """Whether looking for `pattern` in `text` cannot take long, as far as can be seen."""
+    """Say whether looking for `pattern` in `text` cannot take long, as far as can be seen."""
     if _REPEATED_GROUP.search(pattern):
         return False
     repeats, either = len(_REPEAT.findall(pattern)), len(_EITHER.findall(pattern))
@@ -97,7 +97,7 @@ def _pattern(validator: Any, pattern: Any, instance: Any, _: Any) -> Iterator[Va
 
 
 def _by_pattern(check: Check) -> Check:
-    """Of keywords whose checks lay the schema's patterns over the names in the arguments."""
+    """Bound a keyword's check that lays the schema's patterns over the names in the arguments."""
 
     def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
         patterns: Mapping[str, Any] = schema.get("patternProperties") or {}

@@ -1,7 +1,7 @@
-"""One call's line back to the conversation: its progress as events, its questions to the person.
+"""What one call says to the conversation: its progress as events, its questions to the person.
 
 A tool's source asks from a task of its own, but LiveKit lets only the tool's task hold the
-conversation. So `attend` runs the call beside that task, which asks what comes up meanwhile.
+conversation. So `run` runs the call beside that task, which asks what comes up meanwhile.
 """
 
 from __future__ import annotations
@@ -18,56 +18,61 @@ from caal_node.tools.table import ToolEntry
 from mcp_bridge import Answer, Declined, Question
 
 T = TypeVar("T")
-_Asked: TypeAlias = tuple[Question, asyncio.Future[Answer]]
+_OpenQuestion: TypeAlias = tuple[Question, asyncio.Future[Answer]]
 
 
 class RoomCallConversation:
-    """A `tiers.port.Caller`, for one call."""
+    """The `CallConversation` of one call that a model has made in a LiveKit session."""
 
     def __init__(
         self,
         entry: ToolEntry,
         context: RunContext[Any],
-        redacted: Callable[[str], str],
+        redact: Callable[[str], str],
         on_progress: Callable[[ToolProgress], None] | None,
     ) -> None:
         self._entry: Final = entry
         self._context: Final = context
-        self._redacted: Final = redacted
+        self._redact: Final = redact
         self._on_progress: Final = on_progress
-        self._questions: Final[asyncio.Queue[_Asked | None]] = asyncio.Queue()
+        self._questions: Final[asyncio.Queue[_OpenQuestion | None]] = asyncio.Queue()
+        """None says that the call has ended."""
 
-    def progressed(self, done: float, total: float | None, message: str) -> None:
+    def report_progress(self, done: float, total: float | None, message: str) -> None:
+        """Emit a progress event."""
         if self._on_progress is None:
             return
         spec, call_id = self._entry.spec, self._context.function_call.call_id
-        told = (done, total, self._redacted(message))
-        self._on_progress(ToolProgress(call_id, self._entry.exposed, spec.tier, spec.source, *told))
+        progress = done, total, self._redact(message)
+        self._on_progress(
+            ToolProgress(call_id, self._entry.exposed, spec.tier, spec.source, *progress)
+        )
 
-    async def asked(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> Answer:
+        """Hand the question to the tool's task, and wait for the person's answer."""
         if question.url:
             return Declined()  # nobody can be sent to a page by voice
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._questions.put_nowait((question, answer))
         return await answer
 
-    async def attend(self, call: Coroutine[Any, Any, T]) -> T:
-        """Awaits `call`, and asks the person whatever its source asks until it is done."""
+    async def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run `call` to its end, and ask the person whatever its source asks meanwhile."""
         running = asyncio.create_task(call, name=f"caal-call:{self._entry.exposed}")
         running.add_done_callback(lambda _: self._questions.put_nowait(None))
         try:
             while (asked := await self._questions.get()) is not None:
-                await self._ask(*asked)
+                await self._ask_person(*asked)
             return await running
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
-    async def _ask(self, question: Question, answer: asyncio.Future[Answer]) -> None:
+    async def _ask_person(self, question: Question, answer: asyncio.Future[Answer]) -> None:
         if answer.done():
-            return  # it has lost its use while another one was asked
+            return  # nobody needed it any more while another question was asked
         task = QuestionTask(question, self._context.session.current_agent)
         answer.add_done_callback(lambda _: None if task.done() else task.complete(Declined()))
-        found = await task
+        given = await task
         if not answer.done():
-            answer.set_result(found)
+            answer.set_result(given)

@@ -1,8 +1,8 @@
-"""The plan gate: calls that conflict run one after the other, in the model's order.
+"""The plan of calls: those that conflict run one after the other, in the model's order.
 
-LiveKit starts all calls of one reply at once. Each takes its place in the line as it comes, and
-then waits for those in front of it that it conflicts with (`mcp_bridge.plan`); all others it
-passes by. So no two calls in conflict run at once, and none starts later than it would one by one.
+LiveKit starts all calls of one reply at once. Each joins the queue as it comes, and then waits for
+the earlier calls that it conflicts with (`mcp_bridge.plan`); it overtakes all others. So no two
+calls in conflict run at once, and none starts later than it would if all ran one by one.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ import re
 from typing import Final
 
 from caal_node.core.errors import ToolTimeout
-from caal_node.tools.gates import Arguments
+from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
 from mcp_bridge.plan import Access, conflict, mentioned, resolved
 
 logger = logging.getLogger("caal_node.tools")
 
 WAIT_S: Final = 60.0
-"""For earlier calls: three that each take all the time they have. Nobody listens for longer."""
-LOOK_UP_S: Final = 1.0
-"""To follow the links of a path. A disk that takes longer (a network's that is away) is not waited
-for; the call then counts for its whole source."""
-_READS: Final = frozenset(
+"""Seconds to wait for earlier calls: three that each take all the time they have. Nobody listens
+for longer."""
+RESOLVE_S: Final = 1.0
+"""Seconds for following the links of a path. A slower disk (a network's that is away) is not waited
+for; the call then counts as one that uses its whole source."""
+_READING_VERBS: Final = frozenset(
     """check count describe find get is list look lookup query read search show tell what when
     where which who""".split()  # noqa: SIM905 - a list of words reads better as words
 )
-_CHANGES: Final = frozenset(
+_CHANGING_WORDS: Final = frozenset(
     """add and append archive book buy cancel change clear close complete create delete do draft
     drop edit execute insert lock make mark merge move open order pause pay play post put remove
     rename replace reset run save send set share start stop store submit sync then toggle transfer
@@ -38,88 +39,90 @@ _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 class CallScheduler:
-    """The calls of one agent that run or wait, in their order."""
+    """The queue of one agent's calls that run or wait, in their order."""
 
     def __init__(self, *, wait_s: float = WAIT_S) -> None:
         self._wait_s: Final = wait_s
-        self._places: Final[list[_Place]] = []
+        self._queue: Final[list[_ScheduledCall]] = []
 
-    def __call__(self, entry: ToolEntry, arguments: Arguments, call_id: str) -> _Place:
-        return _Place(self._places, entry, arguments, self._wait_s)
+    def __call__(self, entry: ToolEntry, arguments: Arguments, call_id: str) -> _ScheduledCall:
+        return _ScheduledCall(self._queue, entry, arguments, self._wait_s)
 
 
-class _Place:
-    """One call's place. Leaving it lets those behind go on."""
+class _ScheduledCall:
+    """One call's turn. Leaving it lets later calls go on."""
 
     def __init__(
-        self, places: list[_Place], entry: ToolEntry, arguments: Arguments, wait_s: float
+        self, queue: list[_ScheduledCall], entry: ToolEntry, arguments: Arguments, wait_s: float
     ) -> None:
         self.entry: Final = entry
-        self.left: Final = asyncio.Event()
-        self._places: Final = places
+        self.ended: Final = asyncio.Event()
+        self._queue: Final = queue
         self._arguments: Final = arguments
         self._wait_s: Final = wait_s
         self._access: Access | None = None
 
     def __enter__(self) -> None:
-        self._places.append(self)
+        self._queue.append(self)
 
     def __exit__(self, *_: object) -> None:
-        self._places.remove(self)
-        self.left.set()
+        self._queue.remove(self)
+        self.ended.set()
 
     async def come(self) -> None:
-        """Raises: ToolTimeout: an earlier call did not end."""
-        before = self._places[: self._places.index(self)]
-        if not before:
+        """Wait for the earlier calls that this one conflicts with.
+
+        Raises:
+            ToolTimeout: one of them did not end.
+        """
+        earlier = self._queue[: self._queue.index(self)]
+        if not earlier:
             return
         try:
             async with asyncio.timeout(self._wait_s):
-                await self._wait_for([p for p in before if await self._conflicts(p)])
+                await self._wait_for([call for call in earlier if await self._conflicts(call)])
         except TimeoutError:
-            raise ToolTimeout(
-                f"{self.entry.exposed} was not called, as an earlier call has not ended."
-            ) from None
+            message = f"{self.entry.exposed} was not called, as an earlier call has not ended."
+            raise ToolTimeout(message) from None
 
-    async def _wait_for(self, places: list[_Place]) -> None:
-        waiting = [place for place in places if not place.left.is_set()]
-        if waiting:
-            names = ", ".join(place.entry.exposed for place in waiting)
+    async def _wait_for(self, calls: list[_ScheduledCall]) -> None:
+        if running := [call for call in calls if not call.ended.is_set()]:
+            names = ", ".join(call.entry.exposed for call in running)
             logger.info("tool %s waits for %s", self.entry.exposed, names)
-        for place in waiting:
-            await place.left.wait()
+        for call in running:
+            await call.ended.wait()
 
-    async def _conflicts(self, other: _Place) -> bool:
+    async def _conflicts(self, other: _ScheduledCall) -> bool:
         return conflict(await other.access(), await self.access())
 
     async def access(self) -> Access:
-        """What the call uses. Found out when another call asks: alone, a call needs no plan."""
+        """Return what the call uses, found out when another call asks: alone, it needs no plan."""
         if self._access is None:
             self._access = await _access(self.entry, self._arguments)
         return self._access
 
 
 async def _access(entry: ToolEntry, arguments: Arguments) -> Access:
-    writes = not _reads(entry)
-    said = mentioned(arguments, writes=writes)
+    writes = not _only_reads(entry)
+    used = mentioned(arguments, writes=writes)
     source = f"{entry.spec.tier} {entry.spec.source}"
-    if not said.paths:
+    if not used.paths:
         return Access(source, writes)
     try:
-        async with asyncio.timeout(LOOK_UP_S):
-            paths = await asyncio.to_thread(lambda: tuple(map(resolved, said.paths)))
+        async with asyncio.timeout(RESOLVE_S):
+            paths = await asyncio.to_thread(lambda: tuple(map(resolved, used.paths)))
     except TimeoutError:
         return Access(source, writes)
-    return Access(source, writes, paths, said.whole)
+    return Access(source, writes, paths, used.whole)
 
 
-def _reads(entry: ToolEntry) -> bool:
-    """Whether the call is known to change nothing.
+def _only_reads(entry: ToolEntry) -> bool:
+    """Say whether the call is known to change nothing.
 
-    An MCP server says so itself. Methods and workflows are the house's own, and their names are
+    An MCP server says so itself. Methods and workflows are the owner's own, and their names are
     believed: `get_weather` reads, `get_and_delete` does not.
     """
     if entry.spec.read_only is not None or entry.spec.tier == "mcp":
         return entry.spec.read_only is True
     words = [word.lower() for word in _WORD.findall(entry.spec.name)]
-    return bool(words) and words[0] in _READS and not _CHANGES.intersection(words)
+    return bool(words) and words[0] in _READING_VERBS and not _CHANGING_WORDS.intersection(words)

@@ -1,7 +1,8 @@
-"""Has a model write what people might say for a tool, and believes only what can be checked.
+"""Has a model write what people might say for a tool, and keeps only what can be checked.
 
-A request for each tool, by itself. Kept is what fits the tool's schema and says its own arguments:
-an example whose city is not in its words would teach the model to make cities up.
+The model is asked about one tool at a time. An example is kept where it fits the tool's schema and
+its words hold its arguments: one whose city is not in its words would teach the model to invent
+cities.
 """
 
 from __future__ import annotations
@@ -23,56 +24,29 @@ from caal_node.models.strategies.tool_catalogue import catalogue
 from caal_node.tools.argument_check import fits
 
 REPLY_TOKENS: Final = 400
-"""Three examples with long arguments; the schema ends the reply before."""
+"""Tokens of a reply: three examples with long arguments. Mostly its schema ends it before."""
 SAY_CHARS: Final = 160
-"""Of what a person says in one breath."""
-_SHOWN: Final[Mapping[str, Any]] = {
-    "type": "function",
-    "function": {
-        "name": "book_table",
-        "description": "Reserve a table at a restaurant.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "restaurant": {"type": "string"},
-                "people": {"type": "integer"},
-                "time": {"type": "string", "description": "as the person said it"},
-            },
-            "required": ["restaurant", "people"],
-        },
-    },
-}
-_WRITTEN: Final = {
-    "examples": [
-        {
-            "say": "get us a table for four at Luigi's",
-            "arguments": {"restaurant": "Luigi's", "people": 4},
-        },
-        {
-            "say": "I'd like to eat at the Blue Door tonight at eight, two of us",
-            "arguments": {"restaurant": "the Blue Door", "people": 2, "time": "tonight at eight"},
-        },
-        {"say": "book Sakura for six", "arguments": {"restaurant": "Sakura", "people": 6}},
-    ]
-}
+"""Characters of what a person says in one breath."""
+_SAMPLE: Final[Mapping[str, Any]] = json.loads(read("protocol_make_examples.json"))
+"""A tool, and the reply that is wanted for it."""
 
 
 async def make_examples(backend: Backend, tool: ToolSchema) -> tuple[Example, ...]:
-    """Up to three examples of `tool`; fewer, or none, where the model's do not hold.
+    """Return up to three examples of `tool`; fewer, or none, where the model's are not valid.
 
     Raises:
         ModelError: as `Backend.ask`.
     """
-    held = (await backend.capabilities()).schema is True
+    takes_schema = (await backend.capabilities()).schema is True
     request = BackendRequest(
         items=(
             SystemItem(read("protocol_make_examples.md")),
-            UserItem(catalogue([_SHOWN])),
-            AssistantItem(dump(_WRITTEN)),
+            UserItem(catalogue([_SAMPLE["tool"]])),
+            AssistantItem(dump(_SAMPLE["reply"])),
             UserItem(catalogue([tool])),
         ),
         stream=False,
-        schema=examples_schema(tool, EXAMPLES_MAX) if held else None,
+        schema=examples_schema(tool, EXAMPLES_MAX) if takes_schema else None,
         max_tokens=REPLY_TOKENS,
     )
     text: list[str] = []
@@ -80,37 +54,37 @@ async def make_examples(backend: Backend, tool: ToolSchema) -> tuple[Example, ..
         async for chunk in chunks:
             if isinstance(chunk, TextChunk):
                 text.append(chunk.text)
-    return checked("".join(text), tool)
+    return valid_examples("".join(text), tool)
 
 
-def checked(written: str, tool: ToolSchema) -> tuple[Example, ...]:
-    """The examples in a model's reply that hold; never raises."""
+def valid_examples(reply: str, tool: ToolSchema) -> tuple[Example, ...]:
+    """Return the examples in a model's reply that are valid for `tool`. It never raises."""
     kept: dict[str, Example] = {}
-    for row in _rows(written):
+    for row in _rows(reply):
         say, arguments = row.get("say"), row.get("arguments")
         if not (isinstance(say, str) and 0 < len(say.strip()) <= SAY_CHARS):
             continue
-        given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-        if _holds(tool, say, given):
-            kept.setdefault(say.strip().casefold(), Example(say.strip(), given))
+        values = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+        if _is_valid(tool, say, values):
+            kept.setdefault(say.strip().casefold(), Example(say.strip(), values))
     return tuple(kept.values())[:EXAMPLES_MAX]
 
 
-def _holds(tool: ToolSchema, say: str, arguments: Mapping[str, Any]) -> bool:
+def _is_valid(tool: ToolSchema, say: str, arguments: Mapping[str, Any]) -> bool:
     parameters: Mapping[str, Any] = tool["function"].get("parameters") or {}
     if not fits(parameters, arguments):
         return False
-    # All of it counts as optional, so that what is not in the words would be dropped.
-    strict: dict[str, Any] = {
+    # With all arguments optional, the judge drops each that is not in the words.
+    lenient: dict[str, Any] = {
         "function": {**tool["function"], "parameters": {**parameters, "required": ()}}
     }
-    return Evidence([UserItem(say)]).judge(strict, arguments).arguments == arguments
+    return Evidence([UserItem(say)]).judge(lenient, arguments).arguments == arguments
 
 
-def _rows(written: str) -> list[dict[str, Any]]:
-    begin, end = written.find("{"), written.rfind("}")
+def _rows(reply: str) -> list[dict[str, Any]]:
+    begin, end = reply.find("{"), reply.rfind("}")
     try:
-        value: Any = json.loads(written[begin : end + 1])
+        value: Any = json.loads(reply[begin : end + 1])
     except (ValueError, RecursionError):
         return []
     rows: Any = cast("dict[str, Any]", value).get("examples") if isinstance(value, dict) else None

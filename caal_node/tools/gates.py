@@ -1,28 +1,28 @@
-"""What stands between a call and its tool: three places where a rule can say no or change a value.
+"""The three places between a call and its tool where an owner's rule can refuse, delay or redact.
 
-Policy and redaction pass everything unless something else is put in their place; the plan is
-`line.py`'s unless another one is given. They are functions, so that a rule is one function and two
-rules are two functions called in turn.
+Each place holds one function, so that a rule is a function and two rules are two functions called
+in turn. Without a rule, every call is allowed and nothing is redacted; calls that conflict run one
+after the other (`call_scheduler.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
+from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
 
-Arguments: TypeAlias = Mapping[str, Any]
 Policy: TypeAlias = Callable[[ToolEntry, Arguments], Awaitable[None]]
-"""Raises ToolRefused where the call may not run."""
+"""A policy raises ToolRefused where the call may not run."""
 Redact: TypeAlias = Callable[[str], str]
-"""Takes the text that would go to the model; gives it without what it may not see."""
+"""A redaction takes text that would go to the model, and returns what the model may see of it."""
 
 
 class CallTurn(AbstractContextManager[None], Protocol):
-    """A call's place among the others.
+    """A call's turn among the other calls.
 
     It is entered in the order of the model's calls, before anything is awaited, and left when the
     call is over, whatever ended it.
@@ -38,32 +38,33 @@ class CallTurn(AbstractContextManager[None], Protocol):
 
 
 Plan: TypeAlias = Callable[[ToolEntry, Arguments, str], CallTurn]
-"""The turn of a call, by its entry, arguments and id."""
+"""A plan gives a call its turn, by the call's entry, arguments and id."""
 
 
 async def allow_all(entry: ToolEntry, arguments: Arguments) -> None:
-    """No policy: each name in the table may be called."""
+    """Allow every call of a tool in the table."""
 
 
-class _AtOnce(nullcontext[None]):
+class _ImmediateTurn(nullcontext[None]):
     async def come(self) -> None:
-        """Now."""
+        """Return at once."""
 
 
 def all_at_once(entry: ToolEntry, arguments: Arguments, call_id: str) -> CallTurn:
-    """No plan: calls of one reply run side by side."""
-    return _AtOnce()
+    """Let all calls of a reply run side by side."""
+    return _ImmediateTurn()
 
 
-def as_it_is(text: str) -> str:
-    """No redaction."""
+def redact_nothing(text: str) -> str:
+    """Return the text as it is."""
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
+    """The rules of one agent's pipeline."""
+
     policy: Policy = allow_all
     plan: Plan | None = None
-    """None: a line of the pipeline's own, where calls wait for earlier ones that they conflict
-    with."""
-    redact: Redact = as_it_is
+    """None makes calls wait for earlier ones that they conflict with."""
+    redact: Redact = redact_nothing

@@ -1,6 +1,10 @@
-"""The one way from a call to its result, the same for every tier.
+"""The one way of a call from its arguments to its result, the same for every tier.
 
-policy -> validation -> plan -> deadline -> tier -> one line for the model -> redaction -> tool data
+1. The call takes its turn among the calls of its reply (`call_scheduler.py`).
+2. The policy may refuse it (`gates.py`), and its arguments are checked (`argument_check.py`).
+3. It waits for earlier calls that it conflicts with, and runs under a deadline.
+4. Its value becomes one line of text for the model, is redacted, and is kept as tool data.
+5. Its outcome is noted for those who report it to people (`outcomes.py`), and logged.
 """
 
 from __future__ import annotations
@@ -8,16 +12,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sized
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any, Final, TypeAlias, cast
 
 from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
 from caal_node.core.errors import ToolBroke, ToolFailure, ToolTimeout
+from caal_node.core.events import Outcome
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.gates import Gates
-from caal_node.tools.outcomes import Outcomes, outcome_of
+from caal_node.tools.outcomes import CallOutcomes, outcome_of
+from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
 
 logger = logging.getLogger("caal_node.tools")
@@ -26,16 +34,17 @@ TOOL_TIMEOUT_S: Final = 20.0
 """Seconds a call may take. After 20 s of ticks a person has given up on an answer."""
 RESULT_CHARS: Final = 6_000
 """Characters of a result that the model is shown: about 1,500 tokens, a fifth of its window."""
-
-
 LONG_CHARS: Final = 16_384
 LONG_VALUES: Final = 1_000
-"""Results with more characters or values than this become lines in a thread: it takes 15 ms for
+"""Results with more characters or values than this become text in a thread: it takes 15 ms for
 megabytes, most of an audio frame, and less than 2 ms below it."""
+
+Execute: TypeAlias = Callable[[], Awaitable[Any]]
+"""It does a call's work, and returns a JSON value, text, or either in a `VerbatimResult`."""
 
 
 class Pipeline:
-    """Runs calls. Holds no table: a call comes with the entry it was resolved to."""
+    """Runs calls. It holds no table: a call comes with the entry that its name stands for."""
 
     def __init__(
         self,
@@ -45,7 +54,7 @@ class Pipeline:
         timeout_s: float = TOOL_TIMEOUT_S,
         result_chars: int = RESULT_CHARS,
     ) -> None:
-        self.outcomes: Final = Outcomes()
+        self.outcomes: Final = CallOutcomes()
         self._data = data
         self._gates = gates or Gates()
         self._plan = self._gates.plan or CallScheduler()
@@ -56,135 +65,112 @@ class Pipeline:
         self,
         entry: ToolEntry,
         call_id: str,
-        arguments: Mapping[str, Any],
-        tier: Callable[[], Awaitable[Any]],
+        arguments: Arguments,
+        execute: Execute,
         *,
         validate: bool = True,
         deadline: bool = True,
-        plain: Callable[[Any], bool] = lambda value: True,
+        becomes_text: Callable[[Any], bool] = lambda _: True,
     ) -> Any:
-        """Run one call; `tier` does the work and gives a JSON value or text.
+        """Run one call.
 
         Args:
             validate: Whether the arguments are still to be checked against the schema.
-            deadline: Whether the call may take no longer than the pipeline's time-out.
-            plain: Which values become text here. Others are given back as they are.
+            deadline: Whether the call may take no longer than `deadline_s`.
+            becomes_text: Which values become text for the model; others are returned unchanged.
 
         Returns:
-            One line for the model.
+            One line for the model, or a `VerbatimResult` of such a line.
 
         Raises:
             ToolFailure: whatever went wrong, in one of its kinds.
         """
         began = time.perf_counter()
+        outcome: Outcome = "cancelled"
         try:
-            value = await self._through_the_gates(
-                entry,
-                call_id,
-                arguments,
-                tier,
-                validate,
-                self.limit_s(entry) if deadline else None,
-            )
-            shown = await self._shown(entry, call_id, arguments, value) if plain(value) else value
-        except asyncio.CancelledError:
-            self._ended(entry, call_id, "cancelled", began)
-            raise
+            with ExitStack() as turns:
+                turn = self._plan(entry, arguments, call_id)
+                turns.enter_context(turn)
+                await self._gates.policy(entry, arguments)
+                if validate:
+                    check_arguments(entry, arguments)
+                await turn.come()
+                if not deadline:
+                    # It may hold a whole conversation, in which other tools are called: none waits.
+                    turns.close()
+                value = await self._execute(entry, execute, deadline)
+            if becomes_text(value):
+                value = await self._text(entry, call_id, arguments, value)
+            outcome = "ok"
+            return value
         except Exception as error:
-            self._ended(entry, call_id, outcome_of(error), began)
+            outcome = outcome_of(error)
             raise
-        self._ended(entry, call_id, "ok", began)
-        return shown
+        finally:
+            self.outcomes.note(call_id, outcome)
+            took_ms = (time.perf_counter() - began) * 1000
+            tool = entry.exposed, entry.spec.tier
+            logger.info("tool %s (%s) %s after %d ms", *tool, outcome, took_ms)
 
-    def redacted(self, text: str) -> str:
-        """Text that goes to people or to the model by another way than `run`."""
+    def redact(self, text: str) -> str:
+        """Return what people or the model may see of a text that takes another way than `run`."""
         return self._gates.redact(text)
 
-    def limit_s(self, entry: ToolEntry) -> float:
-        """Seconds that a call of it may take."""
+    def deadline_s(self, entry: ToolEntry) -> float:
+        """Return the seconds that a call of the tool may take."""
         return max(self._timeout_s, entry.spec.timeout_s or 0.0)
 
-    async def _shown(
-        self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any], value: Any
-    ) -> str:
-        """The line for the model; the result is kept as tool data."""
-        kept = value
-        if _is_long(value):
-            # Only the lines are made there: cancelled meanwhile, the call has left no tool data.
-            line, kept = await asyncio.to_thread(_both_lines, value, self._result_chars)
-        else:
-            line = to_line(value, max_chars=self._result_chars)
-        shown = self._gates.redact(line)
-        if entry.spec.remembered and isinstance(value, dict | list | str):
-            # Tool data is shown to the model later on, so it holds no more than the model may see.
-            self._data.add(call_id, entry.exposed, arguments, kept if shown == line else shown)
-        return shown
-
-    async def _through_the_gates(
-        self,
-        entry: ToolEntry,
-        call_id: str,
-        arguments: Mapping[str, Any],
-        tier: Callable[[], Awaitable[Any]],
-        validate: bool,
-        timeout_s: float | None,
-    ) -> Any:
-        with (turn := self._plan(entry, arguments, call_id)):
-            await self._gates.policy(entry, arguments)
-            if validate:
-                check_arguments(entry, arguments)
-            await turn.come()
-            if timeout_s is not None:
-                return await self._in_time(entry, tier, timeout_s)
-        # It may hold a whole conversation, in which others are called: nobody waits for it.
-        return await self._in_time(entry, tier, None)
-
-    async def _in_time(
-        self, entry: ToolEntry, tier: Callable[[], Awaitable[Any]], timeout_s: float | None
-    ) -> Any:
-        deadline = asyncio.timeout(timeout_s)
+    async def _execute(self, entry: ToolEntry, execute: Execute, has_deadline: bool) -> Any:
+        timeout_s = self.deadline_s(entry) if has_deadline else None
+        timeout = asyncio.timeout(timeout_s)
         try:
-            async with deadline:
-                return await tier()
+            async with timeout:
+                return await execute()
         except TimeoutError as error:
-            # Without the deadline's having passed it is the tool's own.
-            waited = f" in {timeout_s:g} seconds" if deadline.expired() else " in time"
+            # Unless the deadline has passed, the time-out is the tool's own.
+            waited = f" in {timeout_s:g} seconds" if timeout.expired() else " in time"
             raise ToolTimeout(f"{entry.exposed} gave no answer{waited}.") from error
         except ToolFailure:
             raise
         except Exception as error:
-            # An exception's text may hold anything, so neither model nor log gets it.
+            # An exception's text may hold anything, so neither the model nor the log gets it.
             raise ToolBroke(f"{entry.exposed} failed with {type(error).__name__}.") from error
 
-    def _ended(self, entry: ToolEntry, call_id: str, outcome: Any, began: float) -> None:
-        self.outcomes.note(call_id, outcome)
-        logger.info(
-            "tool %s (%s) %s after %d ms",
-            entry.exposed,
-            entry.spec.tier,
-            outcome,
-            (time.perf_counter() - began) * 1000,
-        )
+    async def _text(
+        self, entry: ToolEntry, call_id: str, arguments: Arguments, value: Any
+    ) -> str | VerbatimResult:
+        """Make the redacted line for the model, and keep the result as tool data."""
+        words = None
+        if isinstance(value, VerbatimResult):
+            value, words = value.value, self.redact(value.words)
+        if _is_long(value):
+            # Only text is made in the thread: a call cancelled meanwhile leaves no tool data.
+            line, kept = await asyncio.to_thread(_lines, value, self._result_chars)
+        else:
+            line, kept = _lines(value, self._result_chars)
+        shown = self.redact(line)
+        if entry.spec.remembered and isinstance(value, dict | list | str) and value:
+            # The model is shown tool data later on, so it may hold no more than the model may see.
+            self._data.add(call_id, entry.exposed, arguments, kept if shown == line else shown)
+        return shown if words is None else VerbatimResult(shown, words)
 
 
-def _both_lines(value: Any, max_chars: int) -> tuple[str, str]:
-    """The line for the model, and the one for the tool data."""
-    return to_line(value, max_chars=max_chars), to_line(value, max_chars=ENTRY_CHARS)
+def _lines(value: Any, max_chars: int) -> tuple[str, str]:
+    """Return the line for the model, and the one for the tool data."""
+    line = to_line(value, max_chars=max_chars)
+    return line, line if len(line) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
 
 
 def _is_long(value: object) -> bool:
-    """Whether it is to be read in a thread. Looks at LONG_VALUES values at most: 0.4 ms."""
-    chars, count = 0, 1
-    waiting: list[object] = [value]
-    while waiting:
-        seen = waiting.pop()
-        if isinstance(seen, str):
-            chars += len(seen)
-        elif isinstance(seen, (dict, list)):
-            count += len(cast("Sized", seen))
-            if count <= LONG_VALUES:
-                inner = cast("dict[Any, Any] | list[Any]", seen)
-                waiting += inner.values() if isinstance(inner, dict) else inner
-        if chars > LONG_CHARS or count > LONG_VALUES:
+    """Say whether a value is to become text in a thread. It looks at LONG_VALUES values at most."""
+    values, chars = [value], 0
+    for each in values:  # the list grows meanwhile
+        if isinstance(each, str):
+            chars += len(each)
+        elif isinstance(each, dict):
+            values += islice(cast("dict[str, object]", each).values(), LONG_VALUES)
+        elif isinstance(each, list):
+            values += islice(cast("list[object]", each), LONG_VALUES)
+        if chars > LONG_CHARS or len(values) > LONG_VALUES:
             return True
     return False

@@ -1,7 +1,7 @@
-"""The remote tiers as one LiveKit toolset, whose tools are swapped at a reload.
+"""The remote tiers as one LiveKit toolset, whose tools are replaced at a reload.
 
-LiveKit calls `setup` when the agent comes in and `aclose` when it leaves, so nothing here depends
-on what a subclass does in `on_enter`.
+LiveKit calls `setup` when the agent enters a session and `aclose` when it leaves, so nothing here
+depends on what a subclass of the agent does in `on_enter`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,15 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.embedding import kept_vectors
 from caal_node.models.server_embedder import ServerEmbedder
 from caal_node.tools.call_conversation import RoomCallConversation
-from caal_node.tools.example_store import FILE_NAME, with_made
-from caal_node.tools.outcomes import Verbatim, error_text
+from caal_node.tools.example_store import FILE_NAME, with_examples
+from caal_node.tools.outcomes import error_text
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.source import (
-    Changing,
-    Conversing,
-    Growing,
-    Listing,
-    Polled,
-    Searched,
-    Serving,
+    ToolListing,
+    ToolProvider,
     ToolSource,
+    VerbatimResult,
+    as_tool_source,
 )
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_catalog import ToolCatalog
@@ -48,11 +45,11 @@ DISCOVERY_S: Final = 15.0
 
 
 class RemoteToolset(Toolset):
-    """Owns the tiers and the table; hands LiveKit one function tool for each remote entry."""
+    """Owns the sources and the table, and gives LiveKit a function tool for each remote entry."""
 
     def __init__(
         self,
-        tiers: Mapping[TierName, ToolSource],
+        tiers: Mapping[TierName, ToolProvider],
         pipeline: Pipeline,
         *,
         methods: Callable[[], Sequence[ToolSpec]],
@@ -65,190 +62,196 @@ class RemoteToolset(Toolset):
         super().__init__(id="caal-node")
         self.table: ToolTable = ToolTable()
         self.failed: Mapping[str, str] = {}
-        self._tiers = tiers
+        self._sources: Mapping[TierName, ToolSource] = {
+            tier: as_tool_source(provider) for tier, provider in tiers.items()
+        }
         self._pipeline = pipeline
         self._methods = methods
         self._on_ready = on_ready
         self._on_close = on_close
         self._on_progress = on_progress
-        self._growing: set[asyncio.Task[None]] = set()
-        self._listings: dict[TierName, Listing] = {}
+        self._listings = dict.fromkeys(self._sources, ToolListing())
         self._polls: list[asyncio.Task[None]] = []
+        self._changes: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
-        self._whole = ToolCatalog((), ToolTable)
+        self._catalog = ToolCatalog((), ToolTable)
         self._embedder = embedder
         self._meanings = SemanticIndex(embedder, kept_vectors()) if embedder else None
 
     async def setup(self) -> RemoteToolset:
-        for name, tier in self._tiers.items():
-            if isinstance(tier, Changing):
-                tier.watch(partial(self._changed, name))
+        """List the tools for the first time, then begin to watch for changes."""
+        for tier, source in self._sources.items():
+            source.watch_changes(partial(self._on_change, tier))
         try:
             await self.reload()
         except Exception:
-            # LiveKit would go on without a word, and without what attends the agent.
+            # LiveKit would go on without a word, and without the agent's other services.
             logger.exception("the tools could not be listed; a reload tries again")
         await self._on_ready()
         self._polls += [
-            asyncio.create_task(self._poll(name, tier.poll_s))
-            for name, tier in self._tiers.items()
-            if isinstance(tier, Polled) and tier.poll_s
+            asyncio.create_task(self._poll(tier, source.poll_s), name="caal-tools-poll")
+            for tier, source in self._sources.items()
+            if source.poll_s
         ]
         return self
 
     async def aclose(self) -> None:
-        beside, self._polls = [*self._polls, *self._growing], []
-        for task in beside:
+        """End what runs in the background, and close every source, even where one of them fails."""
+        tasks = [*self._polls, *self._changes]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
-        # Side by side, and one that fails leaves none of the others open.
-        closing = [self._on_close(), *(tier.aclose() for tier in self._tiers.values())]
-        for ended in await asyncio.gather(*closing, return_exceptions=True):
-            if isinstance(ended, Exception):
-                logger.error("closing the tools failed", exc_info=ended)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        closing = [self._on_close(), *(source.aclose() for source in self._sources.values())]
+        for result in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(result, Exception):
+                logger.error("closing the tools failed", exc_info=result)
         if self._meanings is not None:
             await self._meanings.aclose()
         if isinstance(self._embedder, ServerEmbedder):
             await self._embedder.aclose()
 
     async def reload(self, only: TierName | None = None) -> None:
-        """List every tier afresh, or one of them, and swap table and tools in one step.
+        """List every tier afresh, or one of them, and replace table and tools in one step.
 
-        `failed` holds the sources that could not be listed, with their reasons; whether such a
-        source keeps the tools it had is its tier's to say. A tier that fails as a whole keeps them.
+        `failed` then says what could not be listed, and why. Whether a part of a source that failed
+        keeps its tools is the source's decision; a source that fails as a whole keeps them.
         """
         async with self._reloading:
-            names: list[TierName] = list(self._tiers) if only is None else [only]
-            listings = await asyncio.gather(*(self._listed(name) for name in names))
-            if only is not None and self._listings.get(only) == listings[0]:
+            tiers: list[TierName] = list(self._sources) if only is None else [only]
+            changed = await asyncio.gather(*(self._list(tier) for tier in tiers))
+            if only is not None and not any(changed):
                 return
-            self._listings.update(zip(names, listings, strict=True))
-            await self._swap()
+            await self._replace_table()
         for source, reason in self.failed.items():
             logger.warning("tools of %s are missing: %s", source, reason)
         logger.info("%d tools, %d sources failed", len(self.table), len(self.failed))
 
-    async def whole(self) -> ToolCatalog:
-        """All tools of all tiers, also those that the model has to search for."""
+    async def catalog(self) -> ToolCatalog:
+        """Return all tools of all tiers, those included that the model has to search for."""
         specs = [*self._methods()]
-        for name, tier in self._tiers.items():
-            if isinstance(tier, Searched):
-                specs += await tier.everything()
-            else:
-                specs += self._listings.get(name, Listing()).specs
-        if self._whole.specs != tuple(specs):
-            self._whole = await asyncio.to_thread(ToolCatalog, specs, _table)
-        return self._whole
+        for tier, source in self._sources.items():
+            found = await source.all_tools()
+            specs += self._listings[tier].specs if found is None else found
+        if self._catalog.specs != tuple(specs):
+            self._catalog = await asyncio.to_thread(ToolCatalog, specs, _make_table)
+        return self._catalog
 
     async def find(self, patterns: Sequence[str]) -> list[ToolEntry]:
-        """Those of `whole` that match, best first."""
-        return await (await self.whole()).find(patterns, self._meanings)
+        """Return the tools of the catalog that match, best first."""
+        return await (await self.catalog()).find(patterns, self._meanings)
 
     @property
     def servers(self) -> tuple[ServerStatus, ...]:
-        """How each configured MCP server is doing."""
-        serving = (tier for tier in self._tiers.values() if isinstance(tier, Serving))
-        return tuple(itertools.chain.from_iterable(tier.servers for tier in serving))
+        """The state of each configured MCP server."""
+        return tuple(itertools.chain.from_iterable(s.servers for s in self._sources.values()))
 
-    async def run(self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a remote tool for someone who is not the model; gives the value as it came.
+    async def call_directly(
+        self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any]
+    ) -> Any:
+        """Run a remote tool for someone who is not the model, and return the value as it came.
 
         Raises:
             ToolFailure: as `Pipeline.run`.
         """
-        tier = self._tiers[entry.spec.tier]
+        source = self._sources[entry.spec.tier]
+        execute = partial(source.call, entry.spec, arguments)
+        return await self._pipeline.run(
+            entry, call_id, arguments, execute, becomes_text=lambda _: False
+        )
 
-        async def work() -> Any:
-            return await tier.call(entry.spec, arguments)
+    async def _call(
+        self, entry: ToolEntry, arguments: Mapping[str, Any], context: RunContext[Any]
+    ) -> str | ToolResult:
+        """Run a remote tool for the model."""
+        source = self._sources[entry.spec.tier]
+        conversation = RoomCallConversation(
+            entry, context, self._pipeline.redact, self._on_progress
+        )
 
-        return await self._pipeline.run(entry, call_id, arguments, work, plain=lambda _: False)
+        async def execute() -> Any:
+            value = await conversation.run(source.call(entry.spec, arguments, conversation))
+            if self._changes:
+                await asyncio.wait(self._changes)  # what it found is offered in the next request
+            return value
 
-    async def _grow(self, name: TierName) -> None:
-        """Take in what a search has found: it can be called from the next request on."""
-        tier = self._tiers[name]
-        if isinstance(tier, Growing) and (listing := tier.grown()) is not None:
-            async with self._reloading:
-                self._listings[name] = listing
-                await self._swap()
-
-    def _changed(self, name: TierName) -> None:
-        task = asyncio.create_task(self._grow(name), name="caal-tools-changed")
-        self._growing.add(task)
-        task.add_done_callback(self._growing.discard)
-
-    async def _swap(self) -> None:
-        """Make table and tools those of the listings."""
-        known = [self._listings.get(name, Listing()) for name in self._tiers]
-        specs: list[ToolSpec] = [
-            *self._methods(),
-            *(spec for one in known for spec in one.specs),
-        ]
-        # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
-        table = await asyncio.to_thread(_table, specs)
-        tools: list[Tool | Toolset] = [
-            self._tool(entry) for entry in table if entry.spec.tier in self._tiers
-        ]
-        self.failed = {k: v for one in known for k, v in one.failed.items()}
-        self.table = table
-        self._tools = tools  # what LiveKit reads, anew for each request
-
-    async def _poll(self, name: TierName, every_s: float) -> None:
-        while True:
-            await asyncio.sleep(every_s)
-            try:
-                await self.reload(name)
-            except Exception:  # the next look may go well
-                logger.exception("looking for %s tools failed", name)
-
-    async def _listed(self, name: TierName) -> Listing:
+        call_id = context.function_call.call_id
         try:
-            async with asyncio.timeout(DISCOVERY_S):
-                return await self._tiers[name].discover()
-        except TimeoutError:
-            why = f"gave no list of tools in {DISCOVERY_S:g} seconds"
-        except Exception as error:  # a tier's own defect must not stop the session either
-            logger.exception("listing the %s tools failed", name)
-            why = f"listing its tools failed with {type(error).__name__}"
-        before = self._listings.get(name, Listing())
-        return Listing(before.specs, {**before.failed, name: why})
+            result = await self._pipeline.run(entry, call_id, arguments, execute)
+        except ToolFailure as failure:
+            if failure.words is None:
+                raise ToolError(error_text(failure)) from failure
+            words = self._pipeline.redact(failure.words)
+            result = VerbatimResult(error_text(failure), words)
+        if not isinstance(result, VerbatimResult):
+            return result
+        if context.speech_handle.interrupted:
+            return result.value
+        context.session.say(result.words)
+        return ToolResult(result.value, reply_required=False)
 
-    def _tool(self, entry: ToolEntry) -> RawFunctionTool[..., Any]:
-        tier = self._tiers[entry.spec.tier]
-
+    def _function_tool(self, entry: ToolEntry) -> RawFunctionTool[..., Any]:
         async def call(
             raw_arguments: dict[str, object], context: RunContext[Any]
         ) -> str | ToolResult:
-            words: list[str] = []
-
-            async def run() -> Any:
-                if isinstance(tier, Conversing):
-                    value = await caller.attend(tier.call_for(entry.spec, raw_arguments, caller))
-                else:
-                    value = await tier.call(entry.spec, raw_arguments)
-                await self._grow(entry.spec.tier)
-                if isinstance(value, Verbatim):
-                    words.append(value.words)
-                    return value.value
-                return value
-
-            call_id = context.function_call.call_id
-            caller = RoomCallConversation(
-                entry, context, self._pipeline.redacted, self._on_progress
-            )
-            try:
-                line = await self._pipeline.run(entry, call_id, raw_arguments, run)
-            except ToolFailure as failure:
-                if failure.words is None:
-                    raise ToolError(error_text(failure)) from failure
-                words, line = [failure.words], error_text(failure)
-            if words and not context.speech_handle.interrupted:
-                # The author's own sentence, as it stands: the model is not asked for another one.
-                context.session.say(self._pipeline.redacted(words[0]))
-                return ToolResult(line, reply_required=False)
-            return line
+            return await self._call(entry, raw_arguments, context)
 
         return function_tool(call, raw_schema=dict(entry.schema["function"]))
 
+    def _on_change(self, tier: TierName, listing: ToolListing) -> None:
+        self._listings[tier] = listing
+        change = asyncio.create_task(self._take_change(), name="caal-tools-changed")
+        self._changes.add(change)
+        change.add_done_callback(self._changes.discard)
 
-def _table(specs: Sequence[ToolSpec]) -> ToolTable:
-    return ToolTable(with_made(specs, state_folder() / FILE_NAME))
+    async def _take_change(self) -> None:
+        async with self._reloading:
+            await self._replace_table()
+
+    async def _replace_table(self) -> None:
+        """Make table and tools from the listings."""
+        listings = list(self._listings.values())
+        specs = [*self._methods(), *(spec for listing in listings for spec in listing.specs)]
+        # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
+        table = await asyncio.to_thread(_make_table, specs)
+        tools: list[Tool | Toolset] = [
+            self._function_tool(entry) for entry in table if entry.spec.tier in self._sources
+        ]
+        self.failed = {name: why for one in listings for name, why in one.failed.items()}
+        self.table = table
+        self._tools = tools  # what LiveKit reads, anew for each request
+
+    async def _poll(self, tier: TierName, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await self.reload(tier)
+            except Exception:  # the next listing may go well
+                logger.exception("listing the %s tools again failed", tier)
+
+    async def _list(self, tier: TierName) -> bool:
+        """List a tier afresh, and say whether its listing has changed.
+
+        The listing is taken at once: one that the source reports later on is newer.
+        """
+        try:
+            async with asyncio.timeout(DISCOVERY_S):
+                listing = await self._sources[tier].discover()
+        except TimeoutError:
+            reason = f"gave no list of tools in {DISCOVERY_S:g} seconds"
+            listing = _failed(self._listings[tier], tier, reason)
+        except Exception as error:  # a source's own defect must not stop the session either
+            logger.exception("listing the %s tools failed", tier)
+            reason = f"listing its tools failed with {type(error).__name__}"
+            listing = _failed(self._listings[tier], tier, reason)
+        changed = listing != self._listings[tier]
+        self._listings[tier] = listing
+        return changed
+
+
+def _failed(last: ToolListing, tier: TierName, reason: str) -> ToolListing:
+    """Return the tier's last listing, with the reason why there is no new one."""
+    return ToolListing(last.specs, {**last.failed, tier: reason})
+
+
+def _make_table(specs: Sequence[ToolSpec]) -> ToolTable:
+    return ToolTable(with_examples(specs, state_folder() / FILE_NAME))

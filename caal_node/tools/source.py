@@ -1,104 +1,136 @@
-"""What a remote tier is to the node: it lists tools, runs one, and closes."""
+"""A source of tools lists tools, runs them, and closes.
+
+`CaalAgent(tiers={"mcp": source})` takes any object with `discover`, `call` and `aclose`. A subclass
+of `ToolSource` can do more: every further ability is a method whose default does nothing. The
+sources and the wrappers around sources are in `caal_node.tools.sources`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 from caal_node.core.tool_spec import ToolSpec
 from mcp_bridge import Answer, Question, ServerStatus
 
+Arguments: TypeAlias = Mapping[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What a tier offers now, and which of its sources could not be listed, with the reason."""
+class ToolListing:
+    """The tools that a source offers now, and why parts of it could not be listed."""
 
     specs: tuple[ToolSpec, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The reason by the name of what failed, such as an MCP server."""
 
 
-@runtime_checkable
-class Polled(Protocol):
-    """A tier that is to be listed afresh by itself every so often."""
+@dataclass(frozen=True, slots=True)
+class VerbatimResult:
+    """A call's result whose author wrote the sentence that a person is to hear as it stands.
 
-    @property
-    def poll_s(self) -> float:
-        """Seconds between two looks; 0: never."""
-        ...
+    The model is then not asked for an answer of its own.
+    """
 
-
-@runtime_checkable
-class Growing(Protocol):
-    """A tier whose own calls can make more of its tools callable."""
-
-    def grown(self) -> Listing | None:
-        """What there is now, once after a call has changed it; else None."""
-        ...
-
-
-@runtime_checkable
-class Searched(Protocol):
-    """A tier that has tools which the model is not offered until it looks for them."""
-
-    async def everything(self) -> tuple[ToolSpec, ...]:
-        """Specs of all that `call` takes; a tool that is only there for the search is none."""
-        ...
-
-
-@runtime_checkable
-class Serving(Protocol):
-    """A tier whose tools come from MCP servers."""
-
-    @property
-    def servers(self) -> tuple[ServerStatus, ...]:
-        """Every configured one, in the file's order."""
-        ...
+    value: Any
+    words: str
 
 
 class CallConversation(Protocol):
-    """Whom a call is made for."""
+    """The conversation that a call is made for."""
 
-    def progressed(self, done: float, total: float | None, message: str) -> None:
-        """The tool's source tells how far it is."""
+    def report_progress(self, done: float, total: float | None, message: str) -> None:
+        """Tell people how far the call has come; `done` grows, in units of the source's choice."""
         ...
 
-    async def asked(self, question: Question) -> Answer:
-        """The tool's source asks the person. Cancelled where the answer has lost its use."""
+    async def ask(self, question: Question) -> Answer:
+        """Ask the person, and wait. It is cancelled when nobody needs the answer any more."""
         ...
 
 
-@runtime_checkable
-class Conversing(Protocol):
-    """A tier whose sources tell and ask in the middle of a call."""
+class ToolProvider(Protocol):
+    """The least that an object needs in order to be a source of tools; see `ToolSource`."""
 
-    async def call_for(
-        self, spec: ToolSpec, arguments: Mapping[str, Any], caller: CallConversation
+    async def discover(self) -> ToolListing: ...
+
+    async def call(self, spec: ToolSpec, arguments: Arguments, /) -> Any: ...
+
+    async def aclose(self) -> None: ...
+
+
+class ToolSource(ABC):
+    """The base class of all sources of tools."""
+
+    @abstractmethod
+    async def discover(self) -> ToolListing:
+        """List the tools afresh.
+
+        What cannot be reached is reported as failed in the listing, and raises nothing.
+        """
+
+    @abstractmethod
+    async def call(
+        self, spec: ToolSpec, arguments: Arguments, conversation: CallConversation | None = None
     ) -> Any:
-        """As `Tier.call`."""
-        ...
+        """Run one tool, and return a JSON value or text, or either in a `VerbatimResult`.
 
-
-@runtime_checkable
-class Changing(Protocol):
-    """A growing tier whose tools can also become others by themselves."""
-
-    def watch(self, changed: Callable[[], None]) -> None:
-        """`changed` is called, on the event loop, whenever `grown` has something to give."""
-        ...
-
-
-class ToolSource(Protocol):
-    async def discover(self) -> Listing:
-        """Look at every source afresh. Never raises for a dead source: it is listed as failed."""
-        ...
-
-    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-        """Run one tool; gives a JSON value or text, or either as `Verbatim`.
+        Args:
+            conversation: Where the call can report progress and ask the person; None for a call
+                that nobody in a conversation has asked for.
 
         Raises:
             ToolFailure: in the kind that fits.
         """
-        ...
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Release what the source holds. It may be called without any `discover` before it."""
+        return
+
+    @property
+    def poll_s(self) -> float:
+        """Seconds between two listings that the agent makes by itself; 0 for none."""
+        return 0.0
+
+    async def all_tools(self) -> tuple[ToolSpec, ...] | None:
+        """Return every tool that `call` takes, where the model has to search for some of them.
+
+        None says that the last listing has all of them.
+        """
+        return None
+
+    def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
+        """Call `changed`, on the event loop, with each listing that a call or an event has changed.
+
+        A change that a call makes is to be reported before the call returns.
+        """
+        return
+
+    @property
+    def servers(self) -> tuple[ServerStatus, ...]:
+        """The state of each configured MCP server, in the order of the configuration file."""
+        return ()
+
+
+def as_tool_source(provider: ToolProvider) -> ToolSource:
+    """Return `provider` itself where it is a `ToolSource`, else a source that uses it."""
+    return provider if isinstance(provider, ToolSource) else _ProvidedSource(provider)
+
+
+class _ProvidedSource(ToolSource):
+    """An object that has only the three methods of a `ToolProvider`."""
+
+    def __init__(self, provider: ToolProvider) -> None:
+        self._provider = provider
+
+    async def discover(self) -> ToolListing:
+        return await self._provider.discover()
+
+    async def call(
+        self, spec: ToolSpec, arguments: Arguments, conversation: CallConversation | None = None
+    ) -> Any:
+        return await self._provider.call(spec, arguments)
+
+    async def aclose(self) -> None:
+        await self._provider.aclose()

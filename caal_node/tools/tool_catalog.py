@@ -1,4 +1,4 @@
-"""Everything there is to call, also what the model has to search for, and how it is searched."""
+"""All tools of all tiers, also those that the model has to search for, and their search."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge.discover import Finder
 from mcp_bridge.embedding.semantic_index import SemanticIndex
 
-MAKING_S: Final = 1.0
-"""For vectors that are still being made. Where they are on disk, this is enough for all."""
+VECTORS_S: Final = 1.0
+"""Seconds to wait for vectors that are still being made. It is enough for those on disk."""
 
 
 class ToolCatalog:
-    """Immutable. Making it takes 0.6 ms a tool, so make it beside the event loop."""
+    """An immutable set of tools. Making it takes 0.6 ms a tool, so make it in a thread."""
 
-    def __init__(self, specs: Sequence[ToolSpec], table: Callable[..., ToolTable]) -> None:
+    def __init__(self, specs: Sequence[ToolSpec], make_table: Callable[..., ToolTable]) -> None:
         self.specs: Final = tuple(specs)
-        self.table: Final = table(specs)
-        self.tools: Final = tuple(_found_by(entry) for entry in self.table)
-        self._finder: Final = Finder(self.tools)
+        self.table: Final = make_table(specs)
+        self._tools: Final = tuple(_tool_info(entry) for entry in self.table)
+        self._finder: Final = Finder(self._tools)
 
     async def find(
         self, patterns: Sequence[str], meanings: SemanticIndex | None = None
     ) -> list[ToolEntry]:
-        """What matches, best first: ranked as `mcp_discover` ranks, over all tiers.
+        """Return the tools that match, best first, ranked as `mcp_discover` ranks.
 
         Args:
-            meanings: Taken for these tools; None goes by words.
+            meanings: It takes over these tools, and ranks by what words mean as well; None ranks
+                by the words alone.
         """
         meaning = None
         if meanings is not None:
-            meanings.set_tools(self.tools)
+            meanings.set_tools(self._tools)
             worded = self._finder.worded(patterns)
-            meaning = await meanings.query(self.tools, worded, wait_s=MAKING_S)
+            meaning = await meanings.query(self._tools, worded, wait_s=VECTORS_S)
         return [self.table.resolve(tool.name) for tool in self._finder.find(patterns, meaning)]
 
 
-def _found_by(entry: ToolEntry) -> mcp_bridge.ToolInfo:
+def _tool_info(entry: ToolEntry) -> mcp_bridge.ToolInfo:
     spec = entry.spec
     return mcp_bridge.ToolInfo(
         name=entry.exposed,

@@ -82,7 +82,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     arguments = '{source_timezone = "UTC", time = "05:00", target_timezone = "Europe/Rome"}'
     said = f'say = "five here is what in Rome"\narguments = {arguments}\n'
     (tmp_path / "caal.toml").write_text(f"[[examples.time__convert_time]]\n{said}")
-    ExampleStore(tmp_path / FILE_NAME).keep({"get_weather": (weather_spec(), MADE)})
+    ExampleStore(tmp_path / FILE_NAME).add({"get_weather": (weather_spec(), MADE)})
     return tmp_path
 
 

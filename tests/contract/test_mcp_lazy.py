@@ -14,6 +14,7 @@ import pytest
 
 from caal_node.core.errors import InvalidArguments
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.source import ToolListing
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import DISCOVER, Catalogue, ServerManager, ServerUnavailable, UnknownTool
 from mcp_bridge.tools import Definition
@@ -113,9 +114,10 @@ def config_file(tmp_path: Path, *tools: str) -> Path:
 
 async def search(tier: McpToolSource, *patterns: str) -> tuple[Any, list[str]]:
     """The answer of one search, and the names that can be called after it."""
+    changes: list[ToolListing] = []
+    tier.watch_changes(changes.append)
     answer = await tier.call(spec_of(DISCOVER), {"patterns": list(patterns)})
-    grown = tier.grown()
-    return answer, [spec.name for spec in grown.specs] if grown else []
+    return answer, [spec.name for listing in changes for spec in listing.specs]
 
 
 def spec_of(name: str) -> ToolSpec:
@@ -151,10 +153,12 @@ async def test_few_tools_are_offered_as_they_are(tmp_path: Path) -> None:
     path = config_file(tmp_path, "get_forecast", "play_music")
     for _ in range(2):  # the second time they are known
         tier = McpToolSource(path, call_timeout_s=30, catalogue=tmp_path / "cache")
+        changes: list[ToolListing] = []
+        tier.watch_changes(changes.append)
         try:
             listing = await tier.discover()
             assert {s.name for s in listing.specs} == {"house__get_forecast", "house__play_music"}
-            assert tier.grown() is None
+            assert changes == []
         finally:
             await tier.aclose()
 
@@ -165,8 +169,9 @@ async def test_a_search_without_words_is_asked_for_them(tmp_path: Path) -> None:
         await tier.discover()
         with pytest.raises(InvalidArguments, match="patterns"):
             await tier.call(spec_of(DISCOVER), {"patterns": [" "]})
+        answer, names = await search(tier, "xylophone submarine")
+        assert (answer["found"], names) == (0, [])
         answer = await tier.call(spec_of(DISCOVER), {"patterns": "xylophone submarine"})
-        assert answer["found"] == 0
-        assert tier.grown() is None
+        assert answer["found"] == 0, "one text in place of a list is understood"
     finally:
         await tier.aclose()

@@ -79,7 +79,7 @@ async def test_where_tools_are_searched_for_a_new_one_is_found_and_the_prompt_st
         await talk.ask("grow, please")
         async with asyncio.timeout(PATIENCE_S):
             tier: Any = talk.tier
-            while len(await tier.everything()) < 8:  # noqa: ASYNC110 - as above
+            while len(await tier.all_tools()) < 8:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
         await talk.ask("find the new one")
         assert "live__more7" in talk.agent.table

@@ -21,10 +21,9 @@ from caal_node.core.events import ToolCallEnded, ToolProgress, TurnEnded
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.chat_context import to_schemas
-from caal_node.tools.outcomes import Verbatim
+from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
-from caal_node.tools.sources.n8n import N8nToolSource
-from caal_node.tools.sources.n8n_failures import KINDS, failure_of
+from caal_node.tools.sources.n8n import FAILURES, N8nToolSource, failure_of
 from mcp_bridge import Answer, Question
 from tests.conversation import NOWHERE, FakeTier, conversation
 from tests.stand_in_model import Call, StandInModel
@@ -64,7 +63,7 @@ async def asked_to_reload(agent: CaalAgent) -> ReloadReport:
     return await agent.on_reload(ReloadRequest("r"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAILURES)
 def test_each_failure_has_a_sentence_of_its_own(kind: n8n.Failure) -> None:
     failure = failure_of(n8n.N8nError(kind, "the model's text"))
     assert str(failure) == "the model's text"
@@ -128,7 +127,7 @@ def answering(value: Any) -> FakeTier:
 
 
 async def test_the_authors_sentence_is_spoken_without_asking_the_model_again() -> None:
-    tier = answering(Verbatim({"message": WORDS, "high_c": 21}, WORDS))
+    tier = answering(VerbatimResult({"message": WORDS, "high_c": 21}, WORDS))
     async with (
         StandInModel([CALL], ["And tomorrow?"]) as server,
         conversation(server, tier=tier) as talk,
@@ -175,16 +174,16 @@ async def test_the_steps_of_a_streamed_run_are_told_as_progress_before_its_end()
     assert told == ToolProgress(ended.call_id, "stream_steps", "n8n", "n8n", 1.0, None, words)
 
 
-class Counted:
-    """A caller that keeps what it is told, and is never asked."""
+class Progress:
+    """A conversation that keeps the progress that is reported to it, and is never asked."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[float, float | None, str]] = []
+        self.steps: list[tuple[float, float | None, str]] = []
 
-    def progressed(self, done: float, total: float | None, message: str) -> None:
-        self.told.append((done, total, message))
+    def report_progress(self, done: float, total: float | None, message: str) -> None:
+        self.steps.append((done, total, message))
 
-    async def asked(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> Answer:
         raise AssertionError("a workflow asks nobody")
 
 
@@ -193,17 +192,17 @@ async def test_a_run_that_says_nothing_has_ticks_and_no_progress(
 ) -> None:
     caplog.set_level("INFO", "caal_node.tools")
     monkeypatch.setattr("n8n.client.PROGRESS_S", 0.001)
-    caller = Counted()
+    progress = Progress()
     async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
         (spec,) = (await tier.discover()).specs
         with recorded.hold("get_weather") as held:
-            call = asyncio.create_task(tier.call_for(spec, {"city": "Oslo"}, caller))
+            call = asyncio.create_task(tier.call(spec, {"city": "Oslo"}, progress))
             await held.reached.wait()
             async with asyncio.timeout(10):
                 while "get_weather still runs" not in caplog.text:  # noqa: ASYNC110 - a log tells none
                     await asyncio.sleep(0.01)
         await call
-    assert caller.told == []
+    assert progress.steps == []
 
 
 async def test_each_step_is_told_once_however_often_the_run_is_heard_of(
@@ -214,19 +213,19 @@ async def test_each_step_is_told_once_however_often_the_run_is_heard_of(
             on_progress(n8n.Progress(1.0, 20.0, step))
         return n8n.CallResult("text", "Done.")
 
-    caller = Counted()
+    progress = Progress()
     async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
         (spec,) = (await tier.discover()).specs
         monkeypatch.setattr(tier.workflows, "call", steps)
-        assert await tier.call_for(spec, {}, caller) == "Done."
-    assert caller.told == [(1.0, None, "One."), (2.0, None, "Two.")]
+        assert await tier.call(spec, {}, progress) == "Done."
+    assert progress.steps == [(1.0, None, "One."), (2.0, None, "Two.")]
 
 
 async def test_a_cancelled_call_ends_its_request() -> None:
     async with RecordedN8n(active=["get_weather"]) as recorded, tier_of(recorded) as tier:
         (spec,) = (await tier.discover()).specs
         with recorded.hold("get_weather") as held:
-            call = asyncio.create_task(tier.call_for(spec, {"city": "Oslo"}, Counted()))
+            call = asyncio.create_task(tier.call(spec, {"city": "Oslo"}, Progress()))
             await held.reached.wait()
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -237,7 +236,9 @@ async def test_a_cancelled_call_ends_its_request() -> None:
 async def test_beside_another_call_the_authors_sentence_is_heard_and_the_model_answers() -> None:
     async def answer(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
         return (
-            Verbatim({"message": WORDS}, WORDS) if arguments["city"] == "Paris" else {"high_c": 3}
+            VerbatimResult({"message": WORDS}, WORDS)
+            if arguments["city"] == "Paris"
+            else {"high_c": 3}
         )
 
     calls = [CALL, Call("get_weather", {"city": "Oslo"}, id="c2")]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.tools.source import Listing
+from caal_node.tools.source import ToolListing
 from tests.conversation import FakeTier, conversation, weather_spec
 from tests.stand_in_model import Call, StandInModel
 
@@ -67,18 +67,18 @@ class Searching(FakeTier):
 
     def __init__(self) -> None:
         super().__init__(spec("find_tools"), answer=self._run)
-        self._grown = False
+        self._changed: Callable[[ToolListing], None] | None = None
 
     async def _run(self, called: ToolSpec, arguments: Mapping[str, Any]) -> Any:
         if called.name == "find_tools":
             self.specs.append(weather_spec())
-            self._grown = True
+            assert self._changed is not None
+            self._changed(ToolListing(tuple(self.specs)))
             return {"callable_now": ["get_weather"]}
         return {"forecast": "sunny"}
 
-    def grown(self) -> Listing | None:
-        grown, self._grown = self._grown, False
-        return Listing(tuple(self.specs)) if grown else None
+    def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
+        self._changed = changed
 
 
 async def test_what_a_search_finds_is_called_in_the_same_turn_and_stays() -> None:
@@ -97,3 +97,27 @@ async def test_what_a_search_finds_is_called_in_the_same_turn_and_stays() -> Non
         assert [name for name, _ in talk.tier.calls] == ["find_tools", "get_weather"]
         first, second = (chat.json["tools"] for chat in server.chats[:2])
         assert second[:1] == first, "the prompt's prefix stays up to the end of what was offered"
+
+
+class ThreeMethods:
+    """A source without the base class, as the README describes one."""
+
+    async def discover(self) -> ToolListing:
+        return ToolListing((weather_spec(),))
+
+    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        return f"sunny in {arguments['city']}"
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_an_object_with_discover_call_and_aclose_is_a_tier() -> None:
+    weather = Call("get_weather", {"city": "Paris"}, id="c1")
+    tier: Any = ThreeMethods()
+    async with (
+        StandInModel([weather], ["Sunny."]) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert await talk.say("weather in Paris?") == "Sunny."
+        assert results(server) == ["sunny in Paris"]

@@ -24,8 +24,7 @@ from caal_node.core.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnava
 from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.gates import Gates
-from caal_node.tools.outcomes import Verbatim
-from caal_node.tools.source import Listing
+from caal_node.tools.source import ToolListing, VerbatimResult
 from tests.agent_rooms import AgentRooms
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
 from tests.stand_in_model import StandInModel
@@ -122,10 +121,10 @@ async def test_the_catalogue_has_every_tool_with_tier_server_and_schema() -> Non
 class Searched(FakeTier):
     """A tier of which the model is offered nothing until it searches."""
 
-    async def discover(self) -> Listing:
-        return Listing(())
+    async def discover(self) -> ToolListing:
+        return ToolListing(())
 
-    async def everything(self) -> tuple[ToolSpec, ...]:
+    async def all_tools(self) -> tuple[ToolSpec, ...]:
         return tuple(self.specs)
 
 
@@ -330,7 +329,7 @@ async def test_every_end_of_a_method_is_an_answer(how: str, status: int, said: A
 
 async def test_what_an_author_would_have_said_is_told_and_not_spoken() -> None:
     async def answer(_: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-        return Verbatim({"ok": True}, "It is done, hunter2.")
+        return VerbatimResult({"ok": True}, "It is done, hunter2.")
 
     async with kitchen(FakeTier(answer=answer)) as (http, talk, _):
         body = {"name": "get_weather", "arguments": {"city": "Paris"}}

@@ -21,7 +21,7 @@ from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.events import Event, Spoken, ToolCallEnded, ToolProgress
 from caal_node.models.llm import LLM
-from caal_node.tools.outcomes import Verbatim
+from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import Answer, Question
@@ -98,12 +98,12 @@ async def test_the_steps_of_a_streamed_run_are_told_as_progress() -> None:
 async def test_a_step_is_told_while_the_run_goes_on_after_it() -> None:
     heard = asyncio.Event()
 
-    class Caller:
-        def progressed(self, done: float, total: float | None, message: str) -> None:
+    class Conversation:
+        def report_progress(self, done: float, total: float | None, message: str) -> None:
             assert (done, total, message) == (1.0, None, "Collecting the figures.")
             heard.set()
 
-        async def asked(self, question: Question) -> Answer:
+        async def ask(self, question: Question) -> Answer:
             raise AssertionError("a workflow asks nobody")
 
     name = new_name("slow_steps")
@@ -112,10 +112,10 @@ async def test_a_step_is_told_while_the_run_goes_on_after_it() -> None:
         await writer.publish(slow_steps(name))
         try:
             spec = next(spec for spec in (await tier.discover()).specs if spec.name == name)
-            call = asyncio.create_task(tier.call_for(spec, {}, Caller()))
+            call = asyncio.create_task(tier.call(spec, {}, Conversation()))
             await asyncio.wait_for(heard.wait(), PATIENCE_S)
             assert not call.done()
-            assert await call == Verbatim("It is done.", "It is done.")
+            assert await call == VerbatimResult("It is done.", "It is done.")
         finally:
             await tier.aclose()
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.tools.example_maker import checked
-from caal_node.tools.example_store import ExampleStore, with_made
+from caal_node.tools.example_maker import valid_examples
+from caal_node.tools.example_store import ExampleStore, with_examples
 from caal_node.tools.table import ToolTable
 
 PARAMETERS: Final = {
@@ -41,7 +41,7 @@ def test_what_holds_is_kept() -> None:
         ("is it raining in Oslo", {"city": "Oslo"}),
         ("the next three days in Rome", {"city": "Rome", "days": 3}),
     )
-    assert [e.arguments for e in checked(text, tool())] == [
+    assert [e.arguments for e in valid_examples(text, tool())] == [
         {"city": "Oslo"},
         {"city": "Rome", "days": 3},
     ]
@@ -60,42 +60,42 @@ def test_what_holds_is_kept() -> None:
     ],
 )
 def test_what_does_not_hold_is_not(say: str, arguments: Any) -> None:
-    assert checked(written((say, arguments)), tool()) == ()
+    assert valid_examples(written((say, arguments)), tool()) == ()
 
 
 def test_the_same_words_count_once_and_no_more_than_three_are_kept() -> None:
     rows = [("rain in Oslo", {"city": "Oslo"}), ("Rain in Oslo", {"city": "Oslo"})]
     rows += [(f"rain in City{n}", {"city": f"City{n}"}) for n in range(5)]
-    kept = checked(written(*rows), tool())
+    kept = valid_examples(written(*rows), tool())
     assert len(kept) == 3
     assert kept[0].utterance == "rain in Oslo"
 
 
 @given(st.text(max_size=80) | st.builds(json.dumps, st.dictionaries(st.text(), st.text())))
 def test_no_reply_raises(text: str) -> None:
-    assert checked(text, tool()) == ()
+    assert valid_examples(text, tool()) == ()
 
 
 def test_they_are_kept_in_a_file_and_found_again(tmp_path: Path) -> None:
     path = tmp_path / "state" / "examples.json"
-    ExampleStore(path).keep({"w": (SPEC, (OSLO,))})
-    (spec,) = with_made([SPEC], path)
+    ExampleStore(path).add({"w": (SPEC, (OSLO,))})
+    (spec,) = with_examples([SPEC], path)
     assert spec.examples == (OSLO,)
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_what_an_author_wrote_comes_first(tmp_path: Path) -> None:
     path = tmp_path / "examples.json"
-    ExampleStore(path).keep({"w": (SPEC, (OSLO,))})
+    ExampleStore(path).add({"w": (SPEC, (OSLO,))})
     own = replace(SPEC, examples=(Example("sun in Rome", {"city": "Rome"}),))
-    assert with_made([own], path) == [own]
+    assert with_examples([own], path) == [own]
 
 
 def test_a_tool_that_has_changed_loses_its_old_examples(tmp_path: Path) -> None:
     path = tmp_path / "examples.json"
-    ExampleStore(path).keep({"w": (SPEC, (OSLO,))})
+    ExampleStore(path).add({"w": (SPEC, (OSLO,))})
     changed = replace(SPEC, description="Weather of a region.")
-    assert with_made([changed], path)[0].examples == ()
+    assert with_examples([changed], path)[0].examples == ()
 
 
 def test_an_authors_example_that_does_not_fit_is_left_out_and_told(
@@ -103,7 +103,7 @@ def test_an_authors_example_that_does_not_fit_is_left_out_and_told(
 ) -> None:
     wrong = replace(SPEC, examples=(Example("rain", {"place": "Oslo"}), OSLO))
     with caplog.at_level(logging.WARNING):
-        assert with_made([wrong], tmp_path / "none.json")[0].examples == (OSLO,)
+        assert with_examples([wrong], tmp_path / "none.json")[0].examples == (OSLO,)
     assert "w__get: 1 examples do not fit" in caplog.text
     assert "Oslo" not in caplog.text
 
@@ -114,5 +114,5 @@ def test_a_file_that_cannot_be_read_keeps_nobody_from_speaking(
 ) -> None:
     path = tmp_path / "examples.json"
     path.write_bytes(content)
-    assert with_made([SPEC], path) == [SPEC]
+    assert with_examples([SPEC], path) == [SPEC]
     assert "--make-examples" in caplog.text

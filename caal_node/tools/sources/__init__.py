@@ -1,5 +1,29 @@
-"""The tiers that live outside the agent: n8n's workflows and MCP's servers.
+"""Sources of tools, and wrappers around sources that change one thing each.
 
-The agent's own methods are the first tier; they are LiveKit function tools already, and
+    tiers = {"mcp": ApprovalRequiredSource(McpToolSource(path, call_timeout_s=20), approve)}
+    agent = CaalAgent(tiers=tiers)
+
+The agent's own methods are the first tier. They are LiveKit function tools already, and
 `caal_node.tools.sources.methods` sends them through the same pipeline.
 """
+
+from caal_node.tools.source import ToolListing, ToolSource
+from caal_node.tools.sources.approval import ApprovalRequiredSource
+from caal_node.tools.sources.filtered import FilteredSource
+from caal_node.tools.sources.mcp import McpToolSource
+from caal_node.tools.sources.n8n import N8nToolSource
+from caal_node.tools.sources.prefixed import PrefixedSource
+from caal_node.tools.sources.timed import TimedSource
+from caal_node.tools.sources.wrapper import WrapperSource
+
+__all__ = [
+    "ApprovalRequiredSource",
+    "FilteredSource",
+    "McpToolSource",
+    "N8nToolSource",
+    "PrefixedSource",
+    "TimedSource",
+    "ToolListing",
+    "ToolSource",
+    "WrapperSource",
+]

@@ -1,4 +1,4 @@
-"""The remote tiers that the settings ask for."""
+"""Makes the remote sources that the settings ask for."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from mcp_bridge import Embedder, OAuth, SignIns
 def configured_tiers(
     settings: Settings, embedder: Embedder | None = None
 ) -> dict[TierName, ToolSource]:
-    """n8n where there is a URL; MCP always, as its file may appear before a reload.
+    """Return n8n where there is a URL, and MCP always, as its file may appear before a reload.
 
-    `embedder`: for searches by meaning; closing it is the caller's.
+    `embedder` is for searches by meaning. The caller closes it.
 
     Raises:
         ConfigError: a webhook's credentials are not what they should be.
@@ -41,19 +41,19 @@ def configured_tiers(
         room_path=settings.mcp_path,
         embedder=embedder,
         vectors=kept_vectors(),
-        oauth=_kept_sign_ins(paths.sign_ins()),
+        oauth=_sign_ins(paths.sign_ins()),
     )
     return tiers
 
 
 @lru_cache
-def _kept_sign_ins(folder: Path) -> OAuth:
-    """One for all rooms of a process, as rooms that sign in alike may share a server."""
+def _sign_ins(folder: Path) -> OAuth:
+    """Return one for all rooms of a process, as rooms that sign in alike may share a server."""
     return OAuth(stores=SignIns(folder), mend="run: caal-node login {server}")
 
 
 def n8n_tier(settings: Settings) -> N8nToolSource:
-    """The n8n of the settings.
+    """Return the n8n of the settings.
 
     Raises:
         ConfigError: there is none, or its address or a webhook's credentials are malformed.
@@ -62,16 +62,16 @@ def n8n_tier(settings: Settings) -> N8nToolSource:
         raise ConfigError("N8N_URL: not set. Write the address of your n8n.")
     return N8nToolSource(
         settings.n8n_url,
-        mcp_token=_plain(settings.n8n_mcp_token),
-        api_key=_plain(settings.n8n_api_key),
+        mcp_token=_secret_text(settings.n8n_mcp_token),
+        api_key=_secret_text(settings.n8n_api_key),
         call_timeout_s=settings.tool_timeout,
         auth={
-            key: {name: value.get_secret_value() for name, value in told.items()}
-            for key, told in settings.n8n_auth.items()
+            key: {name: value.get_secret_value() for name, value in credential.items()}
+            for key, credential in settings.n8n_auth.items()
         },
         poll_s=settings.n8n_poll,
     )
 
 
-def _plain(secret: SecretStr | None) -> str | None:
+def _secret_text(secret: SecretStr | None) -> str | None:
     return secret.get_secret_value() if secret else None

@@ -1,46 +1,41 @@
-"""The third tier: tools of MCP servers, named `server__tool`.
-
-Few tools are offered as they are. Where their schemas are more than `offer_tokens`, the model is
-offered `mcp_discover` alone; what it finds stays callable, in the order found, until the session
-ends.
-"""
+"""The third tier: tools of MCP servers, named `server__tool`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import mcp_bridge
-from caal_node.context.schemas import compact_schema
-from caal_node.context.token_estimate import tools_tokens
-from caal_node.core.errors import InvalidArguments, ToolBroke, ToolTimeout, ToolUnavailable
-from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.tools.source import CallConversation, Listing
+from caal_node.core.errors import ToolBroke, ToolTimeout, ToolUnavailable
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
+from caal_node.tools.sources.mcp_offer import (
+    MCP_SOURCE,
+    McpToolOffer,
+    schema_tokens,
+    search_patterns,
+    tool_spec,
+)
 
 logger = logging.getLogger("caal_node.tools")
 
 READY_S: Final = 12.0
-"""For all servers together, below `DISCOVERY_S` of all tiers. A slower one comes when it is ready,
-and its tools stand behind the others then."""
+"""Seconds for all servers together, below `DISCOVERY_S` of all tiers. A slower server comes when it
+is ready, and its tools stand behind the others then."""
 OFFER_TOKENS: Final = 3_000
-FOUND_BYTES: Final = 24_000
-"""Schemas that searches have added, as compact JSON: some 6,000 tokens. Past it the ones found
-first go, as otherwise there would be no room left to talk in."""
-CALL_CAP_S: Final = mcp_bridge.Limits().call_cap_s + 5.0
-"""Of a whole call; the bridge's own cap comes first, as its error says more."""
-_FLOOD: Final = 3
-"""Times what may be offered. A server that adds some tools does not come near it."""
-_SOURCE: Final = "mcp"
 
 
-class McpToolSource:
-    """Reads the configuration file at each discovery, so that a reload sees a new server.
+class McpToolSource(ToolSource):
+    """The servers of a configuration file, which each discovery reads: a reload sees a new server.
 
     Args:
+        offer_tokens: Where the schemas of all tools are more than this, the model is offered a
+            search in their place.
         catalogue: A folder where tools are remembered between runs; None connects every server.
         pins: A folder where definitions are kept as they were accepted; None takes any.
         room_path: The folder that the room works in, for servers that want one.
@@ -64,150 +59,101 @@ class McpToolSource:
     ) -> None:
         self._config = config
         self._room_path = str(room_path.expanduser()) if room_path else None
-        self._call_timeout_s = call_timeout_s
-        self._offer_tokens = offer_tokens
-        self._catalogue = mcp_bridge.Catalogue(catalogue) if catalogue else None
-        self._pins = mcp_bridge.Pins(pins) if pins else None
-        self._embedder, self._vectors = embedder, vectors
-        self._oauth = oauth
-        self._open = AsyncExitStack()
-        self._servers: mcp_bridge.ServerManager | None = None
-        self._tools: tuple[mcp_bridge.ToolInfo, ...] = ()
-        """All of them, in the order in which they came up."""
-        self._slip: dict[str, str] = {}
-        """What is wrong with the configuration file; it goes on as it was."""
-        self._found: dict[str, mcp_bridge.ToolInfo] = {}
-        self._searching: mcp_bridge.ToolInfo | None = None
-        self._grown = False
-        self._told = Listing()
-        """What was given out last."""
-        self._tell: Callable[[], None] | None = None
-        self._changing: asyncio.Task[None] | None = None
-        self._changed_again = False
+        self._make_manager = partial(
+            mcp_bridge.ServerManager,
+            call_timeout_s=call_timeout_s,
+            ready_s=READY_S,
+            catalogue=mcp_bridge.Catalogue(catalogue) if catalogue else None,
+            pins=mcp_bridge.Pins(pins) if pins else None,
+            on_event=self._on_bridge_event,
+            embedder=embedder,
+            vectors=vectors,
+            oauth=oauth,
+        )
+        self._exit_stack = AsyncExitStack()
+        self._manager: mcp_bridge.ServerManager | None = None
+        self._offer = McpToolOffer(offer_tokens)
+        self._config_error: dict[str, str] = {}
+        """What is wrong with the configuration file, by its name. The servers go on as before."""
+        self._last_listing = ToolListing()
+        """The listing that was given out last."""
+        self._on_change: Callable[[ToolListing], None] = _ignore
+        self._following: asyncio.Task[None] | None = None
+        """Takes in the changes that servers announce."""
+        self._servers_changed = False
 
-    async def discover(self) -> Listing:
+    async def discover(self) -> ToolListing:
         until = asyncio.get_running_loop().time() + READY_S
-        self._slip = {}
+        self._config_error = {}
         try:
             configs = await asyncio.to_thread(
-                mcp_bridge.load_servers,
-                self._config,
-                missing_ok=True,
-                room_path=self._room_path,
+                mcp_bridge.load_servers, self._config, missing_ok=True, room_path=self._room_path
             )
         except mcp_bridge.ConfigError as error:
-            # Servers that run already go on: a slip in the file must not take a live room's tools.
-            self._slip = {self._config.name: str(error)}
-            return await self._listed(until)
-        if self._servers is not None:
-            await self._servers.reload(configs, ready_s=READY_S)
-        elif configs:
-            self._servers = await self._open.enter_async_context(
-                mcp_bridge.ServerManager(
-                    configs,
-                    call_timeout_s=self._call_timeout_s,
-                    ready_s=READY_S,
-                    catalogue=self._catalogue,
-                    pins=self._pins,
-                    on_event=self._heard,
-                    embedder=self._embedder,
-                    vectors=self._vectors,
-                    oauth=self._oauth,
-                )
-            )
-        return await self._listed(until)
+            # A mistake in the file must not take the tools of servers that run from a live room.
+            self._config_error = {self._config.name: str(error)}
+        else:
+            if self._manager is not None:
+                await self._manager.reload(configs, ready_s=READY_S)
+            elif configs:
+                manager = self._make_manager(configs)
+                self._manager = await self._exit_stack.enter_async_context(manager)
+        if self._manager is not None:
+            await self._list_tools(self._manager, until)
+        self._last_listing = self._listing()
+        return self._last_listing
 
-    async def _listed(self, until: float) -> Listing:
-        if self._servers is None:
-            return self._listing()
-        tools = await self._servers.list_tools()
-        tokens = await asyncio.to_thread(_tokens, tools)
-        if tokens <= self._offer_tokens and any(s.state == "idle" for s in self._servers.servers):
+    async def _list_tools(self, manager: mcp_bridge.ServerManager, until: float) -> None:
+        tools = await manager.list_tools()
+        tokens = await asyncio.to_thread(schema_tokens, tools)
+        if self._offer.fits(tokens) and any(s.state == "idle" for s in manager.servers):
             # All of them are offered, so what they are today counts, and nobody waits for a start.
             left_s = until - asyncio.get_running_loop().time()
-            await self._servers.reload(ready_s=max(left_s, 0.0))
-            tools = await self._servers.list_tools()
-            tokens = await asyncio.to_thread(_tokens, tools)
-        self._take(tools, tokens > self._offer_tokens)
-        if self._searching is not None:
+            await manager.reload(ready_s=max(left_s, 0.0))
+            tools = await manager.list_tools()
+            tokens = await asyncio.to_thread(schema_tokens, tools)
+        self._offer.replace(tools, tokens)
+        if self._offer.is_searched:
             logger.info("%d MCP tools of about %d tokens are searched for", len(tools), tokens)
-        return self._listing()
 
-    def _listing(self) -> Listing:
-        self._told = self._now()
-        return self._told
+    def _listing(self) -> ToolListing:
+        failed: Mapping[str, str] = self._manager.failed if self._manager is not None else {}
+        return ToolListing(self._offer.specs(), {**failed, **self._config_error})
 
-    def _now(self) -> Listing:
-        failed: Mapping[str, str] = self._servers.failed if self._servers is not None else {}
-        return Listing(self._offered(), {**failed, **self._slip})
+    def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
+        self._on_change = changed
 
-    def _take(
-        self, tools: Sequence[mcp_bridge.ToolInfo], searching: bool, *, live: bool = False
-    ) -> None:
-        """Takes these for all tools there are. Old ones keep their order, new ones come last."""
-        now = {tool.name: tool for tool in tools}
-        order = dict.fromkeys([tool.name for tool in self._tools if tool.name in now])
-        self._tools = tuple(now[name] for name in order | now)
-        self._found = {name: now[name] for name in self._found if name in now}
-        if not searching:
-            self._searching = None
-        elif self._searching is None or not live:
-            servers = list(dict.fromkeys(tool.server for tool in self._tools))
-            self._searching = mcp_bridge.discover_tool(servers)
+    def _report_change(self) -> None:
+        if (listing := self._listing()) != self._last_listing:
+            self._last_listing = listing
+            self._on_change(listing)
 
-    def _offered(self) -> tuple[ToolSpec, ...]:
-        if (search := self._searching) is None:
-            return tuple(map(_spec, self._tools))
-        return (_spec(search, remembered=False), *map(_spec, self._found.values()))
-
-    def watch(self, changed: Callable[[], None]) -> None:
-        self._tell = changed
-
-    def _heard(self, event: mcp_bridge.BridgeEvent) -> None:
-        """Of servers whose tools change by themselves."""
+    def _on_bridge_event(self, event: mcp_bridge.BridgeEvent) -> None:
         if not isinstance(event, mcp_bridge.ToolsChanged):
             return
         logger.info("the tools of %s have changed", event.server)
-        self._changed_again = True
-        if self._changing is None or self._changing.done():
-            self._changing = asyncio.create_task(self._follow(), name="caal-mcp-changes")
+        self._servers_changed = True
+        if self._following is None or self._following.done():
+            self._following = asyncio.create_task(self._follow_changes(), name="caal-mcp-changes")
 
-    async def _follow(self) -> None:
-        """Offers what there is now. Found or few enough, it stands behind all that stood before.
+    async def _follow_changes(self) -> None:
+        """Offer what there is now, behind all that was offered before, until nothing changes."""
+        while self._servers_changed and (manager := self._manager) is not None:
+            self._servers_changed = False
+            tools = await manager.list_tools()
+            self._offer.replace_live(tools, await asyncio.to_thread(schema_tokens, tools))
+            self._report_change()
 
-        Whether tools are searched for is settled at a reload: to change it on the way would put
-        another beginning into the prompt. Only a flood, which no prompt could hold, does.
-        """
-        while self._changed_again and (servers := self._servers) is not None:
-            self._changed_again = False
-            tools = await servers.list_tools()
-            tokens = await asyncio.to_thread(_tokens, tools)
-            flood = tokens > _FLOOD * self._offer_tokens
-            self._take(tools, self._searching is not None or flood, live=True)
-            if self._now() != self._told:
-                self._grown = True
-                if self._tell is not None:
-                    self._tell()
-
-    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-        return await self._called(spec, arguments)
-
-    async def call_for(
-        self, spec: ToolSpec, arguments: Mapping[str, Any], caller: CallConversation
+    async def call(
+        self, spec: ToolSpec, arguments: Arguments, conversation: CallConversation | None = None
     ) -> Any:
-        def heard(event: mcp_bridge.BridgeEvent) -> None:
-            if isinstance(event, mcp_bridge.CallProgressed):
-                caller.progressed(event.done, event.total, event.message)
-
-        return await self._called(spec, arguments, on_event=heard, elicitor=caller.asked)
-
-    async def _called(self, spec: ToolSpec, arguments: Mapping[str, Any], **options: Any) -> Any:
-        if self._servers is None:
+        if self._manager is None:
             raise ToolUnavailable(f"{spec.source} is not connected.")
-        if spec.source == _SOURCE and spec.name == mcp_bridge.DISCOVER:
-            return await self._search(self._servers, arguments)
+        if spec.source == MCP_SOURCE and spec.name == mcp_bridge.DISCOVER:
+            return await self._search(self._manager, arguments)
+        options = {} if conversation is None else _call_options(conversation)
         try:
-            result = await self._servers.call_tool(spec.name, dict(arguments), **options)
+            result = await self._manager.call_tool(spec.name, dict(arguments), **options)
         except mcp_bridge.CallTimeout as error:
             raise ToolTimeout(str(error)) from error
         except mcp_bridge.ServerUnavailable as error:
@@ -218,85 +164,40 @@ class McpToolSource:
             raise ToolBroke(str(result.value))
         return result.value
 
-    async def _search(self, servers: mcp_bridge.ServerManager, arguments: Mapping[str, Any]) -> Any:
-        patterns = _patterns(arguments.get("patterns"))
-        found = await servers.discover(patterns)
-        offer = mcp_bridge.offer(found, known=frozenset(self._found))
-        before = list(self._found)
-        self._found |= {tool.name: tool for tool in offer.ready}
-        self._trim(keep={tool.name for tool in offer.ready})
-        self._grown = self._grown or list(self._found) != before
-        servers.wake(tool.server for tool in offer.ready)
-        logger.info("mcp_discover: %d match, %d offered", len(found), len(offer.ready))
+    async def _search(self, manager: mcp_bridge.ServerManager, arguments: Arguments) -> Any:
+        """Run `mcp_discover`: find tools, and make the best of them callable."""
+        matches = await manager.discover(search_patterns(arguments.get("patterns")))
+        offer = mcp_bridge.offer(matches, known=self._offer.found)
+        self._offer.add(offer.ready)
+        self._report_change()
+        manager.wake(tool.server for tool in offer.ready)
+        logger.info("mcp_discover: %d match, %d offered", len(matches), len(offer.ready))
         return offer.answer()
-
-    def _trim(self, keep: set[str]) -> None:
-        sizes = {name: mcp_bridge.schema_size(tool) for name, tool in self._found.items()}
-        over = sum(sizes.values()) - FOUND_BYTES
-        for name in list(self._found):
-            if over > 0 and name not in keep:
-                del self._found[name]
-                over -= sizes[name]
 
     @property
     def servers(self) -> tuple[mcp_bridge.ServerStatus, ...]:
-        return self._servers.servers if self._servers else ()
+        return self._manager.servers if self._manager else ()
 
-    async def everything(self) -> tuple[ToolSpec, ...]:
-        return tuple(map(_spec, await self._servers.list_tools())) if self._servers else ()
-
-    def grown(self) -> Listing | None:
-        if not self._grown:
-            return None
-        self._grown = False
-        return self._listing()
+    async def all_tools(self) -> tuple[ToolSpec, ...]:
+        return tuple(map(tool_spec, await self._manager.list_tools())) if self._manager else ()
 
     async def aclose(self) -> None:
-        self._servers = None
-        if self._changing is not None:
-            self._changing.cancel()
-            await asyncio.gather(self._changing, return_exceptions=True)
-        await self._open.aclose()
+        self._manager = None
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        await self._exit_stack.aclose()
 
 
-def _spec(tool: mcp_bridge.ToolInfo, *, remembered: bool = True) -> ToolSpec:
-    return ToolSpec(
-        tier="mcp",
-        source=tool.server or _SOURCE,
-        name=tool.name,
-        wanted=tool.name,
-        description=tool.description,
-        parameters=tool.input_schema,
-        examples=tuple(Example(e.say, e.arguments) for e in tool.examples),
-        read_only=tool.read_only,
-        own_name=tool.tool,
-        # Silence ends a call long before; one that tells of its progress, or asks, may go on.
-        timeout_s=CALL_CAP_S if tool.server else None,
-        remembered=remembered,
-    )
+def _ignore(listing: ToolListing) -> None:
+    """Nobody watches for changes yet."""
 
 
-def _tokens(tools: Sequence[mcp_bridge.ToolInfo]) -> int:
-    """Of the schemas as the model would read them; in a thread, as 500 take 30 ms."""
-    return tools_tokens(
-        {
-            "type": "function",
-            "function": compact_schema(
-                {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": dict(tool.input_schema),
-                }
-            ),
-        }
-        for tool in tools
-    )
+def _call_options(conversation: CallConversation) -> dict[str, Any]:
+    """Return the options of `call_tool` by which progress and questions reach the conversation."""
 
+    def on_event(event: mcp_bridge.BridgeEvent) -> None:
+        if isinstance(event, mcp_bridge.CallProgressed):
+            conversation.report_progress(event.done, event.total, event.message)
 
-def _patterns(value: object) -> list[str]:
-    """What a model wrote, which may be one text in place of a list."""
-    given = cast("list[object]", value if isinstance(value, list) else [value])
-    patterns = [text for text in given if isinstance(text, str) and text.strip()]
-    if not patterns:
-        raise InvalidArguments('patterns: write a list of words, such as ["weather forecast"]')
-    return patterns
+    return {"on_event": on_event, "elicitor": conversation.ask}

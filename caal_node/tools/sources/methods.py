@@ -1,19 +1,19 @@
 """The first tier: the agent's own `@function_tool` methods, sent through the pipeline.
 
-LiveKit calls and validates them as ever (it leaves raw schemas unchecked: here they are checked,
-as a remote tool's are); what is added is a deadline, one compact line for the
-model in place of Python's repr, tool data, and an outcome. A method that takes a `RunContext` has
-no deadline: it may hold a whole sub-conversation.
+LiveKit calls and validates them as it does all tools. What the pipeline adds is a check of raw
+schemas, which LiveKit leaves out, a deadline, one compact line for the model in place of Python's
+repr, tool data, and an outcome. A method that takes a `RunContext` has no deadline: it may hold a
+whole conversation of its own.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, TypeAlias, cast, get_type_hints
 
-from livekit.agents import RunContext, StopResponse, ToolError
+from livekit.agents import Agent, RunContext, StopResponse, ToolError
 from livekit.agents.llm import FunctionTool, RawFunctionTool, ToolContext, ToolResult
 from livekit.agents.llm.utils import is_context_type
 
@@ -22,25 +22,17 @@ from caal_node.core.tool_examples import from_text, without_examples
 from caal_node.core.tool_spec import ToolSpec
 
 _CONTEXT: Final = "caal_run_context"
-"""The keyword by which LiveKit hands the guard its RunContext; no method can have it by chance."""
-
+"""The keyword by which LiveKit passes the RunContext; no method has a parameter of that name."""
 
 OwnTool: TypeAlias = FunctionTool[..., Any] | RawFunctionTool[..., Any]
 
 
-class Runner(Protocol):
-    """Runs one method call through the agent's pipeline."""
+class MethodRunner(Protocol):
+    """An agent that runs calls of its methods through its pipeline."""
 
-    async def run_method(
-        self,
-        name: str,
-        call_id: str,
-        arguments: Mapping[str, Any],
-        method: Callable[[], Any],
-        *,
-        validate: bool,
-        deadline: bool,
-    ) -> Any: ...
+    async def run_method(self, *args: Any, **options: Any) -> Any:
+        """See `CaalAgent.run_method`."""
+        ...
 
 
 class _Stopped:
@@ -50,11 +42,14 @@ class _Stopped:
         self.stop = stop
 
 
-def guarded(tool: OwnTool, runner: Callable[[Any], Runner]) -> OwnTool:
-    """The same tool, run through `runner(first argument)`: the agent, for a method."""
+def guarded(tool: OwnTool, runner: Callable[[Any], MethodRunner]) -> OwnTool:
+    """Return the same tool, run through the pipeline of `runner(first argument)`.
+
+    The first argument of a method is its agent.
+    """
     func: Callable[..., Any] = tool._func  # pyright: ignore[reportPrivateUsage]  # no public way
     signature = inspect.signature(func)
-    own_context = _context_parameter(func, signature)
+    context_name = _context_parameter(func, signature)
     raw = isinstance(tool, RawFunctionTool)
 
     @functools.wraps(func)
@@ -71,17 +66,17 @@ def guarded(tool: OwnTool, runner: Callable[[Any], Runner]) -> OwnTool:
                 # The author's own words for the model.
                 raise ToolBroke(error.message) from error
 
-        shown = {k: v for k, v in signature.bind(*args, **kwargs).arguments.items() if k != "self"}
-        shown.pop(own_context or "", None)
+        bound = signature.bind(*args, **kwargs).arguments
+        arguments = {k: v for k, v in bound.items() if k not in ("self", context_name)}
         if raw:
-            shown = shown["raw_arguments"]
+            arguments = arguments["raw_arguments"]
         result = await runner(args[0] if args else None).run_method(
             tool.info.name,
             call.call_id,
-            shown,
+            arguments,
             method,
             validate=raw,
-            deadline=own_context is None,
+            deadline=context_name is None,
         )
         if isinstance(result, _Stopped):
             raise result.stop
@@ -99,6 +94,7 @@ def guarded(tool: OwnTool, runner: Callable[[Any], Runner]) -> OwnTool:
 
 
 def _context_parameter(func: Callable[..., Any], signature: inspect.Signature) -> str | None:
+    """Return the name of the parameter that takes the RunContext, if there is one."""
     try:
         hints = get_type_hints(func)
     except Exception:  # an annotation that only exists while type checking: LiveKit reports it
@@ -109,23 +105,21 @@ def _context_parameter(func: Callable[..., Any], signature: inspect.Signature) -
     return None
 
 
-def is_plain(result: Any) -> bool:
-    """Whether LiveKit would turn `result` into text, and nothing more."""
+def becomes_text(result: Any) -> bool:
+    """Say whether LiveKit would turn `result` into text, and do nothing more with it."""
     if isinstance(result, dict | list):
         return not _holds_an_agent(cast("dict[Any, Any] | list[Any]", result))
     return isinstance(result, (str, int, float, bool))
 
 
 def _holds_an_agent(result: dict[Any, Any] | list[Any]) -> bool:
-    from livekit.agents import Agent
-
     members = cast("Iterable[Any]", result.values() if isinstance(result, dict) else result)
     # Each type is asked once: a list of 50,000 records would hold the event loop for 9 ms.
     return any(issubclass(kind, (Agent, ToolResult)) for kind in set(map(type, members)))
 
 
 def spec_of(tool: OwnTool, source: str) -> ToolSpec:
-    """The table's row of one of the agent's own tools."""
+    """Describe one of the agent's own tools for the table."""
     schema = ToolContext([tool]).parse_function_tools("openai", strict=False)[0]["function"]
     return ToolSpec(
         tier="agent",

@@ -6,22 +6,35 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from types import MappingProxyType
 from typing import Any, Final
 
 import n8n
-from caal_node.core.errors import ConfigError, ToolUnavailable
+from caal_node.core.errors import (
+    ConfigError,
+    InvalidArguments,
+    ToolBroke,
+    ToolFailure,
+    ToolRefused,
+    ToolTimeout,
+    ToolUnavailable,
+)
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.tools.outcomes import Verbatim
-from caal_node.tools.source import CallConversation, Listing
-from caal_node.tools.sources.n8n_failures import failure_of
+from caal_node.tools.source import (
+    Arguments,
+    CallConversation,
+    ToolListing,
+    ToolSource,
+    VerbatimResult,
+)
 
 logger = logging.getLogger("caal_node.tools")
 
 SOURCE: Final = "n8n"
 SPARE_S: Final = 1.0
-"""By which the pipeline's deadline is later than n8n's, whose words for it say more."""
+"""Seconds by which the pipeline's deadline is later than n8n's, whose message says more."""
 DISCOVERY_S: Final = 13.0
-"""For listing; less than what all tiers together get, so that an n8n too slow keeps its tools."""
+"""Seconds for listing: less than all tiers together get, so that a slow n8n keeps its tools."""
 _ORIGINS: Final[Mapping[str, str]] = {
     "schema": "the notes' schema block",
     "param": "an @param line of the notes",
@@ -33,7 +46,7 @@ _ORIGINS: Final[Mapping[str, str]] = {
 }
 
 
-class N8nToolSource:
+class N8nToolSource(ToolSource):
     """One n8n instance. Opened at the first discovery, since a session must not wait for it."""
 
     def __init__(
@@ -46,14 +59,14 @@ class N8nToolSource:
         auth: Mapping[str, Mapping[str, str]] | None = None,
         poll_s: float = 0,
     ) -> None:
-        """`auth`: what `n8n.read_credentials` reads.
+        """`auth` is what `n8n.read_credentials` reads.
 
         Raises:
             ConfigError: the address or a credential is malformed.
         """
-        self.poll_s: Final = poll_s
+        self._poll_s = poll_s
         self._specs: tuple[ToolSpec, ...] = ()
-        self._open = AsyncExitStack()
+        self._exit_stack = AsyncExitStack()
         self._is_open = False
         try:
             self.workflows: Final = n8n.N8nTools(
@@ -67,50 +80,50 @@ class N8nToolSource:
         except n8n.N8nError as error:
             raise ConfigError(str(error)) from error
 
-    async def discover(self) -> Listing:
-        """Where n8n cannot be asked, the workflows that it had stay: their webhooks may well
-        answer, and a call says what is wrong better than a tool that is gone."""
+    @property
+    def poll_s(self) -> float:
+        return self._poll_s
+
+    async def discover(self) -> ToolListing:
+        """List the workflows.
+
+        Where n8n cannot be asked, the workflows that it had stay: their webhooks may well answer,
+        and a call says what is wrong better than a tool that is gone.
+        """
         try:
-            found = await (await self._opened()).discover()
+            if not self._is_open:
+                await self._exit_stack.enter_async_context(self.workflows)
+                self._is_open = True
+            found = await self.workflows.discover()
         except n8n.N8nError as error:
-            return Listing(self._specs, {SOURCE: str(error)})
+            return ToolListing(self._specs, {SOURCE: str(error)})
         for notice in found.notices:
             logger.warning("n8n: %s", notice)
         self._specs = tuple(self._spec(tool) for tool in found.tools)
-        return Listing(self._specs)
+        return ToolListing(self._specs)
 
     async def call(
         self,
         spec: ToolSpec,
-        arguments: Mapping[str, Any],
+        arguments: Arguments,
+        conversation: CallConversation | None = None,
         on_progress: Callable[[n8n.Progress], None] | None = None,
     ) -> Any:
+        """See `ToolSource.call`; `on_progress` is given n8n's own reports in its place."""
         if not self._is_open:
             raise ToolUnavailable("n8n has not been asked for its workflows yet.")
+        on_progress = on_progress or _progress_reporter(spec, conversation)
         try:
-            result = await self.workflows.call(
-                spec.name, dict(arguments), on_progress=on_progress or _teller(spec)
-            )
+            result = await self.workflows.call(spec.name, dict(arguments), on_progress=on_progress)
         except n8n.N8nError as error:
             if error.mend:
                 logger.warning("%s: %s; %s", spec.name, error.kind, error.mend)
             raise failure_of(error) from error
-        return Verbatim(result.value, result.spoken) if result.spoken else result.value
-
-    async def call_for(
-        self, spec: ToolSpec, arguments: Mapping[str, Any], caller: CallConversation
-    ) -> Any:
-        return await self.call(spec, arguments, _teller(spec, caller))
+        return VerbatimResult(result.value, result.spoken) if result.spoken else result.value
 
     async def aclose(self) -> None:
         self._is_open = False
-        await self._open.aclose()
-
-    async def _opened(self) -> n8n.N8nTools:
-        if not self._is_open:
-            await self._open.enter_async_context(self.workflows)
-            self._is_open = True
-        return self.workflows
+        await self._exit_stack.aclose()
 
     def _spec(self, tool: n8n.WorkflowTool) -> ToolSpec:
         return ToolSpec(
@@ -128,26 +141,29 @@ class N8nToolSource:
         )
 
 
-def _teller(
-    spec: ToolSpec, caller: CallConversation | None = None
+def _progress_reporter(
+    spec: ToolSpec, conversation: CallConversation | None
 ) -> Callable[[n8n.Progress], None]:
-    """Tells `caller` what a run says that it does, each step once, counted. That it merely still
-    runs goes to the log: people hear ticks for that."""
-    done = 0.0
-    last: str | None = None
+    """Return a callback that reports each step of a run once, counted.
 
-    def told(progress: n8n.Progress) -> None:
-        nonlocal done, last
-        if caller is None or not progress.step or progress.step == last:
+    That a run merely goes on is logged alone: people hear ticks for that.
+    """
+    steps_done = 0.0
+    last_step: str | None = None
+
+    def report(progress: n8n.Progress) -> None:
+        nonlocal steps_done, last_step
+        if conversation is None or not progress.step or progress.step == last_step:
             logger.info("%s still runs after %.0f s", spec.name, progress.elapsed_s)
         else:
-            done, last = done + 1, progress.step
-            caller.progressed(done, None, progress.step)
+            steps_done, last_step = steps_done + 1, progress.step
+            conversation.report_progress(steps_done, None, progress.step)
 
-    return told
+    return report
 
 
 def _facts(tool: n8n.WorkflowTool) -> tuple[str, ...]:
+    """Return what the workflow's author may want to know, a line each."""
     auth = "" if tool.auth_kind == "none" else f", {tool.auth_kind} auth"
     facts = [
         f"workflow {tool.title!r}: {tool.method} /webhook/{tool.path}{auth}, "
@@ -160,3 +176,34 @@ def _facts(tool: n8n.WorkflowTool) -> tuple[str, ...]:
     if tool.input_schema.get("additionalProperties") is True:
         facts.append("its notes list no parameters and its nodes read none: it takes anything")
     return (*facts, *tool.problems)
+
+
+def _spoken_as(key: str, base: type[ToolFailure]) -> type[ToolFailure]:
+    """Return a subclass of `base` that a person is told of by another sentence."""
+    return type(base.__name__, (base,), {"spoken": key})
+
+
+FAILURES: Final[Mapping[n8n.Failure, type[ToolFailure]]] = MappingProxyType(
+    {
+        "timeout": _spoken_as("workflow_slow", ToolTimeout),
+        "workflow_timeout": _spoken_as("workflow_stopped", ToolTimeout),
+        "unreachable": _spoken_as("workflow_unreachable", ToolUnavailable),
+        "not_registered": _spoken_as("workflow_off", ToolUnavailable),
+        "unknown_tool": _spoken_as("workflow_off", ToolUnavailable),
+        "wrong_method": _spoken_as("workflow_changed", ToolUnavailable),
+        "redirected": _spoken_as("workflow_changed", ToolUnavailable),
+        "rate_limited": _spoken_as("workflow_busy", ToolUnavailable),
+        "auth": _spoken_as("workflow_locked", ToolRefused),
+        "rejected": _spoken_as("workflow_refused", ToolBroke),
+        "workflow_failed": _spoken_as("workflow_failed", ToolBroke),
+        "invalid_arguments": InvalidArguments,
+    }
+)
+"""The error for each kind of n8n's failures, with the sentence of prompts/sentences.toml for it."""
+
+
+def failure_of(error: n8n.N8nError) -> ToolFailure:
+    """Return the error of one failed call, with the words that the author wrote for a person."""
+    failure = FAILURES.get(error.kind, FAILURES["workflow_failed"])(str(error))
+    failure.words = error.spoken
+    return failure

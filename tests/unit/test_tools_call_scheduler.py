@@ -32,7 +32,7 @@ class Work:
     """Calls that end when they are told to. `log` has what began and ended."""
 
     def __init__(self, **options: Any) -> None:
-        self.line = Pipeline(ToolDataCache(), **options)
+        self.pipeline = Pipeline(ToolDataCache(), **options)
         self.log: list[str] = []
         self.tasks: list[asyncio.Task[Any]] = []
         self._began: dict[str, asyncio.Event] = {}
@@ -44,14 +44,14 @@ class Work:
         name = what.exposed
         self._began[name], self._may_end[name] = asyncio.Event(), asyncio.Event()
 
-        async def tier() -> str:
+        async def execute() -> str:
             self.log.append(f"{name} began")
             self._began[name].set()
             await self._may_end[name].wait()
             self.log.append(f"{name} ended")
             return name
 
-        run = self.line.run(what, name, arguments or {}, tier, deadline=deadline)
+        run = self.pipeline.run(what, name, arguments or {}, execute, deadline=deadline)
         self.tasks.append(asyncio.create_task(run))
         return self.tasks[-1]
 
@@ -152,7 +152,7 @@ async def test_a_waiting_call_that_is_cancelled_frees_the_others() -> None:
     await work.end("first", "third")
     assert await asyncio.gather(first, third) == ["first", "third"]
     assert "second began" not in work.log
-    assert work.line.outcomes.of("second") == "cancelled"
+    assert work.pipeline.outcomes.take("second") == "cancelled"
 
 
 async def test_a_running_call_that_is_cancelled_frees_the_others() -> None:
@@ -250,7 +250,7 @@ def test_whatever_the_calls_no_conflict_runs_and_all_end(
 ) -> None:
     async def scene() -> None:
         running: set[int] = set()
-        line = Pipeline(ToolDataCache())
+        pipeline = Pipeline(ToolDataCache())
 
         def clash(one: int, other: int) -> bool:
             (s1, r1, p1), (s2, r2, p2) = calls[one], calls[other]
@@ -261,7 +261,7 @@ def test_whatever_the_calls_no_conflict_runs_and_all_end(
             return s1 == s2
 
         async def one(number: int) -> None:
-            async def tier() -> str:
+            async def execute() -> str:
                 assert not any(clash(number, other) for other in running)
                 running.add(number)
                 for _ in range(random.randint(0, 3)):
@@ -271,7 +271,7 @@ def test_whatever_the_calls_no_conflict_runs_and_all_end(
 
             source, read_only, path = calls[number]
             what = entry(f"t{number}", source=source, read_only=read_only)
-            await line.run(what, str(number), {"path": path} if path else {}, tier)
+            await pipeline.run(what, str(number), {"path": path} if path else {}, execute)
 
         async with asyncio.timeout(10):
             await asyncio.gather(*(one(number) for number in range(len(calls))))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.tools.spoken_answer import agrees, stops, value_of
+from caal_node.tools.question_task import field_value, is_cancellation, yes_or_no
 from mcp_bridge import Field
 from mcp_bridge.elicitation import Kind
 
@@ -33,7 +33,7 @@ def field(kind: Kind) -> Field:
     ],
 )
 def test_yes_and_no_are_told_apart_and_doubt_is_neither(said: str, means: bool | None) -> None:
-    assert agrees(said) is means
+    assert yes_or_no(said) is means
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_yes_and_no_are_told_apart_and_doubt_is_neither(said: str, means: bool |
     ],
 )
 def test_words_become_the_kind_that_was_asked_for(kind: Kind, said: str, means: Any) -> None:
-    assert value_of(field(kind), said) == means
+    assert field_value(field(kind), said) == means
 
 
 @pytest.mark.parametrize("said", ["Never mind.", "cancel that", "Stop!", "forget it"])
 def test_a_question_can_be_left(said: str) -> None:
-    assert stops(said)
-    assert not stops(f"{said} what I said, it is the kitchen")
+    assert is_cancellation(said)
+    assert not is_cancellation(f"{said} what I said, it is the kitchen")
 
 
 @given(st.sampled_from(["text", "integer", "number", "boolean", "choice", "choices"]), st.text())
 def test_no_words_break_the_reading(kind: Kind, said: str) -> None:
-    value_of(field(kind), said)
-    stops(said)
+    field_value(field(kind), said)
+    is_cancellation(said)
