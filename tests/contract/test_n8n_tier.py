@@ -15,7 +15,6 @@ import n8n
 from caal_node.agent import CaalAgent
 from caal_node.control.report import ReloadReport, ReloadRequest
 from caal_node.convert import to_schemas
-from caal_node.demo.n8n_replay import RecordedN8n
 from caal_node.errors import ConfigError, ToolBroke, ToolFailure
 from caal_node.events import ToolCallEnded, ToolProgress, TurnEnded
 from caal_node.prompting import sentence
@@ -27,6 +26,7 @@ from caal_node.tools.tiers.n8n import N8nTier
 from caal_node.tools.tiers.n8n_failures import KINDS, failure_of
 from mcp_bridge import Answer, Question
 from tests.conversation import NOWHERE, FakeTier, conversation
+from tests.recorded_n8n import RecordedN8n
 from tests.stand_in_model import Call, StandInModel
 
 CALL = Call("get_weather", {"city": "Paris"}, id="c1")

@@ -17,7 +17,6 @@ import pytest
 
 from caal_node.demo.app import AGENT
 from caal_node.demo.model_choice import CONTEXT
-from caal_node.demo.n8n_replay import RecordedN8n
 from caal_node.demo.room_scene import ROOM, RoomScene
 from caal_node.demo.spoken_requests import SpokenRequest, load_requests
 from caal_node.demo.timeline import SAMPLE_RATE_HZ, Samples
@@ -29,6 +28,7 @@ from caal_node.room.cues import render
 from caal_node.speech import fetch_local
 from tests.control_process import on_a_port
 from tests.livekit_server import LiveKit
+from tests.recorded_n8n import RecordedN8n
 
 pytestmark = [pytest.mark.livekit, pytest.mark.model, pytest.mark.speech]
 
