@@ -7,7 +7,7 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from caal_node.demo.n8n_replay import ReplayedN8n
+from caal_node.cli.demo.n8n_replay import ReplayedN8n
 from caal_node.settings import Settings
 
 WORKFLOW = "get_weather"

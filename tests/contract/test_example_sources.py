@@ -12,7 +12,7 @@ import pytest
 from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
-from caal_node.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from caal_node.settings import load_settings
 from caal_node.tools.made_examples import FILE_NAME, MadeExamples
 from caal_node.tools.spec import Example

@@ -17,8 +17,8 @@ import httpx2
 import jwt
 import pytest
 
-from caal_node.demo.n8n_replay.recordings import RecordedExchange, load_recordings
-from caal_node.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
+from caal_node.cli.demo.n8n_replay.recordings import RecordedExchange, load_recordings
+from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
 from n8n import (
     BasicAuth,
     Discovery,

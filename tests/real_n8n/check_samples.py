@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
+from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
 from n8n import HeaderAuth, N8nError, N8nTools, Progress
 
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from caal_node.demo.n8n_replay import ReplayedN8n
-from caal_node.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse
-from caal_node.demo.n8n_replay.recordings import RecordedReply
-from caal_node.demo.n8n_replay.replayed_n8n import http_response
-from caal_node.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS, RecordedWebhook, changed_reply
+from caal_node.cli.demo.n8n_replay import ReplayedN8n
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse
+from caal_node.cli.demo.n8n_replay.recordings import RecordedReply
+from caal_node.cli.demo.n8n_replay.replayed_n8n import http_response
+from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS, RecordedWebhook, changed_reply
 from tests.recorded_n8n.executions import RECORDED_FAILURES, ReplayedExecutions
 from tests.recorded_n8n.instance import ChangingInstance
 from tests.recorded_n8n.mcp_server import MCP_PATH, MCP_TOKEN, RecordedMcpServer

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from caal_node.demo.n8n_replay.loopback import LoopbackRequest
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest
 from n8n.core.json_values import mapping, mappings
 
 RECORDED_FAILURES: Final = frozenset(("fails_respond_node", "fails_last_node"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from caal_node.demo.n8n_replay.instance import ReplayedInstance, facts_of, workflow_id_of
+from caal_node.cli.demo.n8n_replay.instance import ReplayedInstance, facts_of, workflow_id_of
 from n8n.core.json_values import mapping, mappings
 from n8n.core.workflow_tool import WEBHOOK_TYPE
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from caal_node.demo.n8n_replay.loopback import (
+from caal_node.cli.demo.n8n_replay.loopback import (
     LoopbackRequest,
     LoopbackResponse,
     compact_json,
     json_response,
 )
-from caal_node.demo.n8n_replay.recordings import load_recordings
+from caal_node.cli.demo.n8n_replay.recordings import load_recordings
 from n8n.core.json_values import mapping
 from tests.recorded_n8n.instance import ChangingInstance
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from caal_node.demo.n8n_replay.recordings import load_recordings
+from caal_node.cli.demo.n8n_replay.recordings import load_recordings
 from n8n.core.json_values import mapping, mappings
 
 

@@ -8,8 +8,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from caal_node.demo.n8n_replay.instance import ReplayedInstance
-from caal_node.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, json_response
+from caal_node.cli.demo.n8n_replay.instance import ReplayedInstance
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, json_response
 from n8n.core.json_values import mapping
 
 API_KEY: Final = "recorded-api-key"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from caal_node.demo.n8n_replay.loopback import LoopbackRequest, compact_json
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, compact_json
 from n8n.core.json_values import mapping, sequence
 
 UNDEFINED: Final = object()

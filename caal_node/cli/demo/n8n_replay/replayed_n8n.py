@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, Self
 
-from caal_node.demo.n8n_replay.instance import ReplayedInstance
-from caal_node.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
-from caal_node.demo.n8n_replay.public_api import API_KEY, API_PREFIX, ReplayedPublicApi
-from caal_node.demo.n8n_replay.recordings import RecordedReply
-from caal_node.demo.n8n_replay.webhooks import WEBHOOKS, RecordedWebhook, not_registered, reply_to
+from caal_node.cli.demo.n8n_replay.instance import ReplayedInstance
+from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
+from caal_node.cli.demo.n8n_replay.public_api import API_KEY, API_PREFIX, ReplayedPublicApi
+from caal_node.cli.demo.n8n_replay.recordings import RecordedReply
+from caal_node.cli.demo.n8n_replay.webhooks import WEBHOOKS, RecordedWebhook, not_registered, reply_to
 
 _HTML: Final = (("content-type", "text/html; charset=utf-8"),)
 _EDITOR: Final = b'<!DOCTYPE html>\n<html lang="en"><head><title>n8n</title></head></html>'
