@@ -28,6 +28,8 @@ MAX_QUERY_CHARS = 6_000
 
 @dataclass(frozen=True, slots=True)
 class WebhookRequest:
+    """A request with each argument where it travels."""
+
     path: str
     query: Mapping[str, str]
     body: bytes | None

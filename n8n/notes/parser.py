@@ -90,6 +90,8 @@ def parse_notes(text: str) -> Notes:
 
 
 class _NotesParser:
+    """Reads notes line by line and collects what they say."""
+
     def __init__(self) -> None:
         self.parameters: dict[str, Parameter] = {}
         self.problems: list[str] = []
@@ -104,6 +106,7 @@ class _NotesParser:
         self._listed = 0
 
     def read_line(self, number: int, line: str) -> None:
+        """Read a line that is in no schema block; the number is for problems."""
         if self._in_examples and (item := _BULLET.match(line)) is not None:
             self._add_example(number, item[1])
             return

@@ -15,9 +15,9 @@ from caal_node.cli.checks.check import Finding
 from caal_node.cli.checks.model import look_at_model
 from caal_node.cli.checks.room import look_at_livekit
 from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
-from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.config.settings import Settings
 from tests.livekit_server import LiveKit
+from tests.recorded_n8n import RecordedN8n
 
 if TYPE_CHECKING:  # pytest imports it as a plugin
     from tests.fixtures_models import OllamaModels

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.cli.explain import explained, resolved
 from caal_node.cli.n8n_check import check_files, check_instance
 from caal_node.cli.n8n_try import MODELS_OWN, try_workflow
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.core.prompt_files import sentence
+from tests.recorded_n8n import RecordedN8n
 
 HEADER = {"header": "x-recorded-key", "value": "recorded-header-value"}
 

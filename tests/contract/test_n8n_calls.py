@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from n8n import BasicAuth, HeaderAuth, JwtAuth, N8nError, N8nTools, Progress, WorkflowTool
 from n8n.calls.call import MAX_REPLY_BYTES, call_webhook
 from n8n.core.http import open_client
+from tests.recorded_n8n import RecordedN8n
 
 
 @asynccontextmanager
@@ -137,7 +137,7 @@ async def test_another_persons_failure_is_not_told_as_this_ones() -> None:
             await n.call("fails_last_node", {"who": "Ann"})
         with pytest.raises(N8nError):
             await n.call("fails_last_node", {"who": "Bob"})
-        runs = recorded.public_api.executions.page({"includeData": "true"})["data"]
+        runs = recorded.executions.page({"includeData": "true"})["data"]
     bodies = [r["data"]["resultData"]["runData"]["Webhook"][0]["data"]["main"][0][0] for r in runs]
     assert [b["json"]["body"] for b in bodies] == [{"who": "Bob"}, {"who": "Ann"}]
 

@@ -17,9 +17,8 @@ import httpx2
 import jwt
 import pytest
 
-from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.cli.demo.n8n_replay.recordings import RecordedExchange, load_recordings
-from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS, WRONG_CREDENTIALS
+from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
 from n8n import (
     BasicAuth,
     Discovery,
@@ -31,6 +30,7 @@ from n8n import (
     Progress,
     WebhookAuth,
 )
+from tests.recorded_n8n import WRONG_CREDENTIALS, RecordedN8n
 
 RECORDINGS = load_recordings()
 REAL = os.environ.get("N8N_TEST_URL")

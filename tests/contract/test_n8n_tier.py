@@ -13,7 +13,6 @@ from livekit.agents import llm
 
 import n8n
 from caal_node.agent import CaalAgent
-from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.config.settings import load_settings
 from caal_node.control.reports import ReloadReport, ReloadRequest
 from caal_node.core.errors import ConfigError, ToolBroke, ToolFailure
@@ -26,6 +25,7 @@ from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.sources.n8n import FAILURES, N8nToolSource, failure_of
 from mcp_bridge import Answer, Question
 from tests.conversation import NOWHERE, FakeTier, conversation
+from tests.recorded_n8n import RecordedN8n
 from tests.stand_in_model import Call, StandInModel
 
 CALL = Call("get_weather", {"city": "Paris"}, id="c1")

@@ -18,7 +18,6 @@ import pytest
 from caal_node.cli.demo.app import AGENT
 from caal_node.cli.demo.audio_timeline import SAMPLE_RATE_HZ, Samples
 from caal_node.cli.demo.model_choice import CONTEXT
-from caal_node.cli.demo.n8n_replay import RecordedN8n
 from caal_node.cli.demo.room_scene import ROOM, RoomScene
 from caal_node.cli.demo.spoken_requests import SpokenRequest, load_requests
 from caal_node.cli.demo.tools import WORKFLOW, write_settings
@@ -36,6 +35,7 @@ from caal_node.room.cues import render
 from caal_node.speech import fetch_local
 from tests.control_process import on_a_port
 from tests.livekit_server import LiveKit
+from tests.recorded_n8n import RecordedN8n
 
 pytestmark = [pytest.mark.livekit, pytest.mark.model, pytest.mark.speech, pytest.mark.alone]
 

@@ -1,5 +1,5 @@
-"""A local server that replays a real n8n 2.41.1, for the demo and for tests."""
+"""A local server that replays a real n8n 2.41.1, for the demo; tests build on it."""
 
-from caal_node.cli.demo.n8n_replay.recorded_n8n import RecordedN8n
+from caal_node.cli.demo.n8n_replay.replayed_n8n import ReplayedN8n
 
-__all__ = ["RecordedN8n"]
+__all__ = ["ReplayedN8n"]

@@ -19,12 +19,6 @@ RIGHT_CREDENTIALS: Final[Mapping[str, tuple[str, str]]] = {
     "jwt": ("authorization", "Bearer recorded.token.signature"),
 }
 """What the replay takes for the right credential; the real ones were not kept."""
-WRONG_CREDENTIALS: Final[Mapping[str, str]] = {
-    "header auth": "wrong",
-    "basic": "Basic d3Jvbmc6d3Jvbmc=",
-    "jwt": "Bearer no.real.token",
-}
-"""Credentials of the right form that open nothing. n8n takes other forms for none at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +106,19 @@ def not_registered(
 ) -> RecordedReply:
     """Return n8n's 404, with this request's method and path in place of the recorded one's."""
     if other_method is None:
-        return _changed("unregistered", {"POST nope": f"{request.method} {path}"})
-    return _changed(
+        return changed_reply("unregistered", {"POST nope": f"{request.method} {path}"})
+    return changed_reply(
         "GET on POST hook",
         {"for GET": f"for {request.method}", "a POST": f"a {other_method.method}"},
     )
-
-
-def not_in_test(path: str) -> RecordedReply:
-    """Return the answer of /webhook-test/, where nobody is listening."""
-    return _changed("test url", {"get_weather": path})
 
 
 def _recorded(label: str) -> RecordedReply:
     return load_recordings().exchanges[label].reply
 
 
-def _changed(label: str, changes: Mapping[str, str]) -> RecordedReply:
+def changed_reply(label: str, changes: Mapping[str, str]) -> RecordedReply:
+    """Return a recorded reply with other words in its body."""
     reply = _recorded(label)
     body = reply.body.decode()
     for old, new in changes.items():

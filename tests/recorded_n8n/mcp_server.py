@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from caal_node.cli.demo.n8n_replay.instance import ReplayedInstance
 from caal_node.cli.demo.n8n_replay.loopback import (
     LoopbackRequest,
     LoopbackResponse,
@@ -15,6 +14,7 @@ from caal_node.cli.demo.n8n_replay.loopback import (
 )
 from caal_node.cli.demo.n8n_replay.recordings import load_recordings
 from n8n.core.json_values import mapping
+from tests.recorded_n8n.instance import ChangingInstance
 
 MCP_TOKEN: Final = "recorded-mcp-token"  # noqa: S105 - it guards nothing but recordings
 MCP_PATH: Final = "/mcp-server/http"
@@ -35,10 +35,10 @@ _NOT_ACCEPTABLE: Final = (
 )
 
 
-class ReplayedMcpServer:
+class RecordedMcpServer:
     """Answers the two tools that read, as 2.41.1 does."""
 
-    def __init__(self, instance: ReplayedInstance) -> None:
+    def __init__(self, instance: ChangingInstance) -> None:
         self._instance = instance
         self.enabled = True
         """Whether `MCP access` is switched on in the instance."""
