@@ -9,6 +9,7 @@ person hears, to the tenth of a second; `--alone` says whether they are in this 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="with",
         help="tests marked `alone`: with all the others, left out, or nothing but them",
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Spares importing hundreds of files for the few tests in them that run alone."""
+    if config.getoption("--alone") != "only" or collection_path.suffix != ".py":
+        return None
+    return "mark.alone" not in collection_path.read_text(encoding="utf-8") or None
 
 
 @pytest.hookimpl(tryfirst=True)
