@@ -20,8 +20,8 @@ from mcp_types import (
 )
 
 from mcp_bridge import Limits, ServerConfig
-from mcp_bridge.connect import Wire
-from mcp_bridge.session import ServerSession
+from mcp_bridge.connection.server_session import ServerSession
+from mcp_bridge.transports.server_transport import ServerTransport
 
 CONFIG = ServerConfig("fake", command="fake")
 
@@ -44,23 +44,27 @@ class FakeServer:
         self.questions: list[ElicitRequestParams] = []
         """Asked beside a call before it is answered, as servers before 2026-07-28 do."""
         self.answers: list[ElicitResult] = []
-        self.wires: list[FakeWire] = []
+        self.transports: list[FakeTransport] = []
         self.calls_done = asyncio.Event()
 
     def session(self, uniform: Callable[[float, float], float], **limits: Any) -> ServerSession:
-        return ServerSession(CONFIG, Limits(**limits), make_wire=self.wire, uniform=uniform)
+        return ServerSession(
+            CONFIG, Limits(**limits), make_transport=self.transport, uniform=uniform
+        )
 
-    def wire(self, config: ServerConfig, max_chars: int, on_close: Callable[[], None]) -> Wire:
-        made = FakeWire(self, config, max_chars, on_close)
-        self.wires.append(made)
+    def transport(
+        self, config: ServerConfig, max_chars: int, on_close: Callable[[], None]
+    ) -> ServerTransport:
+        made = FakeTransport(self, config, max_chars, on_close)
+        self.transports.append(made)
         return made
 
     def crash(self) -> None:
         """The newest connection breaks."""
-        self.wires[-1].crash()
+        self.transports[-1].crash()
 
 
-class FakeWire(Wire):
+class FakeTransport(ServerTransport):
     def __init__(
         self, server: FakeServer, config: ServerConfig, max_chars: int, on_close: Callable[[], None]
     ) -> None:

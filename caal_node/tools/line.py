@@ -1,8 +1,9 @@
 """The plan gate: calls that conflict run one after the other, in the model's order.
 
 LiveKit starts all calls of one reply at once. Each takes its place in the line as it comes, and
-then waits for those in front of it that it conflicts with (`mcp_bridge.plan`); all others it
-passes by. So no two calls in conflict run at once, and none starts later than it would one by one.
+then waits for those in front of it that it conflicts with (`mcp_bridge.core.call_conflicts`);
+all others it passes by. So no two calls in conflict run at once, and none starts later than it
+would one by one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 from caal_node.errors import ToolTimeout
 from caal_node.tools.gates import Arguments
 from caal_node.tools.table import Entry
-from mcp_bridge.plan import Access, conflict, mentioned, resolved
+from mcp_bridge.core.call_conflicts import CallAccess, conflict, mentioned_paths, resolved_path
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -59,7 +60,7 @@ class _Place:
         self._places: Final = places
         self._arguments: Final = arguments
         self._wait_s: Final = wait_s
-        self._access: Access | None = None
+        self._access: CallAccess | None = None
 
     def __enter__(self) -> None:
         self._places.append(self)
@@ -92,25 +93,25 @@ class _Place:
     async def _conflicts(self, other: _Place) -> bool:
         return conflict(await other.access(), await self.access())
 
-    async def access(self) -> Access:
+    async def access(self) -> CallAccess:
         """What the call uses. Found out when another call asks: alone, a call needs no plan."""
         if self._access is None:
             self._access = await _access(self.entry, self._arguments)
         return self._access
 
 
-async def _access(entry: Entry, arguments: Arguments) -> Access:
+async def _access(entry: Entry, arguments: Arguments) -> CallAccess:
     writes = not _reads(entry)
-    said = mentioned(arguments, writes=writes)
+    said = mentioned_paths(arguments, writes=writes)
     source = f"{entry.spec.tier} {entry.spec.source}"
     if not said.paths:
-        return Access(source, writes)
+        return CallAccess(source, writes)
     try:
         async with asyncio.timeout(LOOK_UP_S):
-            paths = await asyncio.to_thread(lambda: tuple(map(resolved, said.paths)))
+            paths = await asyncio.to_thread(lambda: tuple(map(resolved_path, said.paths)))
     except TimeoutError:
-        return Access(source, writes)
-    return Access(source, writes, paths, said.whole)
+        return CallAccess(source, writes)
+    return CallAccess(source, writes, paths, said.whole)
 
 
 def _reads(entry: Entry) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 import mcp_bridge
 from caal_node.tools.spec import ToolSpec
 from caal_node.tools.table import Entry, ToolTable
-from mcp_bridge.discover import Finder
+from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.meanings import Meanings
 
 MAKING_S: Final = 1.0
@@ -22,7 +22,7 @@ class Whole:
         self.specs: Final = tuple(specs)
         self.table: Final = table(specs)
         self.tools: Final = tuple(_found_by(entry) for entry in self.table)
-        self._finder: Final = Finder(self.tools)
+        self._finder: Final = ToolFinder(self.tools)
 
     async def find(self, patterns: Sequence[str], meanings: Meanings | None = None) -> list[Entry]:
         """What matches, best first: ranked as `mcp_discover` ranks, over all tiers.

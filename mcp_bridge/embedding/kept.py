@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from mcp_bridge.catalogue import replace_file
+from mcp_bridge.core.files import replace_file
 from mcp_bridge.embedding.port import Vectors, unit
 
 logger = logging.getLogger(__name__)

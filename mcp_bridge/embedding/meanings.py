@@ -10,13 +10,13 @@ from typing import Final
 
 import numpy as np
 
+from mcp_bridge.core.errors import BridgeError
+from mcp_bridge.core.tools import ToolInfo
 from mcp_bridge.embedding.kept import KeptVectors
 from mcp_bridge.embedding.mix import Space
 from mcp_bridge.embedding.port import Embedder, Vectors, unit
 from mcp_bridge.embedding.text_vectors import TextVectors
 from mcp_bridge.embedding.tool_text import tool_texts
-from mcp_bridge.errors import BridgeError
-from mcp_bridge.tools import ToolInfo
 
 logger = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.bert import Bert
 from mcp_bridge.embedding.port import Vectors
 from mcp_bridge.embedding.safetensors import read_tensors
-from mcp_bridge.errors import EmbeddingUnavailable
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.kept import KeptVectors
 from mcp_bridge.embedding.port import Embedder, Vectors
-from mcp_bridge.errors import EmbeddingUnavailable
 
 logger = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ _TOOLS: Final = frozenset(
 )  # fmt: skip
 """No MCP server is among them; they destroy, send away or run what their arguments say."""
 _MAX_DEPTH: Final = 8
-"""Wrappers around wrappers."""
+"""Wrappers context wrappers."""
 
 
 def judge(
@@ -61,10 +61,10 @@ def judge(
             "write the program alone, and its arguments into args",
             "metacharacters",
         )
-    yield from _judge(command, args, _Around(cwd, search_path, windows), "command", 0)
+    yield from _judge(command, args, _CommandContext(cwd, search_path, windows), "command", 0)
 
 
-class _Around:
+class _CommandContext:
     """Where a command would be looked for, and what was judged of it."""
 
     def __init__(self, cwd: Path | None, search_path: str | None, windows: bool) -> None:
@@ -91,20 +91,20 @@ class _Around:
 
 
 def _judge(
-    command: str, args: Sequence[str], around: _Around, key: str, depth: int
+    command: str, args: Sequence[str], context: _CommandContext, key: str, depth: int
 ) -> Iterator[Finding]:
-    program = around.located(command)
+    program = context.located(command)
     for name in names(command, program):
         yield from _named(name, key)
-        yield from _behind(name, args, around, depth)
-    if around.windows and (char := for_a_batch_file(program or command, args)):
+        yield from _behind(name, args, context, depth)
+    if context.windows and (char := for_a_batch_file(program or command, args)):
         reason = f"cmd.exe would read {char!r} in them, since the command is a batch file"
         mend = "start the program behind it (node, python)"
         yield Finding("args", reason, mend, "metacharacters")
 
 
 def _behind(
-    name: str, args: Sequence[str], around: _Around, depth: int, *, of_python: bool = False
+    name: str, args: Sequence[str], context: _CommandContext, depth: int, *, of_python: bool = False
 ) -> Iterator[Finding]:
     """What a program of this name, or a module of Python's, runs of its arguments."""
     if depth > _MAX_DEPTH:
@@ -118,12 +118,12 @@ def _behind(
         for found in found_in(interpreter, args):
             # A module is looked for in Python's folders, so that no link of the disk says what it
             # is; one that is called like a shell or a tool is most likely a server of that name.
-            if found.module and around.is_new(("-m", *found.module), depth):
+            if found.module and context.is_new(("-m", *found.module), depth):
                 module, *rest = found.module
                 root = plain(module.partition(".")[0])
-                yield from _behind(root, rest, around, depth + 1, of_python=True)
+                yield from _behind(root, rest, context, depth + 1, of_python=True)
     if (wrapper := WRAPPERS.get(name)) is not None:
-        yield from _wrapped(name, wrapper, args, around, depth)
+        yield from _wrapped(name, wrapper, args, context, depth)
 
 
 def _named(name: str, key: str) -> Iterator[Finding]:
@@ -146,7 +146,7 @@ def _given(name: str, code: str | None) -> Iterator[Finding]:
 
 
 def _wrapped(
-    name: str, wrapper: Wrapper, args: Sequence[str], around: _Around, depth: int
+    name: str, wrapper: Wrapper, args: Sequence[str], context: _CommandContext, depth: int
 ) -> Iterator[Finding]:
     if wrapper.shell and (char := for_a_shell(args)):
         mend = "start the program itself"
@@ -156,5 +156,5 @@ def _wrapped(
             reason = f"{name} sets {variable[:40]}, which makes programs run other code"
             yield Finding("args", reason, "remove it", "env")
         yield from _given(name, inner.eval)
-        if inner.words and around.is_new(inner.words, depth):
-            yield from _judge(inner.words[0], inner.words[1:], around, "args", depth + 1)
+        if inner.words and context.is_new(inner.words, depth):
+            yield from _judge(inner.words[0], inner.words[1:], context, "args", depth + 1)

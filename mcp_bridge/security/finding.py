@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
 
-Allowance: TypeAlias = Literal["command", "eval", "env", "metacharacters", "http"]
-ALLOWANCES: Final[tuple[Allowance, ...]] = get_args(Allowance)
-"""What `allow` in a server's entry may hold: the owner of the file vouches for it."""
+from mcp_bridge.core.server_config import Allowance
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from mcp_bridge.security.interpreter import Interpreter
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CodeFinding:
     code: str = ""
     """The argument that brings code."""
     module: tuple[str, ...] = ()
@@ -18,7 +18,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class ReadOn:
     """Nothing found: reading goes on there."""
 
     at: int
@@ -26,22 +26,22 @@ class Next:
     """Whether there is no other way to read what came before."""
 
 
-Step: TypeAlias = Iterator[Found | Next]
+Step: TypeAlias = Iterator[CodeFinding | ReadOn]
 NO_SCRIPT: Final = "no script, so that stdin is its program"
 _STDIN: Final = frozenset({"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 
 
-def script(interpreter: Interpreter, word: str | None) -> Iterator[Found]:
+def script(interpreter: Interpreter, word: str | None) -> Iterator[CodeFinding]:
     if word is None:
         if interpreter.stdin:
-            yield Found(NO_SCRIPT)
+            yield CodeFinding(NO_SCRIPT)
     elif word.lower().startswith("data:"):
-        yield Found("data:")
+        yield CodeFinding("data:")
     # Windows' own PowerShell takes any other first word for a command.
     elif interpreter.loose and not word.lower().endswith(".ps1"):
-        yield Found("a command in the place of a script")
+        yield CodeFinding("a command in the place of a script")
     elif word in interpreter.words or word in _STDIN or _assigns_code(interpreter, word):
-        yield Found(word)
+        yield CodeFinding(word)
 
 
 def _assigns_code(interpreter: Interpreter, word: str) -> bool:
@@ -57,7 +57,7 @@ def usual(interpreter: Interpreter, words: Sequence[str], at: int) -> Step:
     name = word.partition("=")[0].replace("_", "-")
     for long in interpreter.longs:
         if name == long or (not long.startswith("--") and word.startswith(long)):
-            yield Found(long)
+            yield CodeFinding(long)
             return
     if name in interpreter.scripts:
         value = word.partition("=")[2] or next(iter(words[at + 1 :]), None)
@@ -67,10 +67,10 @@ def usual(interpreter: Interpreter, words: Sequence[str], at: int) -> Step:
     elif not word.startswith("--"):
         yield from _letters(interpreter, words, at)
     elif _is_one_of(name, interpreter.long_flags):
-        yield Next(at + 1)
+        yield ReadOn(at + 1)
     # getopt takes any beginning of a name that is not also another's.
     elif long := next((long for long in interpreter.longs if long.startswith(name)), ""):
-        yield Found(long)
+        yield CodeFinding(long)
     else:
         yield from _unknown(words, at, joined="=" in word)
 
@@ -81,20 +81,20 @@ def _letters(interpreter: Interpreter, words: Sequence[str], at: int) -> Step:
         joined = word[place + 1 :]
         value, behind = (joined, at + 1) if joined else ("".join(words[at + 1 : at + 2]), at + 2)
         if letter in interpreter.letters:
-            yield Found(f"-{letter}")
+            yield CodeFinding(f"-{letter}")
             return
         if letter == interpreter.module:
             if value.partition(".")[0] in interpreter.modules:
-                yield Found(f"-m {value}")
+                yield CodeFinding(f"-m {value}")
             elif value:
-                yield Found(module=(value, *words[behind:]))
+                yield CodeFinding(module=(value, *words[behind:]))
             return
         if letter == interpreter.script:
             yield from script(interpreter, value or None)
             return
         if letter in interpreter.valued:
             if interpreter.settings and value.startswith(interpreter.settings):
-                yield Found(f"-{letter} {value}")
+                yield CodeFinding(f"-{letter} {value}")
             yield from _value(words, at, joined=bool(joined))
             return
         if letter in interpreter.joined:
@@ -104,16 +104,16 @@ def _letters(interpreter: Interpreter, words: Sequence[str], at: int) -> Step:
 
 
 def _value(words: Sequence[str], at: int, *, joined: bool) -> Step:
-    yield Next(at + 1 if joined else at + 2)
+    yield ReadOn(at + 1 if joined else at + 2)
     # Node, for one, takes no value that looks like an option.
     if not joined and any(word.startswith("-") for word in words[at + 1 : at + 2]):
-        yield Next(at + 1, sure=False)
+        yield ReadOn(at + 1, sure=False)
 
 
 def _unknown(words: Sequence[str], at: int, *, joined: bool) -> Step:
-    yield Next(at + 1)
+    yield ReadOn(at + 1)
     if not joined and at + 1 < len(words):
-        yield Next(at + 2, sure=False)
+        yield ReadOn(at + 2, sure=False)
 
 
 def _is_one_of(name: str, names: Sequence[str]) -> bool:
@@ -129,11 +129,11 @@ def loose(interpreter: Interpreter, words: Sequence[str], at: int) -> Step:
         return
     for long in interpreter.longs:
         if long.startswith(name):
-            yield Found(long)
+            yield CodeFinding(long)
             return
     if any(option.startswith(name) for option in interpreter.long_valued):
         yield from _value(words, at, joined=False)
     elif any(option.startswith(name) for option in interpreter.long_flags):
-        yield Next(at + 1)
+        yield ReadOn(at + 1)
     else:
         yield from _unknown(words, at, joined=False)

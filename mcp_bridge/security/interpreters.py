@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from mcp_bridge.security.interpreter import Interpreter
 from mcp_bridge.security.interpreter_options import (
     NO_SCRIPT,
-    Found,
-    Next,
+    CodeFinding,
+    ReadOn,
     Step,
     loose,
     script,
@@ -24,13 +24,13 @@ from mcp_bridge.security.interpreter_options import (
 )
 
 
-def found_in(interpreter: Interpreter, words: Sequence[str]) -> Iterator[Found]:
+def found_in(interpreter: Interpreter, words: Sequence[str]) -> Iterator[CodeFinding]:
     """The code that `interpreter` is given by the command line or by stdin, and modules."""
-    places = [Next(0)]
+    places = [ReadOn(0)]
     for place in places:  # which grows meanwhile
         for step in _step(interpreter, words, place.at):
-            if isinstance(step, Next):
-                following = Next(step.at, place.sure and step.sure)
+            if isinstance(step, ReadOn):
+                following = ReadOn(step.at, place.sure and step.sure)
                 if following not in places:
                     places.append(following)
             elif place.sure or step.code != NO_SCRIPT:
@@ -48,13 +48,13 @@ def _step(interpreter: Interpreter, words: Sequence[str], at: int) -> Step:
         return
     word = words[at]
     if word in interpreter.words:
-        yield Found(word)
+        yield CodeFinding(word)
     elif word in interpreter.runs:
-        yield Next(at + 1)
+        yield ReadOn(at + 1)
     elif len(word) < 2 or word[0] not in "-+":
         yield from script(interpreter, word)
         if interpreter.mixed:
-            yield Next(at + 1, sure=False)
+            yield ReadOn(at + 1, sure=False)
     elif word == "--":
         yield from script(interpreter, next(iter(words[at + 1 :]), None))
     elif interpreter.loose:

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from mcp_bridge.catalogue import definitions_digest
+from mcp_bridge.core.digests import definitions_digest
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security.hidden_text import one_line
-from mcp_bridge.servers import ServerConfig
-from mcp_bridge.tools import Definition
 
 logger = logging.getLogger(__name__)
 
@@ -57,14 +57,14 @@ class _Pinned:
 
 
 @dataclass(frozen=True, slots=True)
-class Vetted:
-    offered: tuple[Definition, ...]
+class VettedTools:
+    offered: tuple[ToolDefinition, ...]
     held: Mapping[str, str]
     """Tool at the server -> why it is not offered, and the mend."""
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedChange:
     server: str
     tool: str
     before: str
@@ -86,12 +86,12 @@ class Pins:
             found = _load(self._folder / name, config.name)
             self._known[name] = _with_new(found, self._known.get(name))
 
-    def vet(self, config: ServerConfig, definitions: Sequence[Definition]) -> Vetted:
+    def vet(self, config: ServerConfig, definitions: Sequence[ToolDefinition]) -> VettedTools:
         """Trusts what it sees for the first time; holds what has changed since."""
         pinned = self._known.setdefault(_file_name(config), _Pinned(config.name))
         if pinned.damaged:
             why = f"what was accepted cannot be read; remove {self._folder / _file_name(config)}"
-            return Vetted((), {tool.name: why for tool in definitions})
+            return VettedTools((), {tool.name: why for tool in definitions})
         held: dict[str, str] = {}
         for tool in definitions:
             digest = definitions_digest([tool])
@@ -110,7 +110,7 @@ class Pins:
                     "its definition is not the one that was accepted; read it, then accept it "
                     f"(tools --accept {config.name}__{one_line(tool.name)})"
                 )
-        return Vetted(tuple(tool for tool in definitions if tool.name not in held), held)
+        return VettedTools(tuple(tool for tool in definitions if tool.name not in held), held)
 
     def write(self) -> None:
         """Keeps what `vet` has learnt. A disk that fails costs the memory, and is logged."""
@@ -135,17 +135,17 @@ class Pins:
             if pin.offered
         )
 
-    def accept(self, wanted: str) -> tuple[Accepted, ...]:
+    def accept(self, wanted: str) -> tuple[AcceptedChange, ...]:
         """Takes what waits for `server` or `server__tool`: exactly what was seen, nothing newer.
 
         Raises: OSError.
         """
-        taken: list[Accepted] = []
+        taken: list[AcceptedChange] = []
         for path, pinned in self._files():
             before = len(taken)
             for tool, pin in pinned.tools.items():
                 if pin.offered and wanted in (pinned.server, f"{pinned.server}__{tool}"):
-                    taken.append(Accepted(pinned.server, tool, pin.says, pin.now_says))
+                    taken.append(AcceptedChange(pinned.server, tool, pin.says, pin.now_says))
                     pinned.tools[tool] = _Pin(pin.offered, pin.now_says)
             if len(taken) > before:
                 _store(path, pinned)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from mcp.client.stdio import get_default_environment
 
-from mcp_bridge.home import from_home
+from mcp_bridge.core.files import expand_home
+from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security.addresses import plain_text
 from mcp_bridge.security.commands import judge
 from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.finding import Finding
-from mcp_bridge.servers import ServerConfig
 
 
 def objections(config: ServerConfig) -> Iterator[Finding]:
@@ -38,7 +38,7 @@ def _findings(config: ServerConfig) -> Iterator[Finding]:
     yield from judge(
         config.command,
         config.args,
-        cwd=Path(from_home(config.cwd)) if config.cwd else None,
+        cwd=Path(expand_home(config.cwd)) if config.cwd else None,
         search_path=path,
         windows=sys.platform == "win32",
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
-from mcp_bridge.home import from_home
+from mcp_bridge.core.files import expand_home
 
 _MAX_LINKS: Final = 16
 """Symbolic links followed by name; real chains have two or three."""
@@ -23,7 +23,7 @@ def located(command: str, cwd: Path | None, search_path: str | None) -> str | No
 
     A command with a slash in it is meant from the folder that it is started in.
     """
-    command = from_home(command)
+    command = expand_home(command)
     if cwd is not None and os.path.dirname(command):  # noqa: PTH120 - `./x` and `x` differ here
         command = str(cwd / command)
     found = shutil.which(command, path=search_path)

@@ -48,7 +48,7 @@ class Wrapper:
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class WrappedCommand:
     """One reading of what a wrapper runs."""
 
     words: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Inner:
     """The option that holds a command line."""
 
 
-def behind(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
+def behind(wrapper: Wrapper, words: Sequence[str]) -> Iterator[WrappedCommand]:
     """What `wrapper` runs when it is given `words`, in every reading."""
     for start in _starts(wrapper, words):
         yield from _read(wrapper, words[start:])
@@ -77,29 +77,29 @@ def _starts(wrapper: Wrapper, words: Sequence[str]) -> Iterator[int]:
                     yield words.index("--", at) + 1
 
 
-def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
+def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[WrappedCommand]:
     at, operands, unsure = 0, wrapper.operands, False
     assigned: list[str] = []
     while at < len(words):
         word = words[at]
         at += 1
         if word == "--":
-            yield Inner(_scoped(wrapper, words[at + operands :]), tuple(assigned))
+            yield WrappedCommand(_scoped(wrapper, words[at + operands :]), tuple(assigned))
             return
         if named := _ASSIGNED.match(word):
             assigned.append(named[1])
         elif word.startswith("-") and len(word) > 1:
             option = _option(wrapper, word)
             if option.name in wrapper.evals:
-                yield Inner(assigned=tuple(assigned), eval=option.name)
+                yield WrappedCommand(assigned=tuple(assigned), eval=option.name)
             elif option.name in (*wrapper.split, *wrapper.modules):
                 value, rest = option.joined, words[at:]
                 if option.takes_next:
                     value, rest = "".join(rest[:1]), rest[1:]
                 if option.name in wrapper.modules:
-                    yield Inner(("python", "-m", value, *rest), tuple(assigned))
+                    yield WrappedCommand(("python", "-m", value, *rest), tuple(assigned))
                     return
-                yield Inner(assigned=tuple(assigned))
+                yield WrappedCommand(assigned=tuple(assigned))
                 yield from _read(wrapper, [*_split(value), *rest])
                 return
             at += option.takes_next
@@ -108,11 +108,11 @@ def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
         elif operands:
             operands -= 1
         else:
-            yield Inner(_scoped(wrapper, words[at - 1 :]), tuple(assigned))
+            yield WrappedCommand(_scoped(wrapper, words[at - 1 :]), tuple(assigned))
             if not unsure:
                 return
         unsure = False
-    yield Inner(assigned=tuple(assigned))
+    yield WrappedCommand(assigned=tuple(assigned))
 
 
 def _scoped(wrapper: Wrapper, words: Sequence[str]) -> tuple[str, ...]:

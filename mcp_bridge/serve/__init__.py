@@ -15,7 +15,7 @@ https://modelcontextprotocol.io/specification/2025-11-25/basic/transports allows
 that keep JSON-RPC and the lifecycle; here a text frame is one message, and the subprotocol `mcp`.
 """
 
-from mcp_bridge.serve.app import Bridge
+from mcp_bridge.serve.bridge import Bridge
 from mcp_bridge.serve.options import ServeLimits, ServeOptions, TlsFiles
 
 __all__ = ["Bridge", "ServeLimits", "ServeOptions", "TlsFiles"]

@@ -14,11 +14,11 @@ from typing import Annotated, Final
 
 import typer
 
-from mcp_bridge.errors import BridgeError, ConfigError
-from mcp_bridge.serve.app import Bridge
+from mcp_bridge.core.errors import BridgeError, ConfigError
+from mcp_bridge.serve.bridge import Bridge
 from mcp_bridge.serve.options import DEFAULT_PORT, ServeLimits, ServeOptions, TlsFiles
-from mcp_bridge.serve.secrets import TOKEN_VARIABLE, find_token
-from mcp_bridge.serve.unit import unit as unit_text
+from mcp_bridge.serve.systemd_unit import unit as unit_text
+from mcp_bridge.serve.token import TOKEN_VARIABLE, find_token
 
 logger = logging.getLogger("mcp_bridge.serve")
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mcp_bridge.errors import ConfigError
+from mcp_bridge.core.errors import ConfigError
+from mcp_bridge.core.server_config import ALLOWANCES, NOTHING, ServerConfig
 from mcp_bridge.security.addresses import is_loopback
-from mcp_bridge.security.finding import ALLOWANCES
-from mcp_bridge.serve.secrets import Token
-from mcp_bridge.servers import NOTHING, ServerConfig
+from mcp_bridge.serve.token import Token
 
 DEFAULT_PORT: Final = 8890
 MIB: Final = 1024 * 1024

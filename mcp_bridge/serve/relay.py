@@ -19,13 +19,13 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from mcp_bridge.lines import Line, find_id, read_lines
-from mcp_bridge.messages import whole_pairs
-from mcp_bridge.process import ServerProcess
-from mcp_bridge.serve.calls import CallsUnderWay, TooManyCalls
-from mcp_bridge.serve.envelope import envelope
+from mcp_bridge.protocol.capped_lines import CappedLine, find_id, read_lines
+from mcp_bridge.protocol.messages import whole_pairs
+from mcp_bridge.serve.message_kind import envelope
 from mcp_bridge.serve.options import MIB, ServeLimits
-from mcp_bridge.websocket import sends_at_once
+from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls
+from mcp_bridge.transports.process import ServerProcess
+from mcp_bridge.transports.websocket import sends_at_once
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _FLUSH_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CloseReason:
     """Why a connection ends; `code` is None where there is nobody left to tell."""
 
     code: CloseCode | None
@@ -42,7 +42,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopping:
+class ShutdownSignals:
     """Set by the bridge, for all connections."""
 
     soon: asyncio.Event
@@ -50,7 +50,7 @@ class Stopping:
     now: asyncio.Event
 
 
-_STOPPED: Final = Ending(CloseCode.GOING_AWAY, "the bridge is shutting down")
+_STOPPED: Final = CloseReason(CloseCode.GOING_AWAY, "the bridge is shutting down")
 
 
 class Relay:
@@ -59,23 +59,23 @@ class Relay:
         socket: ServerConnection,
         process: ServerProcess,
         limits: ServeLimits,
-        stopping: Stopping,
+        stopping: ShutdownSignals,
     ) -> None:
         self._socket: Final = socket
         self._process: Final = process
         self._limits: Final = limits
         self._stopping: Final = stopping
-        self._calls: Final = CallsUnderWay(limits.max_calls)
+        self._calls: Final = PendingCalls(limits.max_calls)
         self._scope: Final = anyio.CancelScope()
         self._reading: Final = anyio.CancelScope()
-        self._ending: Ending | None = None
+        self._ending: CloseReason | None = None
         self._last_message = anyio.current_time()
 
-    async def run(self) -> Ending:
+    async def run(self) -> CloseReason:
         """Until one of the two sides ends, or has to be ended. Leaves both to the caller."""
         # One whole message may wait in the process's pipe while it is busy with another.
         self._process.stdin.transport.set_write_buffer_limits(self._limits.max_message_bytes)
-        works: list[Callable[[], Awaitable[Ending]]] = [
+        works: list[Callable[[], Awaitable[CloseReason]]] = [
             self._up,
             self._down,
             self._stop_soon,
@@ -91,19 +91,21 @@ class Relay:
                     tasks.start_soon(self._until, work)
         return self._ending or _STOPPED
 
-    async def _until(self, work: Callable[[], Awaitable[Ending]]) -> None:
+    async def _until(self, work: Callable[[], Awaitable[CloseReason]]) -> None:
         ending = await work()
         self._ending = self._ending or ending
         self._scope.cancel()
 
-    async def _up(self) -> Ending:
+    async def _up(self) -> CloseReason:
         """From the client to the process."""
         stdin = self._process.stdin
         try:
             while True:
                 text = await self._socket.recv()
                 if isinstance(text, bytes):
-                    return Ending(CloseCode.UNSUPPORTED_DATA, "send text frames, no binary ones")
+                    return CloseReason(
+                        CloseCode.UNSUPPORTED_DATA, "send text frames, no binary ones"
+                    )
                 message = text.encode()
                 self._calls.sent(await envelope(message))
                 self._last_message = anyio.current_time()
@@ -113,18 +115,20 @@ class Relay:
                 async with asyncio.timeout(self._limits.stall_s) if full else _AT_ONCE:
                     await stdin.drain()
         except ConnectionClosed:
-            return Ending(None, "the client left")
+            return CloseReason(None, "the client left")
         except ValueError:
-            return Ending(CloseCode.INVALID_DATA, "send a JSON-RPC object in each frame")
+            return CloseReason(CloseCode.INVALID_DATA, "send a JSON-RPC object in each frame")
         except TooManyCalls:
             most = self._limits.max_calls
-            return Ending(CloseCode.POLICY_VIOLATION, f"more than {most} calls without an answer")
+            return CloseReason(
+                CloseCode.POLICY_VIOLATION, f"more than {most} calls without an answer"
+            )
         except TimeoutError:
-            return Ending(CloseCode.INTERNAL_ERROR, "the server does not read its input")
+            return CloseReason(CloseCode.INTERNAL_ERROR, "the server does not read its input")
         except OSError:
             return await self._died()
 
-    async def _down(self) -> Ending:
+    async def _down(self) -> CloseReason:
         """From the process to the client."""
         try:
             with self._reading:
@@ -135,9 +139,9 @@ class Relay:
                             await self._socket.send(message, text=True)
                         self._last_message = anyio.current_time()
         except ConnectionClosed:
-            return Ending(None, "the client left")
+            return CloseReason(None, "the client left")
         except TimeoutError:
-            return Ending(None, "the client does not read its answers")
+            return CloseReason(None, "the client does not read its answers")
         except OSError:
             pass  # the pipe broke
         return await self._died()
@@ -149,7 +153,7 @@ class Relay:
         await anyio.sleep(_FLUSH_S)
         self._reading.cancel()
 
-    async def _message(self, line: Line) -> bytes | None:
+    async def _message(self, line: CappedLine) -> bytes | None:
         if line.too_long:
             logger.warning("dropped a line of %d bytes", line.size)
             said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
@@ -174,27 +178,27 @@ class Relay:
         error = {"code": -32603, "message": said}  # JSON-RPC 2.0: internal error
         return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
 
-    async def _died(self) -> Ending:
+    async def _died(self) -> CloseReason:
         with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
             await self._process.exited.wait()
         self._process.kill()  # nobody can talk to it any more
         await self._process.said_all()
-        return Ending(CloseCode.INTERNAL_ERROR, f"the server {self._process.ending()}")
+        return CloseReason(CloseCode.INTERNAL_ERROR, f"the server {self._process.ending()}")
 
-    async def _stop_soon(self) -> Ending:
+    async def _stop_soon(self) -> CloseReason:
         await self._stopping.soon.wait()
         await self._calls.none.wait()
         return _STOPPED
 
-    async def _stop_now(self) -> Ending:
+    async def _stop_now(self) -> CloseReason:
         await self._stopping.now.wait()
         return _STOPPED
 
-    async def _idle(self) -> Ending:
+    async def _idle(self) -> CloseReason:
         # An event for each message would cost more than a look now and then.
         while (left := self._last_message + self._limits.idle_s - anyio.current_time()) > 0:  # noqa: ASYNC110
             await anyio.sleep(left)
-        return Ending(CloseCode.GOING_AWAY, f"no message for {self._limits.idle_s:g} s")
+        return CloseReason(CloseCode.GOING_AWAY, f"no message for {self._limits.idle_s:g} s")
 
 
 _AT_ONCE: Final = contextlib.nullcontext()

@@ -16,7 +16,7 @@ import numpy as np
 from caal_node import weights
 from caal_node.weights import cache
 from mcp_bridge import KeptVectors, MiniLM, ToolInfo
-from mcp_bridge.discover import Finder
+from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.meanings import Meaning
 from mcp_bridge.embedding.mix import Space
 from mcp_bridge.embedding.port import Vectors, unit
@@ -42,7 +42,7 @@ class ByMeaning:
     async def find(
         self, tools: Sequence[ToolInfo], asked: Sequence[str]
     ) -> Callable[[str], Sequence[ToolInfo]]:
-        finder, space = Finder(tools), await self.space(tools)
+        finder, space = ToolFinder(tools), await self.space(tools)
         worded = {said: finder.worded(said) for said in asked}
         rows = await self.vectors([text for some in worded.values() for text in some])
 

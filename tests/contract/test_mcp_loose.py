@@ -19,7 +19,7 @@ from mcp_bridge import (
     ServerError,
     ServerManager,
 )
-from mcp_bridge.errors import BridgeError
+from mcp_bridge.core.errors import BridgeError
 
 LOOSE = Path(__file__).parents[1] / "loose_mcp_server.py"
 KEY = "sk-very-secret-very-secret-123456"

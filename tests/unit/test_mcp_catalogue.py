@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mcp_bridge.catalogue as catalogue_module
+import mcp_bridge.connection.catalogue as catalogue_module
 from mcp_bridge import Catalogue, ServerConfig
-from mcp_bridge.catalogue import config_digest, definitions_digest
-from mcp_bridge.tools import Definition
+from mcp_bridge.core.digests import config_digest, definitions_digest
+from mcp_bridge.core.tools import ToolDefinition
 
 CONFIG = ServerConfig(name="time", command="uvx", args=("mcp-server-time",), env={"A": "b"})
 TOOLS = (
-    Definition("now", "The time.", {"type": "object", "properties": {"zone": {}}}, True),
-    Definition("convert", "Converts.\nTwo lines, ünïcode.", {"type": "object"}),
+    ToolDefinition("now", "The time.", {"type": "object", "properties": {"zone": {}}}, True),
+    ToolDefinition("convert", "Converts.\nTwo lines, ünïcode.", {"type": "object"}),
 )
 
 

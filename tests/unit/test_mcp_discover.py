@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ToolInfo
-from mcp_bridge.discover import discover
+from mcp_bridge.discovery.tool_search import discover
 
 
 def tool(name: str, description: str = "") -> ToolInfo:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ToolInfo
-from mcp_bridge.discover import MAX_PATTERN_CHARS, discover
-from mcp_bridge.kinds import kinds
+from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, discover
+from mcp_bridge.discovery.value_kinds import kinds
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from mcp_types import CallToolResult, ListToolsResult
 from mcp_types.methods import parse_server_result, validate_server_result
 
-from mcp_bridge.mending import MAX_ANSWER_VALUES, MAX_PAGE_VALUES, left_out, mend, plain
+from mcp_bridge.protocol.response_repair import (
+    MAX_ANSWER_VALUES,
+    MAX_PAGE_VALUES,
+    left_out,
+    mend,
+    plain,
+)
 
 OBJECT: dict[str, Any] = {"type": "object"}
 GOOD: dict[str, Any] = {"name": "good", "inputSchema": OBJECT}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCError, JSONRPCResponse
 
-from mcp_bridge.messages import read_message, whole_pairs
+from mcp_bridge.protocol.messages import read_message, whole_pairs
 
 # All characters, halves of surrogate pairs and backslashes more often than others.
 _texts = st.text(st.characters() | st.characters(categories=["Cs"]) | st.sampled_from("\\ud83d"))

@@ -9,15 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bridge.plan import Access, conflict, mentioned, plan, resolved
+from mcp_bridge.core.call_conflicts import (
+    CallAccess,
+    conflict,
+    mentioned_paths,
+    plan,
+    resolved_path,
+)
 
 
-def write(*path: str, source: str = "s", whole: bool = False) -> Access:
-    return Access(source, True, (path,) if path else (), whole)
+def write(*path: str, source: str = "s", whole: bool = False) -> CallAccess:
+    return CallAccess(source, True, (path,) if path else (), whole)
 
 
-def read(*path: str, source: str = "s") -> Access:
-    return Access(source, False, (path,) if path else ())
+def read(*path: str, source: str = "s") -> CallAccess:
+    return CallAccess(source, False, (path,) if path else ())
 
 
 def test_readers_never_conflict() -> None:
@@ -51,7 +57,7 @@ def test_the_plan_names_what_each_call_waits_for() -> None:
 
 
 accesses = st.builds(
-    Access,
+    CallAccess,
     st.sampled_from(["one", "two"]),
     st.booleans(),
     st.lists(st.lists(st.sampled_from("ab"), max_size=3).map(lambda p: ("/", *p)), max_size=2).map(
@@ -62,13 +68,13 @@ accesses = st.builds(
 
 
 @given(accesses, accesses)
-def test_a_conflict_is_mutual(one: Access, other: Access) -> None:
+def test_a_conflict_is_mutual(one: CallAccess, other: CallAccess) -> None:
     assert conflict(one, other) == conflict(other, one)
 
 
 @given(st.lists(st.tuples(accesses, st.integers(1, 5)), max_size=8))
 def test_no_two_in_conflict_at_once_and_none_later_than_one_by_one(
-    calls: list[tuple[Access, int]],
+    calls: list[tuple[CallAccess, int]],
 ) -> None:
     waits = plan([access for access, _ in calls])
     starts: list[int] = []
@@ -84,7 +90,7 @@ def test_no_two_in_conflict_at_once_and_none_later_than_one_by_one(
 
 
 @given(st.lists(accesses, max_size=8))
-def test_a_call_waits_for_none_that_it_has_no_conflict_with(calls: list[Access]) -> None:
+def test_a_call_waits_for_none_that_it_has_no_conflict_with(calls: list[CallAccess]) -> None:
     for at, before in enumerate(plan(calls)):
         assert all(conflict(calls[n], calls[at]) for n in before)
 
@@ -114,7 +120,7 @@ def test_a_call_waits_for_none_that_it_has_no_conflict_with(calls: list[Access])
 def test_what_arguments_say_of_paths(
     arguments: dict[str, object], paths: tuple[str, ...], whole: bool
 ) -> None:
-    said = mentioned(arguments)
+    said = mentioned_paths(arguments)
     assert said.paths == paths
     assert said.whole is whole
 
@@ -145,8 +151,8 @@ def test_a_text_that_may_be_a_name_beside_a_path_may_be_anything_of_the_source(
     more: dict[str, object], writer: bool, reader: bool
 ) -> None:
     arguments = {"path": "/data/a.txt", **more}
-    assert mentioned(arguments).whole is writer
-    assert mentioned(arguments, writes=False).whole is reader
+    assert mentioned_paths(arguments).whole is writer
+    assert mentioned_paths(arguments, writes=False).whole is reader
 
 
 @given(
@@ -154,8 +160,8 @@ def test_a_text_that_may_be_a_name_beside_a_path_may_be_anything_of_the_source(
     st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=12),
 )
 def test_a_writer_with_a_bare_name_waits_for_a_writer_of_that_name(key: str, name: str) -> None:
-    said = mentioned({"path": "/data/a.txt", key: name})
-    one = Access("s", True, tuple(map(resolved, said.paths)), said.whole)
+    said = mentioned_paths({"path": "/data/a.txt", key: name})
+    one = CallAccess("s", True, tuple(map(resolved_path, said.paths)), said.whole)
     assert conflict(one, write("/", "data", name.lower()))
     assert conflict(one, write("/", "elsewhere", name.lower()))
     assert not conflict(one, write("/", "data", name.lower(), source="another"))
@@ -165,42 +171,42 @@ def test_deep_and_giant_arguments_count_for_everything() -> None:
     deep: object = "/a"
     for _ in range(50):
         deep = {"path": deep}
-    assert mentioned({"x": deep}).whole
-    assert mentioned({"path": "/a", "rows": ["x"] * 100_000}).whole
+    assert mentioned_paths({"x": deep}).whole
+    assert mentioned_paths({"path": "/a", "rows": ["x"] * 100_000}).whole
 
 
 def test_a_link_is_where_it_leads(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    real = resolved(str(tmp_path / "real" / "a.txt"))
-    assert resolved(str(tmp_path / "link" / "a.txt")) == real
-    assert resolved(f"{tmp_path}/real/../link/./a.txt") == real
-    assert resolved(f"file://{tmp_path}/link/a.txt") == real
+    real = resolved_path(str(tmp_path / "real" / "a.txt"))
+    assert resolved_path(str(tmp_path / "link" / "a.txt")) == real
+    assert resolved_path(f"{tmp_path}/real/../link/./a.txt") == real
+    assert resolved_path(f"file://{tmp_path}/link/a.txt") == real
 
 
 def test_a_path_that_is_relative_starts_where_this_process_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert resolved("a/b") == resolved(str(tmp_path / "a" / "b"))
+    assert resolved_path("a/b") == resolved_path(str(tmp_path / "a" / "b"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert resolved("~/a") == resolved(str(tmp_path / "a"))
+    assert resolved_path("~/a") == resolved_path(str(tmp_path / "a"))
     for of_nobody in ("~nobody-of-that-name/a", "~\0/a"):
-        assert resolved(of_nobody)[-2:] == tuple(of_nobody.split("/"))
+        assert resolved_path(of_nobody)[-2:] == tuple(of_nobody.split("/"))
 
 
 def test_capitals_and_doubled_slashes_make_no_other_file() -> None:
-    assert resolved("/A//b/") == resolved("//a/B")
+    assert resolved_path("/A//b/") == resolved_path("//a/B")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="spells of another system are compared as texts")
 def test_windows_paths_are_compared_as_such() -> None:
-    assert resolved("C:\\A\\b") == resolved("c:/a/B")
+    assert resolved_path("C:\\A\\b") == resolved_path("c:/a/B")
 
 
 @given(st.text(max_size=200).filter(lambda text: "\0" not in text))
 def test_no_text_is_too_odd_to_resolve(text: str) -> None:
-    assert isinstance(resolved(text), tuple)
+    assert isinstance(resolved_path(text), tuple)
 
 
 @given(
@@ -213,5 +219,5 @@ def test_no_text_is_too_odd_to_resolve(text: str) -> None:
     )
 )
 def test_no_arguments_are_too_odd_to_read(value: object) -> None:
-    said = mentioned({"path": value})
+    said = mentioned_paths({"path": value})
     assert said.whole or said.paths

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import Example, ToolInfo
-from mcp_bridge.discover import MAX_PATTERNS, Finder, discover
-from mcp_bridge.terms import terms
+from mcp_bridge.discovery.stemmed_terms import terms
+from mcp_bridge.discovery.tool_search import MAX_PATTERNS, ToolFinder, discover
 
 
 def tool(name: str, description: str = "", **schema: object) -> ToolInfo:
@@ -95,7 +95,7 @@ def test_further_patterns_than_the_cap_are_not_looked_for() -> None:
 
 
 def test_a_glob_that_could_run_for_ever_does_not() -> None:
-    finder = Finder([tool("a__" + "a" * 60) for _ in range(50)])
+    finder = ToolFinder([tool("a__" + "a" * 60) for _ in range(50)])
     began = time.process_time()
     finder.find("*a" * 60 + "*b")
     assert time.process_time() - began < 1

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams
 
 from mcp_bridge import CallProgressed, Question, ToolInfo
-from mcp_bridge.asking import UnaskableError, fits, question_of
-from mcp_bridge.backoff import Backoff
-from mcp_bridge.breaker import Breaker
-from mcp_bridge.events import BridgeEvent
-from mcp_bridge.progress import GAP_S, teller
+from mcp_bridge.connection.backoff import Backoff
+from mcp_bridge.connection.circuit_breaker import CircuitBreaker
+from mcp_bridge.core.events import BridgeEvent
+from mcp_bridge.protocol.elicitation_handler import UnaskableError, fits, question_of
+from mcp_bridge.protocol.progress import GAP_S, teller
 
 TOOL = ToolInfo("house__clean", "house", "clean", "", {})
 
@@ -49,7 +49,7 @@ def test_waits_are_random_by_default() -> None:
 
 
 def test_a_breaker_opens_rests_lets_one_through_and_closes() -> None:
-    breaker = Breaker(3, 30.0)
+    breaker = CircuitBreaker(3, 30.0)
     for second in range(3):
         assert breaker.admit(second) == 0.0
         assert breaker.failed(second, second) == (second == 2)
@@ -67,7 +67,7 @@ def test_a_breaker_opens_rests_lets_one_through_and_closes() -> None:
 
 
 def test_a_probe_whose_caller_went_away_makes_room_for_another() -> None:
-    breaker = Breaker(1, 30.0)
+    breaker = CircuitBreaker(1, 30.0)
     breaker.failed(0, 0)
     assert breaker.admit(30) == 0.0
     assert breaker.admit(59) > 0
@@ -78,7 +78,7 @@ def test_a_probe_whose_caller_went_away_makes_room_for_another() -> None:
 def test_a_breaker_refuses_only_after_enough_failures_in_a_row(
     attempts: list[tuple[bool, float]],
 ) -> None:
-    breaker, now, row = Breaker(4, 30.0), 0.0, 0
+    breaker, now, row = CircuitBreaker(4, 30.0), 0.0, 0
     for succeeds, pause_s in attempts:
         now += pause_s + 0.001
         if breaker.admit(now) > 0:
@@ -94,7 +94,7 @@ def test_a_breaker_refuses_only_after_enough_failures_in_a_row(
 
 
 def test_calls_that_end_with_one_crash_are_one_failure() -> None:
-    breaker = Breaker(2, 30.0)
+    breaker = CircuitBreaker(2, 30.0)
     assert not breaker.failed(began=1.0, now=5.0)
     assert not breaker.failed(began=2.0, now=5.0)
     assert breaker.failed(began=6.0, now=7.0)

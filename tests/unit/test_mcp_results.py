@@ -23,12 +23,12 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from mcp_bridge.heads import value_head, whole_escapes
-from mcp_bridge.results import normalise
-from mcp_bridge.servers import ServerConfig
-from mcp_bridge.shrink import MARGIN, shrink
-from mcp_bridge.spans import end_of_value
-from mcp_bridge.tools import ToolCallResult
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.tools import ToolCallResult
+from mcp_bridge.protocol.answer_truncation import MARGIN, shrink
+from mcp_bridge.protocol.json_prefixes import value_head, whole_escapes
+from mcp_bridge.protocol.json_spans import end_of_value
+from mcp_bridge.protocol.results import normalise
 
 
 def of(*texts: str, **more: Any) -> CallToolResult:

@@ -11,8 +11,8 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from mcp_bridge import ConfigError, parse_servers
-from mcp_bridge.entries import KNOWN
-from mcp_bridge.schema import FILE, schema, written
+from mcp_bridge.config.schema import FILE, schema, written
+from mcp_bridge.config.server_entry import KNOWN
 from tests.unit.test_mcp_config import SERVERS
 
 EXAMPLE = Path(__file__).parents[2] / "mcp_servers.json.example"
@@ -25,7 +25,7 @@ def fits(document: Any) -> bool:
 
 def test_the_file_is_what_the_code_says() -> None:
     assert FILE.read_text(encoding="utf-8") == written(), (
-        "run: python -m mcp_bridge.schema > mcp_bridge/mcp_servers.schema.json"
+        "run: python -m mcp_bridge.config.schema > mcp_bridge/mcp_servers.schema.json"
     )
     Draft202012Validator.check_schema(schema())
 

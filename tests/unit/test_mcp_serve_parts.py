@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from websockets.datastructures import Headers
 
 from mcp_bridge import ConfigError
-from mcp_bridge.lines import read_lines
+from mcp_bridge.protocol.capped_lines import read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
-from mcp_bridge.serve.admission import Admission
-from mcp_bridge.serve.calls import CallsUnderWay, TooManyCalls
+from mcp_bridge.serve.access_control import AccessControl
 from mcp_bridge.serve.cli import main
-from mcp_bridge.serve.envelope import Envelope, read, read_spans
-from mcp_bridge.serve.seats import NoSeat, Seats
-from mcp_bridge.serve.secrets import Token, find_token
-from mcp_bridge.serve.unit import unit
+from mcp_bridge.serve.connection_quota import ConnectionQuota, QuotaExceeded
+from mcp_bridge.serve.message_kind import MessageKind, read, read_spans
+from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls
+from mcp_bridge.serve.systemd_unit import unit
+from mcp_bridge.serve.token import Token, find_token
 
 TOKEN = "a-token-" + "0123456789abcdef"
 TLS = TlsFiles(Path("cert.pem"))
@@ -145,12 +145,12 @@ def test_a_host_is_a_known_name_or_the_address_itself(
     host: str, arrived_at: str, status: int | None
 ) -> None:
     options = ServeOptions(("server",), allow_hosts=frozenset({"tools.example.com"}))
-    refused = Admission(options).host(Headers({"Host": host}), arrived_at)
+    refused = AccessControl(options).host(Headers({"Host": host}), arrived_at)
     assert (refused.status if refused else None) == status
 
 
 def test_none_or_two_of_a_header_are_refused() -> None:
-    admission = Admission(ServeOptions(("server",), token=Token(TOKEN)))
+    admission = AccessControl(ServeOptions(("server",), token=Token(TOKEN)))
     twice = Headers([("Host", "localhost"), ("Host", "localhost")])
     for headers in (Headers(), twice):
         assert (refused := admission.host(headers, "127.0.0.1")) is not None
@@ -174,21 +174,21 @@ def test_both_ways_of_reading_a_message_agree(message: dict[str, Any]) -> None:
 def test_what_is_no_message_raises_value_error_alone(text: bytes) -> None:
     for reading in (read, read_spans):
         with contextlib.suppress(ValueError):
-            assert isinstance(reading(text), Envelope)
+            assert isinstance(reading(text), MessageKind)
 
 
 def test_what_a_message_is() -> None:
-    def seen(**message: Any) -> Envelope:
+    def seen(**message: Any) -> MessageKind:
         return read(json.dumps(message).encode())
 
-    assert seen(id=1, method="tools/call") == Envelope(asks=1)
-    assert seen(id="a", result={}) == Envelope(answers="a")
-    assert seen(id=2, error={}) == Envelope(answers=2)
-    assert seen(method="notifications/progress") == Envelope()
-    assert seen(method="notifications/cancelled", params={"requestId": 4}) == Envelope(cancels=4)
-    assert seen(method="notifications/cancelled", params=[1]) == Envelope()
+    assert seen(id=1, method="tools/call") == MessageKind(asks=1)
+    assert seen(id="a", result={}) == MessageKind(answers="a")
+    assert seen(id=2, error={}) == MessageKind(answers=2)
+    assert seen(method="notifications/progress") == MessageKind()
+    assert seen(method="notifications/cancelled", params={"requestId": 4}) == MessageKind(cancels=4)
+    assert seen(method="notifications/cancelled", params=[1]) == MessageKind()
     # It stays open for as long as somebody listens: no drain waits for it.
-    assert seen(id=3, method="subscriptions/listen") == Envelope()
+    assert seen(id=3, method="subscriptions/listen") == MessageKind()
     for bad in (b"[]", b"null", b"", b'{"id": "' + b"x" * 200 + b'"}'):
         with pytest.raises(ValueError, match=r"."):
             read(bad)
@@ -198,34 +198,37 @@ def test_what_a_message_is() -> None:
 def test_calls_are_under_way_until_they_are_answered_or_given_up(
     steps: list[tuple[str, int]],
 ) -> None:
-    calls, under_way = CallsUnderWay(3), set[int]()
+    calls, under_way = PendingCalls(3), set[int]()
     for kind, call in steps:
         if kind == "answers":
-            calls.came(Envelope(answers=call))
+            calls.came(MessageKind(answers=call))
             under_way.discard(call)
         elif kind == "cancels":
-            calls.sent(Envelope(cancels=call))
+            calls.sent(MessageKind(cancels=call))
             under_way.discard(call)
         elif len(under_way) == 3:
             with pytest.raises(TooManyCalls):
-                calls.sent(Envelope(asks=call))
+                calls.sent(MessageKind(asks=call))
         else:
-            calls.sent(Envelope(asks=call))
+            calls.sent(MessageKind(asks=call))
             under_way.add(call)
         assert len(calls) == len(under_way)
         assert calls.none.is_set() == (not under_way)
 
 
 def test_seats_are_given_back_whatever_happens() -> None:
-    seats = Seats(2, 1)
+    seats = ConnectionQuota(2, 1)
     with seats.taken("a"):
-        with pytest.raises(NoSeat, match="1 connections of yours are open"), seats.taken("a"):
+        with (
+            pytest.raises(QuotaExceeded, match="1 connections of yours are open"),
+            seats.taken("a"),
+        ):
             pass
         with pytest.raises(RuntimeError), seats.taken("b"):
             raise RuntimeError
         with (
             seats.taken("b"),
-            pytest.raises(NoSeat, match="all 2 connections are in use"),
+            pytest.raises(QuotaExceeded, match="all 2 connections are in use"),
             seats.taken("c"),
         ):
             pass

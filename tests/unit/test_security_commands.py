@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ConfigError, ServerConfig, parse_servers
-from mcp_bridge.errors import ServerUnavailable
-from mcp_bridge.process import spawn
+from mcp_bridge.core.errors import ServerUnavailable
+from mcp_bridge.core.server_config import ALLOWANCES
 from mcp_bridge.security.commands import judge
-from mcp_bridge.security.finding import ALLOWANCES
 from mcp_bridge.security.interpreter_table import INTERPRETERS
 from mcp_bridge.security.interpreters import code_in
 from mcp_bridge.security.metacharacters import for_a_batch_file
 from mcp_bridge.security.programs import plain
 from mcp_bridge.security.wrapper_table import WRAPPERS
 from mcp_bridge.security.wrappers import behind
+from mcp_bridge.transports.process import spawn
 
 
 def verdicts(line: str, **options: bool) -> set[str]:
@@ -318,8 +318,8 @@ def test_links_are_followed_by_name_at_each_step(tmp_path: Path) -> None:
     assert "command" in verdicts(f"env {innocent} x")
     applet = link(tmp_path, "sh", program(tmp_path, "some-box"))
     assert "command" in verdicts(applet), "a program may look at the name that it is called by"
-    around = link(tmp_path, "helper", program(tmp_path, "busybox"))
-    assert "command" in verdicts(f"{around} sh -c x")
+    context = link(tmp_path, "helper", program(tmp_path, "busybox"))
+    assert "command" in verdicts(f"{context} sh -c x")
     python = link(tmp_path, "server", sys.executable)
     assert "eval" in verdicts(f"{python} -c 1")
     assert verdicts(f"{python} server.py") == set()

@@ -1,4 +1,4 @@
-"""Ways around the judge: options that it does not know, programs behind programs, variables."""
+"""Ways context the judge: options that it does not know, programs behind programs, variables."""
 
 from __future__ import annotations
 

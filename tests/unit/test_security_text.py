@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from mcp_bridge import ServerConfig, parse_servers
-from mcp_bridge.listing import clean
-from mcp_bridge.results import normalise
+from mcp_bridge.core.redaction import looks_secret, redact
+from mcp_bridge.protocol.results import normalise
+from mcp_bridge.protocol.tool_listing import clean
 from mcp_bridge.security.hidden_text import may_hide, shown, shown_value
-from mcp_bridge.security.redaction import looks_secret, redact
-from mcp_bridge.security.references import Unfit, fit
+from mcp_bridge.security.tool_schemas import UnfitSchema, fit
 
 SAID = 'p/4+s "w"ö rd\\9'
 
@@ -226,7 +226,7 @@ def test_a_schema_elsewhere_is_refused_wherever_it_is_asked_for(ref: str, keywor
         {"$defs": {"default": there}},
         {"additionalProperties": {"not": there}},
     ):
-        with pytest.raises(Unfit, match="elsewhere"):
+        with pytest.raises(UnfitSchema, match="elsewhere"):
             fit(schema)
 
 
@@ -255,7 +255,7 @@ def test_words_of_a_schema_are_cleaned_and_names_must_be_plain() -> None:
         {"required": ["a\u200b"]},
         {"properties": {"a": {"const": {"b": TAGS}}}},
     ):
-        with pytest.raises(Unfit, match="hidden characters"):
+        with pytest.raises(UnfitSchema, match="hidden characters"):
             fit(bad)
     named: Any = {"properties": {"enum": {"description": "x\u200b"}}}
     assert fit(named) == {"properties": {"enum": {"description": "x"}}}
@@ -265,7 +265,7 @@ def test_a_schema_that_is_too_deep_is_refused() -> None:
     deep: dict[str, Any] = {"$ref": "#", "description": "x\u200b"}
     for _ in range(50):
         deep = {"properties": {"a": deep}}
-    with pytest.raises(Unfit, match="deeper"):
+    with pytest.raises(UnfitSchema, match="deeper"):
         fit(deep)
 
 
@@ -288,13 +288,13 @@ def test_a_schema_that_is_too_deep_is_refused() -> None:
 def test_any_schema_is_cleaned_or_refused(schema: dict[str, Any]) -> None:
     try:
         found: Any = fit(schema)
-    except Unfit:
+    except UnfitSchema:
         return
     assert "\u200b" not in json.dumps(list(found), ensure_ascii=False)
 
 
 def test_what_a_tool_claims_adds_caution_and_takes_none_away() -> None:
-    from mcp_bridge.listing import _read_only  # pyright: ignore[reportPrivateUsage] # no way round
+    from mcp_bridge.protocol.tool_listing import _read_only  # pyright: ignore[reportPrivateUsage] # no way round
 
     def claims(**hints: bool) -> bool | None:
         return _read_only(

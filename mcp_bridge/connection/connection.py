@@ -1,0 +1,212 @@
+"""One connection to one server, from its first step to its last.
+
+A connection of the SDK must be entered, used and left in the same task, and a remote server that
+dies cancels that task. So `run` does all three, and requests run side by
+side in a task group inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import anyio
+from mcp import Client, MCPError
+from mcp.client.session import ClientRequestContext
+from mcp_types import ElicitRequestParams, ElicitResult
+from pydantic import ValidationError
+
+from mcp_bridge.connection.idle_timer import IdleTimer
+from mcp_bridge.connection.pending_request import PendingRequest
+from mcp_bridge.connection.tool_changes import ToolChanges
+from mcp_bridge.core.errors import ServerError
+from mcp_bridge.core.limits import Limits
+from mcp_bridge.protocol.elicitation_handler import ask
+from mcp_bridge.transports.server_transport import ServerTransport
+
+logger = logging.getLogger(__name__)
+
+_RUNNING: Final = contextvars.ContextVar[PendingRequest[Any]]("mcp_bridge_request")
+"""The request whose task this is. A server's question within its answer goes to its caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionEnd:
+    """How a connection ended."""
+
+    began: float
+    """Seconds of the loop's clock."""
+    ready: bool
+    """Whether the handshake was done."""
+    idle: bool = False
+    """It was left because nobody used it."""
+    late: bool = False
+    """It was not ready in time."""
+    cause: Exception | None = None
+
+
+class Connection:
+    """Used once. `running` holds the requests that it has taken and that are not over."""
+
+    def __init__(
+        self,
+        name: str,
+        requests: asyncio.Queue[PendingRequest[Any] | None],
+        limits: Limits,
+        *,
+        ready: Callable[[Client, int], None],
+        relist: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.running: Final[set[PendingRequest[Any]]] = set()
+        self._name: Final = name
+        self._requests: Final = requests
+        self._limits: Final = limits
+        self._tell_ready: Final = ready
+        self._relist: Final = relist
+        self._changes: Final = ToolChanges(name)
+        self._loop: Final = asyncio.get_running_loop()
+        self._idle: Final = IdleTimer(limits.idle_s, self._loop.time())
+        self._life: Final = anyio.CancelScope()
+        self._serving: anyio.CancelScope | None = None
+        """Around its use: cancelled to leave it in good order."""
+        self._lost: MCPError | None = None
+        self._was_idle = False
+        self._clear: Callable[[str], str] = str
+
+    async def run(
+        self, transport: ServerTransport, first: PendingRequest[Any], timeout_s: float
+    ) -> ConnectionEnd:
+        """Raises nothing but a cancellation."""
+        self.running.add(first)
+        self._clear = transport.secrets.clear
+        began = self._loop.time()
+        self._life.deadline = began + timeout_s
+        ready = False
+        error: Exception | None = None
+        with self._life:
+            try:
+                async with transport.client(self._changes.heard, self._elicit) as client:
+                    self._life.deadline = math.inf
+                    ready = True
+                    self._tell_ready(client, round((self._loop.time() - began) * 1000))
+                    await self._serve(client, transport, first)
+            except Exception as raised:
+                error = raised
+        return ConnectionEnd(
+            began,
+            ready,
+            idle=self._was_idle,
+            late=self._life.cancelled_caught and not ready,
+            cause=error or self._lost,
+        )
+
+    def stop(self) -> None:
+        """Ends its use in good order; one that is not ready yet goes on."""
+        if self._serving is not None:
+            self._serving.cancel()
+
+    def leave(self) -> None:
+        """Ends it in good order; one that is not ready yet is given up."""
+        (self._serving or self._life).cancel()
+
+    def abort(self) -> None:
+        self._life.cancel()
+
+    @property
+    def in_use(self) -> bool:
+        return any(request.counts and not request.future.done() for request in self.running)
+
+    async def _serve(
+        self, client: Client, transport: ServerTransport, first: PendingRequest[Any]
+    ) -> None:
+        async with anyio.create_task_group() as tasks:
+            self._serving = tasks.cancel_scope
+            tasks.start_soon(self._changes.follow, self._relist)
+            tasks.start_soon(self._changes.listen, client)
+            tasks.start_soon(self._watch_idle)
+            if first.tool:
+                self._changes.note()  # it was away: its tools may be others by now
+            try:
+                request: PendingRequest[Any] | None = first
+                while request is not None and transport.closed is None:
+                    tasks.start_soon(self._run, client, transport, request)
+                    request = await self._requests.get()
+                if request is not None and request not in self.running:
+                    self._requests.put_nowait(
+                        request
+                    )  # came as the server went: for the next connection
+            finally:
+                self._serving = None
+            tasks.cancel_scope.cancel()
+
+    async def _watch_idle(self) -> None:
+        """Leaves once nobody has used the connection for its time."""
+        while not self._idle.over(self._loop.time()):
+            await asyncio.sleep(self._idle.due() - self._loop.time())
+            if self.in_use:
+                self._idle.touch(self._loop.time())
+        self._was_idle = True
+        self.stop()
+
+    async def _run(
+        self, client: Client, transport: ServerTransport, request: PendingRequest[Any]
+    ) -> None:
+        self.running.add(request)
+        _RUNNING.set(request)
+        with anyio.CancelScope() as request.scope:
+            try:
+                if not request.future.done():
+                    request.finish(await request.work(client))
+            except MCPError as error:
+                if transport.is_over(error):
+                    self._lost = error
+                    self.stop()  # whoever called `run` settles this request with the others
+                else:
+                    refusal = f"refused the request: {transport.words(error)}"
+                    request.fail(ServerError(self._name, refusal))
+            except ValidationError:
+                request.fail(ServerError(self._name, "its answer does not follow the protocol"))
+            except Exception as error:
+                # The SDK raises a bare RuntimeError where a result misses its output schema.
+                schema = isinstance(error, RuntimeError) and "content" in str(error)
+                what = "does not fit its own output schema" if schema else "could not be read"
+                logger.debug("%s: %s", self._name, type(error).__name__)
+                request.fail(ServerError(self._name, f"its answer {what}"))
+        request.scope = None
+        if request.counts:
+            self._idle.touch(self._loop.time())
+        if request.future.done():
+            self.running.discard(request)
+
+    async def _elicit(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult:
+        request = self._asked_in()
+        if request is None:
+            return await ask(None, self._name, "", params, 0.0, self._clear)
+        answer_s = self._limits.answer_s
+        if request.hold is not None:
+            request.hold(answer_s)
+        with anyio.CancelScope() as asking:
+            request.future.add_done_callback(lambda _: asking.cancel())
+            return await ask(
+                request.elicitor, self._name, request.tool, params, answer_s, self._clear
+            )
+        return ElicitResult(action="cancel")
+
+    def _asked_in(self) -> PendingRequest[Any] | None:
+        """The call that a question belongs to.
+
+        Servers of 2026-07-28 ask within the answer to a call. Older ones ask beside it and do not
+        say for which: then it is known only while one host alone has calls under way, as one
+        room's question must not be asked in another.
+        """
+        if (request := _RUNNING.get(None)) is not None:
+            return request
+        calls = [request for request in self.running if request.tool and not request.future.done()]
+        return calls[0] if calls and len({id(request.elicitor) for request in calls}) == 1 else None

@@ -1,0 +1,58 @@
+"""The tools of all servers under one roof: by name, by likeness, by search."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from mcp_bridge.core.errors import UnknownTool
+from mcp_bridge.core.tools import ToolInfo
+from mcp_bridge.discovery.tool_search import ToolFinder
+from mcp_bridge.embedding.meanings import Meanings
+
+_NEAREST: Final = 5
+
+
+class ToolTable:
+    """Immutable; a change makes another. The way back from a name is a look-up, never a split."""
+
+    def __init__(self, tools: Iterable[ToolInfo] = ()) -> None:
+        self.by_name: Final[Mapping[str, ToolInfo]] = MappingProxyType(
+            {tool.name: tool for tool in tools}
+        )
+        self.tools: Final = tuple(self.by_name.values())
+        self._finder: ToolFinder | None = None
+
+    def resolve(self, name: str) -> ToolInfo:
+        """Raises: UnknownTool, with the nearest names that do exist."""
+        if (tool := self.by_name.get(name)) is None:
+            near = difflib.get_close_matches(name[:64], self.by_name, _NEAREST, 0.3)
+            raise UnknownTool(name, near)
+        return tool
+
+    async def find(
+        self, patterns: str | Sequence[str], meanings: Meanings | None = None
+    ) -> tuple[ToolInfo, ...]:
+        """The tools that match, best first. The index is made at the first search, in a thread.
+
+        Args:
+            meanings: Where vectors of these tools are made; None goes by words.
+        """
+        if (finder := self._finder) is None:
+            finder = self._finder = await asyncio.to_thread(ToolFinder, self.tools)
+        if meanings is None:
+            return finder.find(patterns)
+        meaning = await meanings.of(self.tools, finder.worded(patterns))
+        return finder.find(patterns, meaning)
+
+    def differences(self, before: ToolTable) -> dict[str, Any]:
+        """`added`, `removed` and `changed` exposed names, each a tuple in table order."""
+        old, new = before.by_name, self.by_name
+        return {
+            "added": tuple(name for name in new if name not in old),
+            "removed": tuple(name for name in old if name not in new),
+            "changed": tuple(n for n, tool in new.items() if n in old and old[n] != tool),
+        }

@@ -1,0 +1,41 @@
+"""What a server tells of a call's progress, as events: few, cleaned, and never backwards."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from mcp_bridge.core.events import CallProgressed, Sink
+from mcp_bridge.core.tools import ToolInfo
+from mcp_bridge.protocol.tool_listing import clean
+
+Progress: TypeAlias = Callable[[float, float | None, str], None]
+"""Done, of a total that may not be known, and the server's words."""
+GAP_S: Final = 0.25
+"""Between two events of a call: more often than that nobody looks."""
+MAX_MESSAGE_CHARS: Final = 200
+
+
+def teller(
+    tool: ToolInfo, sink: Sink | None, now: Callable[[], float] = time.monotonic
+) -> Progress | None:
+    """Tells `sink` of one call's progress. The first sign passes, and whatever ends the total."""
+    if sink is None:
+        return None
+    last_at, furthest = -math.inf, -math.inf
+
+    def told(done: float, total: float | None, message: str) -> None:
+        nonlocal last_at, furthest
+        at = now()
+        if not math.isfinite(done) or done <= furthest:
+            return  # the protocol has it grow
+        total = total if total is not None and math.isfinite(total) else None
+        if at - last_at < GAP_S and done != total:
+            return
+        last_at, furthest = at, done
+        words = " ".join(clean(message[:1000], MAX_MESSAGE_CHARS).split())
+        sink(CallProgressed(tool.name, tool.server, done, total, words))
+
+    return told

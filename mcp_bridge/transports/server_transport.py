@@ -1,0 +1,219 @@
+"""From a server's configuration to an entered client of the SDK, and from its errors to words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.auth import OAuthFlowError
+from mcp.client.session import ElicitationFnT, MessageHandlerFnT
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CONNECTION_CLOSED, Implementation
+
+from mcp_bridge.core.errors import ServerUnavailable
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.protocol.repairing_stream import repairing
+from mcp_bridge.security.hidden_text import one_line
+from mcp_bridge.security.server_secrets import ServerSecrets
+from mcp_bridge.transports.http import MAX_MESSAGE_BYTES, HttpMonitor, http_client
+from mcp_bridge.transports.stdio import stdio_transport
+from mcp_bridge.transports.websocket import websocket_transport
+
+
+def _version() -> str:
+    try:
+        return version("caal-node")
+    except PackageNotFoundError:  # run from a source tree
+        return "0"
+
+
+_OURSELVES: Final = Implementation(name="mcp-bridge", version=_version())
+"""Made at import: finding the version reads the disk."""
+_GONE: Final = ("Connection closed", "SSE stream ended")
+"""How the SDK words the end of a connection; a server may send the same code for its own ends."""
+_HTTP_ERROR: Final = "Server returned an error response"
+"""The SDK's words for most HTTP errors; the status is lost in them."""
+_UNREADABLE: Final = "Failed to parse JSON response"
+"""The SDK's words for an answer that is no JSON, with an excerpt of it behind them."""
+_SESSION_OVER: Final = "Session terminated"
+"""The SDK's words for a 404 to a known session: the server has restarted, and took nothing in."""
+
+
+class ServerTransport:
+    """One connection to one server, and what it tells beside its messages."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        max_chars: int,
+        on_close: Callable[[], None],
+        auth: httpx2.Auth | None = None,
+        secrets: ServerSecrets | None = None,
+    ) -> None:
+        self.config: Final = config
+        self.closed: str | None = None
+        """Why a process ended by itself."""
+        self._max_chars: Final = max_chars
+        self._on_close: Final = on_close
+        self._auth: Final = auth
+        self.secrets: Final = secrets or ServerSecrets(config)
+        self._watch: Final = HttpMonitor(max_chars, self.secrets)
+
+    @asynccontextmanager
+    async def client(
+        self, heard: MessageHandlerFnT, elicit: ElicitationFnT
+    ) -> AsyncGenerator[Client]:
+        """Enters the transport and does the handshake. To be left in the task that entered it.
+
+        The version is the newest that both know, from 2024-11-05 to 2026-07-28. `heard` gets the
+        server's notifications, `elicit` its questions.
+        """
+        async with Client(
+            repairing(self._transport()),
+            client_info=_OURSELVES,
+            cache=None,
+            message_handler=heard,
+            elicitation_callback=elicit,
+        ) as client:
+            yield client
+
+    def _transport(self) -> AbstractAsyncContextManager[Any]:
+        match self.config.transport:
+            case "stdio":
+                return stdio_transport(self.config, self._max_chars, self._close)
+            case "http":
+                return self._streamable()
+            case "sse":
+                return self._events()
+            case "websocket":
+                return websocket_transport(self.config, self._max_chars, self._close)
+
+    @asynccontextmanager
+    async def _streamable(self) -> AsyncGenerator[Any]:
+        async with (
+            await http_client(self.config, self._watch, self._auth) as client,
+            streamable_http_client(
+                self.config.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
+            ) as streams,
+        ):
+            yield streams
+
+    @asynccontextmanager
+    async def _events(self) -> AsyncGenerator[Any]:
+        client = await http_client(self.config, self._watch, self._auth)
+
+        def given(
+            headers: dict[str, str] | None = None,
+            timeout: httpx2.Timeout | None = None,
+            auth: httpx2.Auth | None = None,
+        ) -> httpx2.AsyncClient:
+            return client  # with its own headers and timeouts; the SDK enters and leaves it
+
+        async with sse_client(self.config.url, httpx_client_factory=given) as streams:
+            yield streams
+
+    def _close(self, reason: str) -> None:
+        self.closed = reason
+        self._on_close()
+
+    def is_over(self, error: MCPError) -> bool:
+        """Whether `error` means that this connection has ended."""
+        if error.message == _SESSION_OVER:
+            return True
+        if self.config.transport in ("stdio", "websocket"):
+            return self.closed is not None
+        return error.code == CONNECTION_CLOSED and error.message.startswith(_GONE)
+
+    def may_heal(self, error: BaseException | None, ready: bool) -> bool:
+        """Whether what ended this connection may be over by itself, so that we try again unasked.
+
+        What never came up is for a person to mend, but for an address where nothing answers yet.
+        """
+        if ready:
+            return True
+        leaves = list(_leaves(error)) if error else []
+        unreachable = any(isinstance(leaf, httpx2.TransportError) for leaf in leaves)
+        broken = self._watch.status is not None and self._watch.status >= 500
+        return self.config.transport != "stdio" and (unreachable or broken)
+
+    def words(self, error: MCPError) -> str:
+        """What the server said, on one line and without secrets."""
+        if error.message == _HTTP_ERROR and self._watch.status is not None:
+            return f"HTTP {self._watch.status}"
+        if error.message.startswith(_UNREADABLE):
+            long = f"over {MAX_MESSAGE_BYTES // 1024**2} MiB"  # what our own reading of it says
+            told = f"{long}; ask for less" if long in error.message else "no JSON that can be read"
+            return f"its answer is {told}"
+        return one_line(self.secrets.clear_message(error.message))
+
+    def explain(self, error: BaseException | None, ready: bool) -> str:
+        """One line: what ended this connection, `ready` or not yet, and how to mend it."""
+        if self.closed is not None:
+            far = self.config.transport == "websocket"
+            if ready:
+                mend = "the next call connects again" if far else "the next call starts it again"
+            else:
+                mend = "look into its bridge's log" if far else "mend its command, args or env"
+            return f"{self.closed}; {mend}"
+        if self._watch.refused:
+            return self._watch.refused
+        leaves = list(_leaves(error)) if error else []
+        for leaf in leaves:
+            if isinstance(leaf, ServerUnavailable):
+                return leaf.reason
+            if isinstance(leaf, OAuthFlowError):
+                return f"signing in to it failed ({type(leaf).__name__}); sign in again"
+        if self.config.transport != "stdio":
+            for leaf in leaves:
+                if isinstance(leaf, httpx2.TransportError):
+                    return self._no_connection(leaf)
+                if isinstance(leaf, httpx2.HTTPStatusError):
+                    return _status(leaf.response.status_code)
+            if self._watch.status is not None and self._watch.status >= 400:
+                return _status(self._watch.status)
+        for leaf in leaves:
+            if isinstance(leaf, MCPError):
+                return f"refused to begin ({self.words(leaf)})"
+        return f"could not be used ({type(leaves[0]).__name__ if leaves else 'no reason'})"
+
+    def _no_connection(self, error: httpx2.TransportError) -> str:
+        parts = urlsplit(self.config.url)
+        where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+        if "SSL" in str(error) or "certificate" in str(error):
+            return f"has no certificate to be trusted at {where}; mend it, or the url"
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            return f"nothing answers at {where}; start it, or mend the url"
+        return f"the connection to {where} broke ({type(error).__name__})"
+
+
+def unsent(error: BaseException) -> bool:
+    """Whether the server cannot have seen the request, so that it may be sent again."""
+    return all(
+        isinstance(leaf, httpx2.ConnectError | httpx2.ConnectTimeout)
+        or (isinstance(leaf, MCPError) and leaf.message == _SESSION_OVER)
+        for leaf in _leaves(error)
+    )
+
+
+def _status(status: int) -> str:
+    match status:
+        case 401 | 403:
+            return f"refused us (HTTP {status}); set or mend its token"
+        case 404 | 405:
+            return f"has no MCP endpoint there (HTTP {status}); mend the path of the url"
+        case _:
+            return f"answered HTTP {status}; look into its log"
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
