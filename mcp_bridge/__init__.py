@@ -28,10 +28,15 @@ from mcp_bridge.core.errors import (
     ServerUnavailable,
     UnknownTool,
 )
-from mcp_bridge.core.events import BridgeEvent, CallProgressed, ToolsChanged
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import Example, ServerConfig
-from mcp_bridge.core.status import ReloadReport, ServerStatus
+from mcp_bridge.core.status import (
+    BridgeEvent,
+    CallProgressed,
+    ReloadReport,
+    ServerStatus,
+    ToolsChanged,
+)
 from mcp_bridge.core.tools import ToolCallResult, ToolInfo
 from mcp_bridge.discovery.search_answer import DISCOVER, Offer, discover_tool, offer, schema_size
 from mcp_bridge.embedding import Embedder, KeptVectors, MiniLM

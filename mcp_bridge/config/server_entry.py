@@ -1,4 +1,4 @@
-"""One server's entry in the file: which keys it may hold, and what they mean.
+"""What one server's entry means now: its settings, and whether the server is used.
 
     command, args, env, cwd         a process to start, spoken to over stdin and stdout
     url, headers, token, transport  a server elsewhere; `token` is sent as a bearer token
@@ -9,73 +9,60 @@
     allow                           what its owner vouches for: eval, env, command, ... (security/)
     examples                        {tool: [{"say": "...", "arguments": {...}}]}
 
-`${NAME}` in any text of the first two lines is taken from the environment (`variables.py`). Keys
-that other programs keep in such files (`autoApprove`, `icon`, ...) are passed over; a key that
-nobody knows is an error, since it is most often a slip of the pen.
+A server is used always, never, with a path, or where something matches:
+
+    "auto_enable": "always"       (when nothing is said)
+    "auto_enable": "never"
+    "auto_enable": "with_path"    a path is given for the room
+    "auto_enable": "if_match", "enable_if": {"file_exists": [".git", "*.csv"], "env_set": "DSN"}
+
+Of several files one must be there, of several variables all must be set and not empty, and of the
+two kinds both must hold. A relative file is looked for in the room's path, or else in the working
+folder. `requires_path` keeps a server off without a path, and gives it the path as its last
+argument. `${NAME}` in any text of the first two lines is taken from the environment
+(`variables.py`).
 """
 
 from __future__ import annotations
 
-import difflib
+import glob
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from mcp_bridge.config.activation import ActivationContext, off_because
-from mcp_bridge.config.file_value import FileValue
-from mcp_bridge.config.variables import VariableExpander
-from mcp_bridge.core.server_config import (
-    ALLOWANCES,
-    NOTHING,
-    Allowance,
-    Example,
-    ServerConfig,
-    TransportName,
+from mcp_bridge.config.entry_model import (
+    LOCAL_KEYS,
+    REMOTE_KEYS,
+    TRANSPORTS,
+    EnableCondition,
+    ServerEntry,
+    check_entry,
 )
+from mcp_bridge.config.json_file import FileValue
+from mcp_bridge.config.variables import VariableExpander
+from mcp_bridge.core.files import expand_home
+from mcp_bridge.core.server_config import EMPTY, Example, ServerConfig, TransportName
 from mcp_bridge.security.policy import objections
 
-TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
-    {
-        "stdio": "stdio",
-        "http": "http",
-        "streamable-http": "http",
-        "streamable_http": "http",
-        "streamablehttp": "http",
-        "sse": "sse",
-        "ws": "websocket",
-        "websocket": "websocket",
-    }
-)
-_SOCKETS: Final = ("ws", "wss")
-LOCAL: Final = ("command", "args", "env", "cwd", "requires_path")
-REMOTE: Final = ("url", "headers", "token")
-_SHARED: Final = (
-    "name", "transport", "type", "enabled", "disabled", "auto_enable", "enable_if", "timeout",
-    "connect_timeout", "share", "allow", "examples",
-)  # fmt: skip
-KNOWN: Final = (*LOCAL, *REMOTE, *_SHARED)
-PASSED_OVER: Final = frozenset(
-    {"description", "note", "icon", "gallery", "version", "autoApprove", "alwaysAllow"}
-)
+_SOCKET_SCHEMES: Final = ("ws", "wss")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
-_Read: TypeAlias = Callable[[FileValue], str]
 
+@dataclass(frozen=True, slots=True)
+class ActivationContext:
+    """What an entry's meaning depends on besides the file of servers."""
 
-def passed_over(key: str) -> bool:
-    """Whether a key is a remark, or belongs to another program."""
-    return key in PASSED_OVER or key.startswith(("//", "$", "_"))
-
-
-def is_remark(key: str) -> bool:
-    """Whether it is one whatever it holds: that is how people take a server out for a while."""
-    return key.startswith("//")
+    environ: Mapping[str, str]
+    room_path: str | None = None
+    """A folder that the room's servers work in."""
 
 
 def is_server(value: Any) -> bool:
-    """Whether this looks like a server's entry, right or wrong, and not like a group of servers."""
+    """Tells whether this looks like a server's entry, right or wrong, and not like a group."""
     if not isinstance(value, dict):
         return False
     entry = cast("dict[str, Any]", value)
@@ -84,58 +71,54 @@ def is_server(value: Any) -> bool:
 
 
 def read_entry(place: FileValue, name: str, context: ActivationContext) -> ServerConfig:
-    """What the entry means now.
+    """Gives the settings that an entry means now. This reads the disk.
 
     Raises: ConfigError.
     """
-    # null is how generated files write "not set".
-    entry = {key: value for key, value in place.members().items() if value is not None}
-    for key in entry:
-        if key not in KNOWN and not passed_over(key):
-            near = difflib.get_close_matches(key, KNOWN, 1)
-            mend = f'did you mean "{near[0]}"?' if near else f"use one of {', '.join(KNOWN)}"
-            (place / key).refuse(f"unknown key; {mend}")
+    entry = check_entry(place)
     transport = _transport(place, entry)
     local = transport == "stdio"
-    for key in REMOTE if local else LOCAL:
-        if key in entry:
+    for key in REMOTE_KEYS if local else LOCAL_KEYS:
+        if key in entry.model_fields_set:
             has, takes = ("command", "url") if local else ("url", "command")
             (place / key).refuse(f'belongs to a server with "{takes}"; this one has "{has}"')
-    off = off_because(place, entry, context)
+    off = _reason_off(place, entry, context)
     variables = VariableExpander(context.environ)
 
-    def read(at: FileValue) -> str:
+    def read(text: FileValue) -> str:
         # A server that is off must not fail for a variable that is not set.
-        return at.text() if off else variables.filled_in(at)
+        return text.value if off else variables.expand(text)
 
-    args = tuple(read(item) for item in (place / "args").items()) if "args" in entry else ()
-    given_path = context.path if context.path and entry.get("requires_path") else ""
-    if given_path:
-        args = (*args, given_path)
+    given_path = (context.room_path or "") if entry.requires_path else ""
+    args = tuple(read(place / "args" / index) for index in range(len(entry.args or ())))
     url = "" if local else read(place / "url").strip()
     if not local:
-        transport = _over(place, entry, transport, url, filled_in=not (off and "${" in url))
-
+        transport = _remote_transport(
+            place, entry, transport, url, filled_in=not (off and "${" in url)
+        )
     config = ServerConfig(
         name=name,
         transport=transport,
         command=read(place / "command").strip() if local else "",
-        args=args,
-        env=_texts(place / "env", read) if "env" in entry else NOTHING,
-        cwd=read(place / "cwd") if "cwd" in entry else None,
+        args=(*args, given_path) if given_path else args,
+        env=MappingProxyType({key: read(place / "env" / key) for key in entry.env or ()}),
+        cwd=read(place / "cwd") if entry.cwd is not None else None,
         url=url,
-        headers=NOTHING if local else _headers(place, entry, read),
+        headers=EMPTY if local else _headers(place, entry, read),
         enabled=not off,
         off_because=off,
-        timeout_s=(place / "timeout").seconds() if "timeout" in entry else None,
-        connect_timeout_s=(
-            (place / "connect_timeout").seconds() if "connect_timeout" in entry else None
+        timeout_s=entry.timeout,
+        connect_timeout_s=entry.connect_timeout,
+        share=bool(entry.share),
+        examples=MappingProxyType(
+            {
+                tool: tuple(Example(one.say, MappingProxyType(one.arguments)) for one in examples)
+                for tool, examples in (entry.examples or {}).items()
+            }
         ),
-        share=(place / "share").flag() if "share" in entry else False,
-        examples=_examples(place / "examples") if "examples" in entry else NOTHING,
         secrets=tuple(variables.secrets),
         sealed=tuple(variables.sealed),
-        allow=_allowed(place / "allow") if "allow" in entry else frozenset(),
+        allow=frozenset(entry.allow or ()),
         given_path=given_path,
     )
     if not off:
@@ -147,53 +130,40 @@ def read_entry(place: FileValue, name: str, context: ActivationContext) -> Serve
     return config
 
 
-def _allowed(place: FileValue) -> frozenset[Allowance]:
-    found: set[Allowance] = set()
-    for item in place.items():
-        word = item.text()
-        if word not in ALLOWANCES:
-            item.refuse(f"{word[:40]!r} allows nothing; use {', '.join(ALLOWANCES)}")
-        found.add(word)
-    return frozenset(found)
-
-
-def _transport(place: FileValue, entry: Mapping[str, Any]) -> TransportName:
-    if "command" in entry and "url" in entry:
+def _transport(place: FileValue, entry: ServerEntry) -> TransportName:
+    if entry.command and entry.url:
         place.refuse('has both "command" and "url"; keep one')
-    if "command" not in entry and "url" not in entry:
+    if not entry.command and not entry.url:
         place.refuse('has neither "command" nor "url"; add one')
-    has = "command" if "command" in entry else "url"
-    (place / has).filled()
-    for key in ("transport", "type"):
-        if key in entry:
-            written = (place / key).text()
-            if (transport := TRANSPORTS.get(written.lower())) is None:
-                (place / key).refuse(f"{written[:40]!r} is not known; use stdio, http, sse or ws")
+    has = "command" if entry.command else "url"
+    for key, written in (("transport", entry.transport), ("type", entry.type)):
+        if written is not None:
+            transport = TRANSPORTS[written.lower()]
             if (transport == "stdio") != (has == "command"):
                 (place / key).refuse(f'{written!r} does not go with "{has}"; remove it')
             return transport
-    return "stdio" if has == "command" else "http"
+    return "stdio" if entry.command else "http"
 
 
-def _over(
+def _remote_transport(
     place: FileValue,
-    entry: Mapping[str, Any],
+    entry: ServerEntry,
     transport: TransportName,
     url: str,
     *,
     filled_in: bool,
 ) -> TransportName:
-    """The address says whether it is a WebSocket; what is written beside it must fit."""
+    """Looks whether the address is a WebSocket's; what is written beside it must fit."""
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https", *_SOCKETS) and bool(parts.hostname)
+        usable = parts.scheme in ("http", "https", *_SOCKET_SCHEMES) and bool(parts.hostname)
         _ = parts.port  # raises where the port is no number
     except ValueError:
         usable = False
     if filled_in and not usable:
         (place / "url").refuse("is no http:// or https:// address, nor ws:// or wss://; write one")
-    socket = url.lower().startswith(tuple(f"{scheme}:" for scheme in _SOCKETS))
-    written = next((key for key in ("transport", "type") if key in entry), None)
+    socket = url.lower().startswith(tuple(f"{scheme}:" for scheme in _SOCKET_SCHEMES))
+    written = "transport" if entry.transport else "type" if entry.type else None
     if written is None:
         return "websocket" if socket else transport
     if filled_in and socket != (transport == "websocket"):
@@ -201,46 +171,60 @@ def _over(
     return transport
 
 
-def _headers(place: FileValue, entry: Mapping[str, Any], read: _Read) -> Mapping[str, str]:
-    headers = dict(_texts(place / "headers", read)) if "headers" in entry else {}
+def _headers(place: FileValue, entry: ServerEntry, read: Any) -> Mapping[str, str]:
+    headers = {name: read(place / "headers" / name) for name in entry.headers or ()}
     for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _one_line(value):
+        if not _HEADER_NAME.fullmatch(name) or not _is_one_line(value):
             (place / "headers" / name).refuse("is no HTTP header; use plain words on one line")
-    if "token" in entry:
+    if entry.token is not None:
         if any(name.lower() == "authorization" for name in headers):
             (place / "token").refuse('meets the header "Authorization"; keep one of the two')
         token = read(place / "token").strip()
-        if not token or not _one_line(token):
+        if not token or not _is_one_line(token):
             (place / "token").refuse("is empty or not on one line; write the bare token")
         headers["Authorization"] = f"Bearer {token}"
     return MappingProxyType(headers)
 
 
-def _one_line(value: str) -> bool:
+def _is_one_line(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
-def _texts(place: FileValue, read: _Read) -> Mapping[str, str]:
-    return MappingProxyType({key: read(place / key) for key in place.members()})
+def _reason_off(place: FileValue, entry: ServerEntry, context: ActivationContext) -> str:
+    """Says in a few words why the server of this entry is off; empty where it is on.
+
+    A condition that does not go with the rest is refused though it counts for nothing.
+    """
+    condition = entry.enable_if
+    if condition is None and entry.auto_enable == "if_match":
+        place.refuse('lacks "enable_if"; add {"file_exists": ...} or {"env_set": ...}')
+    if condition is not None and entry.auto_enable != "if_match":
+        (place / "enable_if").refuse('goes with "auto_enable": "if_match"; add that')
+    if condition is not None and not condition.model_fields_set:
+        (place / "enable_if").refuse("is empty; add file_exists or env_set")
+    if entry.enabled is False or entry.disabled:
+        return "switched off in the file"
+    if entry.auto_enable == "never":
+        return "auto_enable is never"
+    if (entry.requires_path or entry.auto_enable == "with_path") and not context.room_path:
+        return "no path is given for the room"
+    return _reason_unmatched(condition, context) if condition else ""
 
 
-def _examples(place: FileValue) -> Mapping[str, tuple[Example, ...]]:
-    tools = [
-        tool
-        for tool, value in place.members().items()
-        if not is_remark(tool) and (isinstance(value, list) or not passed_over(tool))
-    ]
-    return MappingProxyType(
-        {tool: tuple(_example(item) for item in (place / tool).items()) for tool in tools}
-    )
+def _reason_unmatched(condition: EnableCondition, context: ActivationContext) -> str:
+    for name in condition.env_set:
+        if not context.environ.get(name):
+            return f"{name} is not set"
+    files = condition.file_exists
+    if files and not any(_exists(file, context.room_path) for file in files):
+        return f"there is no {files[0]}"
+    return ""
 
 
-def _example(place: FileValue) -> Example:
-    entry = place.members()
-    for key in entry:
-        if key not in ("say", "arguments") and not passed_over(key):
-            (place / key).refuse('unknown key; use "say" and "arguments"')
-    if "say" not in entry:
-        place.refuse('lacks "say"; add what a person would say')
-    arguments = (place / "arguments").members() if "arguments" in entry else NOTHING
-    return Example((place / "say").filled(), MappingProxyType(dict(arguments)))
+def _exists(file: str, folder: str | None) -> bool:
+    pattern = expand_home(file)
+    base = expand_home(folder) if folder else os.curdir
+    if not os.path.isabs(pattern):  # noqa: PTH117 - a pattern, not yet a path
+        pattern = os.path.join(glob.escape(base), pattern)  # noqa: PTH118 - as above
+    # A link that leads nowhere is there, too, for a pattern as for a name.
+    return next(glob.iglob(pattern, include_hidden=True), None) is not None  # noqa: PTH207 - as above

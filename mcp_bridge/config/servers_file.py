@@ -6,7 +6,7 @@
 
 The second is what Claude Desktop and Cursor write; `servers` may be an object too, as VS Code has
 it. A server beside `mcpServers` or `servers` is an error: those programs would not see it, and it
-must not vanish here without a word. What an entry may hold is told in `entries.py`.
+must not vanish here without a word. `server_entry.py` tells what an entry may hold.
 
 A key that begins with `//` is a remark, whatever it holds. Keys that other programs keep (`note`,
 `$schema`, `_x`, ...) are passed over where their values are no servers.
@@ -20,10 +20,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from mcp_bridge.config.activation import ActivationContext
-from mcp_bridge.config.file_value import FileValue
-from mcp_bridge.config.json_positions import JsonSyntaxError, parse_json
-from mcp_bridge.config.server_entry import is_remark, is_server, passed_over, read_entry
+from mcp_bridge.config.entry_model import is_foreign, is_remark
+from mcp_bridge.config.json_file import FileValue, JsonSyntaxError, kind_of, parse_json
+from mcp_bridge.config.server_entry import ActivationContext, is_server, read_entry
 from mcp_bridge.core.errors import ConfigError
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security import ownership
@@ -41,14 +40,14 @@ def load_servers(
     missing_ok: bool = False,
     room_path: str | None = None,
 ) -> tuple[ServerConfig, ...]:
-    """The servers of a file, in its order; those that are off have `enabled=False`.
+    """Gives the servers of a file, in its order; those that are off have `enabled=False`.
+
+    What a server is enabled by is looked up now; load the file again to look again.
 
     Args:
         environ: Where `${NAME}` is looked up; None is this process's environment.
         missing_ok: Whether a file that is not there stands for no servers.
         room_path: The folder that a room works in, for `with_path` and `requires_path`.
-
-    What a server is enabled by is looked up now; load the file again to look again.
 
     Raises:
         ConfigError: names file, line and key, and says how to mend it.
@@ -70,7 +69,7 @@ def parse_servers(
     environ: Mapping[str, str] | None = None,
     room_path: str | None = None,
 ) -> tuple[ServerConfig, ...]:
-    """As `load_servers`, from the text itself. `file` is what errors call it."""
+    """Does the same as `load_servers`, from the text itself. `file` is what errors call it."""
     try:
         document = parse_json(text)
     except JsonSyntaxError as error:
@@ -78,7 +77,7 @@ def parse_servers(
     context = ActivationContext(os.environ if environ is None else environ, room_path)
     seen: dict[str, int] = {}
     servers: list[ServerConfig] = []
-    for name, place in _entries(FileValue(file, document, ())):
+    for name, place in _entries(FileValue(file, document)):
         line = document.line(place.path)
         if name in seen:
             place.refuse(f"the server {name!r} stands in line {seen[name]} already; rename one")
@@ -115,22 +114,22 @@ def _check_owner(handle: int, file: str) -> None:
 
 
 def _entries(top: FileValue) -> Iterator[tuple[str, FileValue]]:
-    """Name and place of every server, whichever spelling the file has."""
+    """Yields name and place of every server, whichever spelling the file has."""
     members = top.members()
     servers = members.get("servers")
     if "mcpServers" in members:
         _check_beside(top, "mcpServers")
         if servers and isinstance(servers, dict | list):
             (top / "servers").refuse('stands beside "mcpServers"; move its servers in there')
-        yield from _named(top / "mcpServers")
+        yield from _named_entries(top / "mcpServers")
     elif isinstance(servers, list):
         _check_beside(top, "servers")
-        yield from _listed(top / "servers")
+        yield from _listed_entries(top / "servers")
     elif isinstance(servers, dict) and not is_server(servers):
         _check_beside(top, "servers")
-        yield from _named(top / "servers")
+        yield from _named_entries(top / "servers")
     else:
-        yield from _named(top)
+        yield from _named_entries(top)
 
 
 def _check_beside(top: FileValue, group: str) -> None:
@@ -140,17 +139,22 @@ def _check_beside(top: FileValue, group: str) -> None:
             (top / name).refuse(f'is a server beside "{group}"; move it in there')
 
 
-def _named(place: FileValue) -> Iterator[tuple[str, FileValue]]:
-    for name, value in place.members().items():
-        if is_remark(name) or (passed_over(name) and not is_server(value)):
+def _named_entries(group: FileValue) -> Iterator[tuple[str, FileValue]]:
+    for name, value in group.members().items():
+        if is_remark(name) or (is_foreign(name) and not is_server(value)):
             continue
         if not name.strip():
-            (place / name).refuse("the server has no name; write one")
-        yield name, place / name
+            (group / name).refuse("the server has no name; write one")
+        yield name, group / name
 
 
-def _listed(place: FileValue) -> Iterator[tuple[str, FileValue]]:
-    for item in place.items():
+def _listed_entries(group: FileValue) -> Iterator[tuple[str, FileValue]]:
+    for item in group.items():
         if "name" not in item.members():
             item.refuse('lacks "name"; add one')
-        yield (item / "name").filled(), item
+        name = (item / "name").value
+        if not isinstance(name, str):
+            (item / "name").refuse(f"is {kind_of(name)}; write a text in double quotes")
+        if not name.strip():
+            (item / "name").refuse("is empty; write it, or remove the entry")
+        yield name, item

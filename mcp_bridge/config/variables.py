@@ -1,4 +1,4 @@
-"""`${NAME}` in the texts of the file of servers.
+"""Fills in `${NAME}` in the texts of the file of servers.
 
     ${NAME}, ${env:NAME}     the variable of the environment; the second is Cursor's and VS Code's
     ${NAME:-text}            with a fallback, where it is not set or empty
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from mcp_bridge.config.file_value import FileValue
+from mcp_bridge.config.json_file import FileValue
 from mcp_bridge.core.redaction import looks_secret
 
 _ESCAPE: Final = "$${"
@@ -26,7 +26,8 @@ _FORM: Final = re.compile(
     r"(?::-(?P<fallback>(?:[^}$]|\$(?!\{))*))?\}"
     r"|\$\{(?P<kind>[A-Za-z]{1,20}:)?(?P<closed>[^}]*\})?"
 )
-"""The escape, a variable, or anything else that begins like one. A fallback holds no variable."""
+"""This matches the escape, a variable, or anything else that begins like one. A fallback holds no
+variable."""
 
 
 @dataclass(slots=True)
@@ -35,32 +36,32 @@ class VariableExpander:
 
     environ: Mapping[str, str]
     secrets: list[str] = field(default_factory=list[str])
-    """Every value: messages can do without them."""
+    """Every value that was filled in: messages can do without them."""
     sealed: list[str] = field(default_factory=list[str])
-    """Those that look like keys."""
+    """Those of them that look like keys."""
 
-    def filled_in(self, place: FileValue) -> str:
-        """The text at `place`.
+    def expand(self, text: FileValue) -> str:
+        """Gives a text of the file with its variables filled in.
 
-        Raises: ConfigError: a variable is not set, or a `${` means nothing here.
+        Raises: ConfigError, where a variable is not set, or a `${` means nothing here.
         """
-        return _FORM.sub(lambda form: self._value(form, place), place.text())
+        return _FORM.sub(lambda form: self._value(form, text), text.value)
 
-    def _value(self, form: re.Match[str], place: FileValue) -> str:
+    def _value(self, form: re.Match[str], text: FileValue) -> str:
         if form[0] == _ESCAPE:
             return "${"
         name = form["name"]
         if name is None:
             # What stands in the braces may be half of a password: it is not repeated.
-            where = f"${{{form['kind'] or ''}...{'}' if form['closed'] else ''}"
-            place.refuse(
-                f'"{where}" means nothing here; write ${{NAME}} for a variable of the '
+            shown = f"${{{form['kind'] or ''}...{'}' if form['closed'] else ''}"
+            text.refuse(
+                f'"{shown}" means nothing here; write ${{NAME}} for a variable of the '
                 'environment, or $${ for the two characters "${"'
             )
         found = self.environ.get(name) or form["fallback"]
         if found is None:
             written = form["written"]
-            place.refuse(f"${{{written}}} is not set; set it, or write ${{{written}:-fallback}}")
+            text.refuse(f"${{{written}}} is not set; set it, or write ${{{written}:-fallback}}")
         self.secrets.append(found)
         if looks_secret(name, found):
             self.sealed.append(found)

@@ -18,10 +18,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from mcp_bridge.core.digests import config_digest, definitions_digest
 from mcp_bridge.core.files import replace_file
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.tools import ToolDefinition
+from mcp_bridge.core.tools import ToolDefinition, definitions_digest
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ class Catalogue:
             logger.warning("the catalogue %s cannot be written (%s)", path, error.strerror)
 
     def _path(self, config: ServerConfig) -> Path:
-        return self._folder / f"{config_digest(config)}{_SUFFIX}"
+        return self._folder / f"{config.digest()}{_SUFFIX}"
 
     def _trim(self, newest: Path) -> None:
         files = [file for file in self._folder.glob(f"*{_SUFFIX}") if file != newest]

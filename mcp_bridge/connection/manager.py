@@ -18,10 +18,9 @@ from mcp_bridge.connection.session_pool import SessionPool
 from mcp_bridge.connection.tool_memory import ToolMemory
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import ConfigError, ServerUnavailable
-from mcp_bridge.core.events import Sink, ToolsChanged
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.status import ReloadReport, ServerStatus
+from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsChanged
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.discovery.tool_table import ToolTable
 from mcp_bridge.embedding.kept import KeptVectors
@@ -77,7 +76,7 @@ class ServerManager:
         limits: Limits | None = None,
         catalogue: Catalogue | None = None,
         pins: Pins | None = None,
-        on_event: Sink | None = None,
+        on_event: EventSink | None = None,
         elicitor: Elicitor | None = None,
         pool: SessionPool | None = None,
         oauth: OAuth | None = None,
@@ -184,7 +183,7 @@ class ServerManager:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout_s: float | None = None,
-        on_event: Sink | None = None,
+        on_event: EventSink | None = None,
         elicitor: Elicitor | None = None,
     ) -> ToolCallResult:
         """Calls a tool by its exposed name. Cancelling the caller cancels it at the server.

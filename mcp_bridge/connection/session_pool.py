@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from mcp_bridge.connection.server_session import ServerSession
-from mcp_bridge.core.digests import config_digest
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.transports.oauth import OAuth
@@ -69,7 +68,7 @@ def _session(config: ServerConfig, limits: Limits, oauth: OAuth | None) -> Serve
 
 
 def _key(config: ServerConfig, limits: Limits, oauth: OAuth | None) -> _Key:
-    return config.name, config_digest(config), config.connect_timeout_s, limits, oauth
+    return config.name, config.digest(), config.connect_timeout_s, limits, oauth
 
 
 _POOLS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool]] = (

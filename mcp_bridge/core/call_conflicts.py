@@ -1,4 +1,4 @@
-"""Which calls of one reply may run side by side, and which must wait for which.
+"""Decides which calls of one reply may run side by side, and which must wait for which.
 
 Two calls conflict when one of them may change what the other uses. A call that is not known to
 read only is taken to write. What a call uses: the paths among its arguments, or else its whole
@@ -27,71 +27,73 @@ from urllib.parse import unquote, urlsplit
 
 from mcp_bridge.core.files import expand_home
 
-Parts: TypeAlias = tuple[str, ...]
+PathParts: TypeAlias = tuple[str, ...]
 
 MAX_PATHS: Final = 64
-"""Paths of one call that are looked at."""
+"""So many paths of one call are looked at."""
 MAX_PATH_CHARS: Final = 4_096
 """Linux's PATH_MAX; a longer text is no path."""
-_VALUES: Final = 2_000
-_DEPTH: Final = 12
-"""Of arguments that are looked through."""
-_KEY: Final = re.compile(
+_MAX_VALUES: Final = 2_000
+_MAX_DEPTH: Final = 12
+"""So many values and levels of one call's arguments are looked through."""
+_PATH_KEY: Final = re.compile(
     r"(^|_)(paths?|files?|file_?names?|file_?paths?|folders?|dirs?|directory|directories|src|dest|"
     r"destination|source|target)(_|$)"
 )
 """Names of arguments that hold paths, in snake case."""
-_ANYWHERE: Final = re.compile(r"(^|_)(command|cmd|script|code|shell|sql|args?|argv|cwd|root)(_|$)")
+_ANYWHERE_KEY: Final = re.compile(
+    r"(^|_)(command|cmd|script|code|shell|sql|args?|argv|cwd|root)(_|$)"
+)
 """Names of arguments by which a call may work anywhere."""
-_CONTENT: Final = re.compile(
+_CONTENT_KEY: Final = re.compile(
     r"(^|_)(contents?|text|texts|body|data|message|comment|description|summary|encoding|language|"
     r"(old|new)_str(ing)?|replacement)$"
 )
 """Names of arguments that say what to write and not where, in snake case."""
 _FILE_NAME: Final = re.compile(r"[^/\\]*[^\s/\\.]\.(?=\w*[A-Za-z])\w{1,8}")
-"""A file's name by its form."""
-_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_FULL: Final = re.compile(r"/|~/|~$|[A-Za-z]:[\\/]|file:/")
-_ROOTED: Final = re.compile(r"(~?/|\.{1,2}(/|$)|~$|[A-Za-z]:[\\/]|\\\\|file:)")
-_RELATIVE: Final = re.compile(r"[^\s/\\:*?\"<>|]+([/\\][^\s/\\:*?\"<>|]+)+[/\\]?")
-_WINDOWS: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+"""The form of a file's name."""
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_FULL_PATH: Final = re.compile(r"/|~/|~$|[A-Za-z]:[\\/]|file:/")
+_ROOTED_PATH: Final = re.compile(r"(~?/|\.{1,2}(/|$)|~$|[A-Za-z]:[\\/]|\\\\|file:)")
+_RELATIVE_PATH: Final = re.compile(r"[^\s/\\:*?\"<>|]+([/\\][^\s/\\:*?\"<>|]+)+[/\\]?")
+_WINDOWS_PATH: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 @dataclass(frozen=True, slots=True)
 class CallAccess:
-    """What one call uses, and whether it may change it."""
+    """What one call uses, and whether the call may change it."""
 
     source: str
-    """Whose state it is. Two calls of one source without paths may touch the same thing."""
+    """The owner of the state. Two calls of one source without paths may touch the same thing."""
     writes: bool
-    paths: tuple[Parts, ...] = ()
-    """Resolved, as their parts. Empty: the whole source."""
+    paths: tuple[PathParts, ...] = ()
+    """The resolved paths, as their parts. Without any the call may use the whole source."""
     whole: bool = False
-    """The whole source besides the paths."""
+    """Whether the call may use the whole source besides the paths."""
 
 
 def conflict(one: CallAccess, other: CallAccess) -> bool:
-    """Whether the two must not run at the same time. The same either way round."""
+    """Tells whether two calls must not run at the same time, in whichever order."""
     if not (one.writes or other.writes):
         return False
-    if one.source == other.source and (_anything(one) or _anything(other)):
+    if one.source == other.source and (_uses_anything(one) or _uses_anything(other)):
         return True
-    return any(_nested(a, b) for a in one.paths for b in other.paths)
+    return any(_one_contains_other(a, b) for a in one.paths for b in other.paths)
 
 
 def plan(calls: Sequence[CallAccess]) -> tuple[tuple[int, ...], ...]:
-    """For each call the numbers of those before it that it waits for, in the model's order."""
+    """Gives for each call the numbers of the earlier ones that it waits for, in model order."""
     return tuple(
         tuple(before for before in range(at) if conflict(calls[before], call))
         for at, call in enumerate(calls)
     )
 
 
-def _anything(access: CallAccess) -> bool:
+def _uses_anything(access: CallAccess) -> bool:
     return access.whole or not access.paths
 
 
-def _nested(one: Parts, other: Parts) -> bool:
+def _one_contains_other(one: PathParts, other: PathParts) -> bool:
     shared = min(len(one), len(other))
     return one[:shared] == other[:shared]
 
@@ -102,37 +104,39 @@ class MentionedPaths:
 
     paths: tuple[str, ...] = ()
     whole: bool = True
-    """Whether it may work elsewhere in its source, too. False only where every text that looks
-    like a path is a full one and stands under a name that is for paths, and no other text may be
-    the name of a file or a target."""
+    """Whether the call may work elsewhere in its source, too. This is False only where every text
+    that looks like a path is a full one and stands under a name that is for paths, and no other
+    text may be the name of a file or a target."""
 
 
 def mentioned_paths(arguments: Mapping[str, Any], *, writes: bool = True) -> MentionedPaths:
-    """The paths among a call's arguments, however deep.
+    """Finds the paths among a call's arguments, however deep.
 
-    A text is one by its form (`/a`, `~/a`, `./a`, `C:\\a`, `file:///a`, `a/b.txt`), or by the name
-    of its argument (`path`, `outputFile`, `repo_dir`).
+    A text is a path by its form (`/a`, `~/a`, `./a`, `C:\\a`, `file:///a`, `a/b.txt`), or by the
+    name of its argument (`path`, `outputFile`, `repo_dir`).
 
     Args:
-        writes: Of a writer any other text on one line may be a target, unless its argument's name
-            is for content; of a reader only one with the form of a file's name, since what is
-            looked for and how (`query`, `mode`) need not keep it waiting for writers elsewhere.
+        writes: Any other text on one line may be a writer's target, unless its argument's name is
+            for content. For a reader only a text with the form of a file's name may be one, since
+            what is looked for and how (`query`, `mode`) need not make it wait for writers.
     """
     found: dict[str, bool] = {}
     sure = True
-    for seen, (key, value, deep) in enumerate(_texts(arguments, "", _DEPTH)):
-        if deep or seen == _VALUES or len(found) == MAX_PATHS:
+    for seen, (key, value, deep) in enumerate(_texts(arguments, "", _MAX_DEPTH)):
+        if deep or seen == _MAX_VALUES or len(found) == MAX_PATHS:
             sure = False
             break
-        name = _CAPITAL.sub("_", key).lower().replace("-", "_")
-        sure = sure and not _ANYWHERE.search(name)
-        named = _KEY.search(name) is not None
-        if _may_be_path(value) and (named or _ROOTED.match(value) or _RELATIVE.fullmatch(value)):
+        name = _WORD_START.sub("_", key).lower().replace("-", "_")
+        sure = sure and not _ANYWHERE_KEY.search(name)
+        named = _PATH_KEY.search(name) is not None
+        if _may_be_path(value) and (
+            named or _ROOTED_PATH.match(value) or _RELATIVE_PATH.fullmatch(value)
+        ):
             found[value] = True
-            sure = sure and named and _FULL.match(value) is not None
+            sure = sure and named and _FULL_PATH.match(value) is not None
             continue
         lines = value.splitlines() if named else (value,)
-        if not _CONTENT.search(name) and any(_may_name(line, writes) for line in lines):
+        if not _CONTENT_KEY.search(name) and any(_may_name(line, writes) for line in lines):
             sure = False
     return MentionedPaths(tuple(found), whole=not (found and sure))
 
@@ -147,13 +151,13 @@ def _may_be_path(value: str) -> bool:
 
 
 def _may_name(value: str, writes: bool) -> bool:
-    """Whether a text without the form of a path may say which file is meant."""
+    """Tells whether a text without the form of a path may say which file is meant."""
     bare = value.strip()  # as many tools do
     return _may_be_path(bare) and (writes or _FILE_NAME.fullmatch(bare) is not None)
 
 
 def _texts(value: object, key: str, depth: int) -> Iterator[tuple[str, str, bool]]:
-    """Each text with the name of its argument; True in the end where it lies too deep."""
+    """Yields each text with the name of its argument, and True where it lies too deep."""
     if depth == 0:
         yield key, "", True
     elif isinstance(value, str):
@@ -166,15 +170,15 @@ def _texts(value: object, key: str, depth: int) -> Iterator[tuple[str, str, bool
             yield from _texts(inner, key, depth - 1)
 
 
-def resolved_path(path: str) -> Parts:
-    """A path's parts with links followed, from the working folder where it is relative.
+def resolved_path(path: str) -> PathParts:
+    """Gives a path's parts with links followed, from the working folder where it is relative.
 
-    Reads the disk. Capitals are made small: some disks do not tell them apart, and where one does,
-    two calls wait for each other that need not. What cannot be looked up stays as it is written.
+    This reads the disk. Capitals are made small, since some disks do not tell them apart; where one
+    does, two calls wait for each other that need not. What cannot be looked up stays as written.
     """
     if path.startswith("file:"):
         path = unquote(urlsplit(path).path) or path
-    if os.name == "nt" or _WINDOWS.match(path):
+    if os.name == "nt" or _WINDOWS_PATH.match(path):
         if os.name == "nt":
             path = _real(path)
         return tuple(part.casefold() for part in PureWindowsPath(path).parts)

@@ -20,14 +20,14 @@ class Field:
     """One thing that is asked for."""
 
     name: str
-    """The key of the answer's content."""
+    """The key under which the answer's content holds the value."""
     kind: Kind
     title: str
     description: str
     required: bool
     default: Value = None
     choices: tuple[tuple[str, str], ...] = ()
-    """Value and the words for it, for `choice` and `choices`."""
+    """For `choice` and `choices`: each value, and the words for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +36,20 @@ class Question:
 
     server: str
     tool: str
-    """As its server names it."""
+    """The tool's name at its server."""
     message: str
     fields: tuple[Field, ...] = ()
-    """None where yes or no is the whole answer."""
+    """The fields to fill in; none where yes or no is the whole answer."""
     url: str = ""
-    """A page that the person is to visit; never fetched by us. Accepting says that they consent."""
+    """A page that the person is to visit. We never fetch it; accepting says that they consent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
+    """The person answered."""
+
     content: Mapping[str, Value]
-    """By field; what does not fit the question's fields is sent as a refusal."""
+    """The values by field name; content that does not fit the fields is sent as a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,6 @@ Answer: TypeAlias = Accepted | Declined | Dismissed
 
 
 class Elicitor(Protocol):
-    """The host's way of asking a person. Cancelled when the deadline passes or the call ends."""
+    """The host's way of asking a person, cancelled when the deadline passes or the call ends."""
 
     async def __call__(self, question: Question) -> Answer: ...

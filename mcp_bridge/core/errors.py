@@ -1,4 +1,4 @@
-"""Everything mcp_bridge raises, in one tree.
+"""All errors that mcp_bridge raises, in one tree.
 
     BridgeError
     ├── ConfigError         the file of servers is wrong; the message names file, line, key and mend
@@ -19,11 +19,11 @@ from collections.abc import Sequence
 
 
 class BridgeError(Exception):
-    """Root of the tree."""
+    """The root of the tree."""
 
 
 class ConfigError(BridgeError):
-    """`FILE:LINE: KEY: what is wrong; how to mend it`."""
+    """The file of servers is wrong: `FILE:LINE: KEY: what is wrong; how to mend it`."""
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, key: str = "") -> None:
         parts = (f"{file}:{line}" if file else "", key, message)
@@ -32,9 +32,9 @@ class ConfigError(BridgeError):
         super().__init__("".join(char if char.isprintable() else "?" for char in said))
         self.file = file
         self.line = line
-        """Counted from 1; 0 where there is no file."""
+        """The line, counted from 1; 0 where there is no file."""
         self.key = key
-        """Dotted path from the top of the file, for example `mcpServers.time.args`."""
+        """The dotted path from the top of the file, for example `mcpServers.time.args`."""
 
 
 class UnknownTool(BridgeError):
@@ -56,22 +56,24 @@ class BadArguments(BridgeError):
         self.tool = tool
 
 
-class _OfServer(BridgeError):
+class _ServerFailure(BridgeError):
+    """One server failed; `reason` is one line without the server's name."""
+
     def __init__(self, server: str, reason: str) -> None:
         super().__init__(f"{server}: {reason}")
         self.server = server
         self.reason = reason
 
 
-class ServerUnavailable(_OfServer):
+class ServerUnavailable(_ServerFailure):
     """The server is down. Whether a call that was under way took effect is not known."""
 
 
-class CallTimeout(_OfServer):
+class CallTimeout(_ServerFailure):
     """The deadline passed. The server was asked to stop; it may have finished all the same."""
 
 
-class ServerError(_OfServer):
+class ServerError(_ServerFailure):
     """The server refused the request, or its answer does not follow the protocol."""
 
 

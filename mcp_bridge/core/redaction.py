@@ -1,4 +1,4 @@
-"""Secrets, found by value: as they are, and in the forms in which programs repeat them.
+"""Finds secrets by value: as they are, and in the forms in which programs repeat them.
 
 A server that fails tends to print what it was given, and a key is a secret whatever it is called.
 """
@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 HIDDEN: Final = "***"
 _MIN_SECRET_CHARS: Final = 6
-"""Shorter values (`1`, `true`, `en`) are no secrets; hiding them would garble every message."""
+"""Shorter values (`1`, `true`, `en`) are no secrets, and hiding them would garble every message."""
 _MIN_ENCODED_CHARS: Final = 8
-"""Of base64, which of short values is found anywhere."""
+"""Base64 of shorter values would be found anywhere."""
 _NAME: Final = re.compile(
     r"token|secret|passw|passphrase|pwd|api_?key|access_?key|private|credential|auth|cookie|session"
     r"|bearer|signature|dsn|(?:^|_)(?:key|pat|pass|sig|jwt)(?:_|$)",
@@ -29,25 +29,25 @@ _VALUE: Final = re.compile(
     r"|AKIA[A-Z0-9]{12,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*|-----BEGIN [\s\S]+"
     r"|(?=[^\s/:.]*\d)(?=[^\s/:.]*[A-Za-z])[A-Za-z0-9_+=-]{32,}"
 )
-"""Keys of well-known services, PEM, and long words of letters and digits without a dot or slash."""
+"""This matches keys of well-known services, PEM, and long words of letters and digits."""
 _OPTION: Final = re.compile(r"--?([\w-]+)(?:=(.*))?", re.DOTALL)
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """By the name that somebody gave it, or by its form."""
+    """Tells by the name that somebody gave it, or by its form, whether a value is like a key."""
     return bool(_NAME.search(name.replace("-", "_")) or _VALUE.fullmatch(value))
 
 
 def redact(text: str, secrets: Sequence[str]) -> str:
-    """`text` without any of `secrets`, in no form of `forms`."""
+    """Replaces every one of `secrets`, in each form that programs write it in."""
     for form in _forms(tuple(secrets)):
         if form in text:
             text = text.replace(form, HIDDEN)
     return text
 
 
-def in_headers(headers: Mapping[str, str]) -> Iterator[str]:
-    """The values, and what stands behind a scheme: `Bearer X`, `Basic <user:X in base64>`."""
+def secrets_in_headers(headers: Mapping[str, str]) -> Iterator[str]:
+    """Yields the values, and what follows a scheme: `Bearer X`, `Basic <user:X in base64>`."""
     for value in headers.values():
         yield value
         scheme, _, rest = value.partition(" ")
@@ -60,8 +60,8 @@ def in_headers(headers: Mapping[str, str]) -> Iterator[str]:
                 continue
 
 
-def in_url(url: str) -> Iterator[str]:
-    """The password, and what the query calls a key."""
+def secrets_in_url(url: str) -> Iterator[str]:
+    """Yields the password, and what the query calls a key."""
     try:
         parts = urlsplit(url)
         if parts.password:
@@ -71,8 +71,8 @@ def in_url(url: str) -> Iterator[str]:
         return
 
 
-def in_args(args: Sequence[str]) -> Iterator[str]:
-    """`--api-key X`, `--token=X`, and what looks like a key by itself."""
+def secrets_in_args(args: Sequence[str]) -> Iterator[str]:
+    """Yields the X of `--api-key X` and `--token=X`, and what looks like a key by itself."""
     name = ""
     for word in args:
         option = _OPTION.fullmatch(word)
@@ -88,13 +88,14 @@ def in_args(args: Sequence[str]) -> Iterator[str]:
             name = ""
 
 
-def in_env(env: Mapping[str, str]) -> Iterator[str]:
+def secrets_in_env(env: Mapping[str, str]) -> Iterator[str]:
+    """Yields the values of variables that look like keys."""
     return (value for name, value in env.items() if looks_secret(name, value))
 
 
 @lru_cache(maxsize=256)
 def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Longest first, so that no form leaves the rest of a longer one."""
+    """Gives the longest first, so that no form leaves the rest of a longer one."""
     found: set[str] = set()
     for secret in secrets:
         for part in {secret, secret.strip(), *secret.splitlines()}:
@@ -119,7 +120,7 @@ def _encoded(secret: str) -> Iterator[str]:
 
 
 def _within(encode: Any, data: bytes, before: int) -> str:
-    """What base64 makes of `data` wherever it stands behind `before` bytes more, modulo three."""
+    """Gives what base64 makes of `data` where it follows `before` bytes more, modulo three."""
     coded: str = encode(b"\0" * before + data).decode().rstrip("=")
     # The first and last characters hold bits of the neighbours.
     whole = (before + len(data)) * 8 // 6

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mcp_bridge.core.server_config import Example
@@ -24,23 +27,23 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ToolInfo:
-    """One tool of one server."""
+    """One tool of one server, as callers know it."""
 
     name: str
     """What `call_tool` takes: `server__tool`, `^[A-Za-z0-9_-]{1,64}$`, unique in the manager."""
     server: str
     tool: str
-    """Its name at the server."""
+    """The tool's name at its server."""
     description: str
-    """Without control and direction characters; may be cut."""
+    """The description without control and direction characters; it may be cut."""
     input_schema: Mapping[str, Any]
-    """JSON schema of an object."""
+    """The JSON schema of an object."""
     read_only: bool | None = None
-    """What the server claims; None where it says nothing. It may be a lie: let it add caution
-    (False), and never allow a call for it. Letting readers of one server run side by side is all
-    that True is good for: a liar harms its own order alone."""
-    examples: tuple[Example, ...] = field(default=())
-    """From the configuration."""
+    """What the server claims; None where it says nothing. The claim may be a lie: let it add
+    caution (False), and never allow a call because of it. True is only good for letting readers of
+    one server run side by side, as a liar harms its own order alone."""
+    examples: tuple[Example, ...] = ()
+    """Examples from the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,15 @@ class ToolCallResult:
 
     value: JsonValue
     """Structured content where there is some; else text, read as JSON where it is an object or a
-    list. Pictures, sound and files are told of in a short note."""
+    list. Pictures, sound and files are described in a short note."""
     is_error: bool = False
-    """The tool says that it failed; `value` then says why."""
+    """Whether the tool says that it failed; `value` then says why."""
     truncated: bool = False
-    """`value` is a text, cut, with a note at its end."""
+    """Whether `value` is a text that was cut, with a note at its end."""
+
+
+def definitions_digest(tools: Sequence[ToolDefinition]) -> str:
+    """Gives a digest of everything that a model or a host reads of these tools."""
+    values = [dataclasses.asdict(tool) for tool in tools]
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

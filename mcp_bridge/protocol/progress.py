@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from mcp_bridge.core.events import CallProgressed, Sink
+from mcp_bridge.core.status import CallProgressed, EventSink
 from mcp_bridge.core.tools import ToolInfo
 from mcp_bridge.protocol.tool_listing import clean
 
@@ -19,7 +19,7 @@ MAX_MESSAGE_CHARS: Final = 200
 
 
 def teller(
-    tool: ToolInfo, sink: Sink | None, now: Callable[[], float] = time.monotonic
+    tool: ToolInfo, sink: EventSink | None, now: Callable[[], float] = time.monotonic
 ) -> Progress | None:
     """Tells `sink` of one call's progress. The first sign passes, and whatever ends the total."""
     if sink is None:

@@ -22,9 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from mcp_bridge.core.digests import definitions_digest
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.tools import ToolDefinition
+from mcp_bridge.core.tools import ToolDefinition, definitions_digest
 from mcp_bridge.security.hidden_text import one_line
 
 logger = logging.getLogger(__name__)

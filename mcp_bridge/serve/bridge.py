@@ -16,7 +16,7 @@ from websockets.frames import CloseCode
 from websockets.http11 import Request, Response
 
 from mcp_bridge.core.errors import ConfigError, ServerUnavailable
-from mcp_bridge.core.server_config import NOTHING
+from mcp_bridge.core.server_config import EMPTY
 from mcp_bridge.serve.access_control import HEALTH, PATHS, AccessControl, Refusal
 from mcp_bridge.serve.connection_quota import ConnectionQuota, QuotaExceeded
 from mcp_bridge.serve.options import ServeOptions, tls_context
@@ -233,7 +233,7 @@ def _fitting(reason: str) -> str:
 def _response(
     status: HTTPStatus,
     told: Mapping[str, Any],
-    more: Mapping[str, str] = NOTHING,
+    more: Mapping[str, str] = EMPTY,
     *,
     empty: bool = False,
 ) -> Response:

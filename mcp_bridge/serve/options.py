@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mcp_bridge.core.errors import ConfigError
-from mcp_bridge.core.server_config import ALLOWANCES, NOTHING, ServerConfig
+from mcp_bridge.core.server_config import ALLOWANCES, EMPTY, ServerConfig
 from mcp_bridge.security.addresses import is_loopback
 from mcp_bridge.serve.token import Token
 
@@ -68,7 +68,7 @@ class ServeOptions:
     """Names, without a port, under which clients reach the bridge."""
     insecure: bool = False
     """Listen for other machines without a token or without TLS."""
-    env: Mapping[str, str] = field(default_factory=lambda: NOTHING, repr=False)
+    env: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
     """Added to the few variables that the process inherits."""
     cwd: str | None = None
     limits: ServeLimits = ServeLimits()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import BridgeError, ConfigError, ServerConfig, load_servers, parse_servers
-from mcp_bridge.config.json_positions import JsonSyntaxError, parse_json
+from mcp_bridge.config.json_file import JsonSyntaxError, parse_json
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1).filter(
     lambda name: name.strip() and not name.startswith("//")

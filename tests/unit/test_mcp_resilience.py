@@ -15,7 +15,7 @@ from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams
 from mcp_bridge import CallProgressed, Question, ToolInfo
 from mcp_bridge.connection.backoff import Backoff
 from mcp_bridge.connection.circuit_breaker import CircuitBreaker
-from mcp_bridge.core.events import BridgeEvent
+from mcp_bridge.core.status import BridgeEvent
 from mcp_bridge.protocol.elicitation_handler import UnaskableError, fits, question_of
 from mcp_bridge.protocol.progress import GAP_S, teller
 
