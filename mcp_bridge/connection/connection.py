@@ -26,7 +26,7 @@ from mcp_bridge.connection.pending_request import PendingRequest
 from mcp_bridge.connection.tool_changes import ToolChanges
 from mcp_bridge.core.errors import ServerError
 from mcp_bridge.core.limits import Limits
-from mcp_bridge.protocol.elicitation_handler import ask
+from mcp_bridge.protocol.elicitation_handler import answer_question
 from mcp_bridge.transports.server_transport import ServerTransport
 
 logger = logging.getLogger(__name__)
@@ -188,13 +188,13 @@ class Connection:
     ) -> ElicitResult:
         request = self._asked_in()
         if request is None:
-            return await ask(None, self._name, "", params, 0.0, self._clear)
+            return await answer_question(None, self._name, "", params, 0.0, self._clear)
         answer_s = self._limits.answer_s
         if request.hold is not None:
             request.hold(answer_s)
         with anyio.CancelScope() as asking:
             request.future.add_done_callback(lambda _: asking.cancel())
-            return await ask(
+            return await answer_question(
                 request.elicitor, self._name, request.tool, params, answer_s, self._clear
             )
         return ElicitResult(action="cancel")

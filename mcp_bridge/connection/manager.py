@@ -26,9 +26,9 @@ from mcp_bridge.discovery.tool_table import ToolTable
 from mcp_bridge.embedding.kept import KeptVectors
 from mcp_bridge.embedding.meanings import Meanings
 from mcp_bridge.embedding.port import Embedder
-from mcp_bridge.protocol.arguments import check_arguments
-from mcp_bridge.protocol.progress import teller
-from mcp_bridge.protocol.tool_listing import exposed
+from mcp_bridge.protocol.call_values import check_arguments
+from mcp_bridge.protocol.progress import progress_reporter
+from mcp_bridge.protocol.tool_listing import exposed_tools
 from mcp_bridge.protocol.tool_names import server_prefixes
 from mcp_bridge.security.hidden_text import one_line
 from mcp_bridge.security.pins import Pins
@@ -213,7 +213,7 @@ class ServerManager:
             tool.tool,
             arguments,
             timeout_s=timeout_s,
-            on_progress=teller(tool, on_event or self._on_event),
+            on_progress=progress_reporter(tool, on_event or self._on_event),
             elicitor=elicitor or self._elicitor,
         )
 
@@ -317,7 +317,7 @@ class ServerManager:
         self._table = ToolTable(
             tool
             for name, member in self._members.items()
-            for tool in exposed(offered[name].offered, member.config, prefixes[name])
+            for tool in exposed_tools(offered[name].offered, member.config, prefixes[name])
         )
         if self._meanings is not None:
             self._meanings.renew(self._table.tools)

@@ -21,8 +21,8 @@ from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition
+from mcp_bridge.protocol.call_values import normalise
 from mcp_bridge.protocol.progress import Progress
-from mcp_bridge.protocol.results import normalise
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.security.server_secrets import ServerSecrets
 from mcp_bridge.transports.server_transport import ServerTransport

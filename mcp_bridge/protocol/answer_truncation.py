@@ -1,12 +1,13 @@
-"""A giant tool answer, cut while it is still bytes.
+"""Cuts a giant tool answer while it is still bytes.
 
 Whatever is over the result's cap is cut away in the end; cutting before anything parses it keeps
 the event loop free (a 4 MiB answer of small objects takes a JSON parser 266 ms and the protocol's
-models 887 ms more). `shrink` runs in a worker thread, takes one JSON-RPC message and returns one.
+models 887 ms more). `truncate_answer` runs in a worker thread and gives one JSON-RPC message for
+another.
 
-What fits is decided by decoded characters (`heads.py`), and a margin past the cap stays: a secret
-that lies across the cut must be there whole, or nobody finds it. `results.py` takes secrets out,
-and then the margin off.
+What fits is decided by decoded characters (`json_prefixes.py`), and a margin past the cap stays: a
+secret that lies across the cut must be there whole, or nobody finds it. `call_values.py` takes
+secrets out, and then the margin off.
 
 A cut answer is marked in `_meta`, and says `isError` so that nobody holds the stump against the
 tool's output schema; `TruncationMark` holds what it said before.
@@ -19,35 +20,36 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
-from mcp_bridge.protocol.json_prefixes import sendable, string_head, value_head
+from mcp_bridge.protocol.json_prefixes import string_prefix, value_prefix, without_surrogates
 from mcp_bridge.protocol.json_spans import items, members
 
 BIG_MESSAGE_BYTES: Final = 64 * 1024
-"""Messages up to here are parsed on the event loop: at most some 5 ms."""
+"""Messages of up to so many bytes are parsed on the event loop, in 5 ms at most."""
 MAX_BLOCKS: Final = 256
-"""Content blocks that stay apart; further ones are joined (the models take 9 µs a block, twice)."""
+"""So many content blocks stay apart; with more, all are joined (the models take 9 µs a block)."""
 _MARK_KEY: Final = "mcp_bridge/cut"
 _SMALL_BYTES: Final = 4 * 1024
 _BLOCK_BYTES: Final = 256 * 1024
-"""A block up to here is simply parsed."""
-MARGIN: Final = 4 * 1024
-"""Characters kept past the cap. A key of 3,000 is found across it in every form but hex."""
+"""A block of up to so many bytes is simply parsed."""
+SECRET_MARGIN: Final = 4 * 1024
+"""Characters kept past the cap. A key of 3,000 is found across the cut in every form but hex."""
 
 
 @dataclass(frozen=True, slots=True)
 class TruncationMark:
-    """What a cut answer was before."""
+    """What a cut answer was before it was cut."""
 
     is_error: bool
     size: int
-    """Characters of the text, about."""
+    """About how many characters its text had."""
     margin: int
-    """Characters at the text's end that nobody may see: half of a secret may stand there."""
+    """The characters at the text's end that nobody may see: half of a secret may stand there."""
     written: bool
     """Whether the text is JSON, cut."""
 
     @staticmethod
-    def of(meta: Mapping[str, Any] | None) -> TruncationMark | None:
+    def read(meta: Mapping[str, Any] | None) -> TruncationMark | None:
+        """Reads the mark from a result's `_meta`; None where the answer was not cut."""
         match (meta or {}).get(_MARK_KEY):
             case {
                 "is_error": bool() as is_error,
@@ -61,20 +63,20 @@ class TruncationMark:
 
 
 def media_note(kind: str, mime_type: str | None, base64_chars: int) -> str:
-    """What stands in the place of a picture, a sound or a file."""
+    """Gives the words that stand in the place of a picture, a sound or a file."""
     mime = f" {mime_type[:60]}" if mime_type else ""
     return f"[{kind}{mime}, {base64_chars * 3 // 4 / 1000:.1f} kB, not shown]"
 
 
-def shrink(message: bytes, max_chars: int, margin: int = MARGIN) -> bytes:
-    """`message` with the answer cut to `max_chars` and the margin; unchanged if it is no answer."""
+def truncate_answer(message: bytes, max_chars: int, margin: int = SECRET_MARGIN) -> bytes:
+    """Cuts the answer in `message` to `max_chars` and the margin; anything else stays as it is."""
     try:
-        return _shrunk(message, max_chars + margin, margin) or message
+        return _truncated(message, max_chars + margin, margin) or message
     except (ValueError, IndexError, TypeError, KeyError, AttributeError, RecursionError):
         return message  # no JSON-RPC: whoever parses it next says so
 
 
-def _shrunk(message: bytes, room: int, margin: int) -> bytes | None:
+def _truncated(message: bytes, room: int, margin: int) -> bytes | None:
     top = {key: (start, end) for key, start, end in members(message, _start(message))}
     if "result" not in top or "id" not in top:
         return None
@@ -95,12 +97,12 @@ def _shrunk(message: bytes, room: int, margin: int) -> bytes | None:
     if structured and (is_error or message[slice(*structured)] == b"null"):
         structured = None
     if structured:
-        head, cut_size = value_head(message, *structured, room)
+        head, cut_size = value_prefix(message, *structured, room)
         if cut_size <= room:
             result |= {"content": [], "structuredContent": json.loads(head)}
             cut_size = 0
         else:
-            result["content"] = [{"type": "text", "text": sendable(head)}]
+            result["content"] = [{"type": "text", "text": without_surrogates(head)}]
     else:
         result["content"], cut_size = _content(message, *parts["content"], room)
     if cut_size:
@@ -122,7 +124,7 @@ def _start(message: bytes) -> int:
 
 
 def _content(message: bytes, at: int, to: int, room: int) -> tuple[list[dict[str, Any]], int]:
-    """The blocks that fit, as text, and the size of everything if something did not."""
+    """Gives the blocks that fit, as text, and the size of everything if something did not fit."""
     texts: list[str] = []
     size, cut = 0, False
     for start, end in items(message, at):
@@ -140,11 +142,11 @@ def _content(message: bytes, at: int, to: int, room: int) -> tuple[list[dict[str
 
 
 def _block_text(message: bytes, start: int, end: int, room: int) -> tuple[str, int]:
-    """The text of one content block, cut to `room`, and how long it was."""
+    """Gives the text of one content block, cut to `room`, and how long it was."""
     if end - start <= _BLOCK_BYTES:
         given: Any = json.loads(message[start:end])
         if not isinstance(given, dict):  # a bare text, or what else is no block
-            text = sendable(given if isinstance(given, str) else json.dumps(given))
+            text = without_surrogates(given if isinstance(given, str) else json.dumps(given))
             return text[:room], len(text)
         block = cast("dict[str, Any]", given)
     else:
@@ -152,7 +154,7 @@ def _block_text(message: bytes, start: int, end: int, room: int) -> tuple[str, i
     inner = block.get("resource")
     holder = cast("dict[str, Any]", inner) if isinstance(inner, dict) else block
     if isinstance(text := holder.get("text"), str):
-        text = sendable(text)
+        text = without_surrogates(text)
         return text[:room], max(len(text), int(holder.get("_size", 0)))
     kind = "file" if holder is not block else str(block.get("type", "content"))
     if kind == "resource_link":
@@ -165,17 +167,18 @@ def _block_text(message: bytes, start: int, end: int, room: int) -> tuple[str, i
 
 
 def link_note(name: str | None, uri: str) -> str:
+    """Gives the words that stand in the place of a link to a resource."""
     return f"[link {name or ''}: {uri[:500]}]"
 
 
 def _large_block(message: bytes, at: int, room: int) -> Iterator[tuple[str, Any]]:
-    """The members of a large block: text cut to `room`, data left out, `_size` added."""
+    """Yields the members of a large block: text cut to `room`, data left out, `_size` added."""
     for key, start, end in members(message, at):
         size = end - start
         if key == "resource":
             yield key, dict(_large_block(message, start, room))
         elif key == "text" and size > _SMALL_BYTES:
-            text, length = string_head(message, start + 1, end - 1, room)
+            text, length = string_prefix(message, start + 1, end - 1, room)
             yield key, text
             yield "_size", length
         elif key in ("data", "blob"):

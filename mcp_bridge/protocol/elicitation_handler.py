@@ -1,4 +1,4 @@
-"""From a server's question as the SDK gives it to the host's elicitor, and back."""
+"""Brings a server's question from the SDK to the host's elicitor, and the answer back."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Final, cast
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from mcp_bridge.core.elicitation import Accepted, Answer, Dismissed, Elicitor, Field, Kind, Question
-from mcp_bridge.protocol.tool_listing import clean
+from mcp_bridge.protocol.tool_listing import clean_text
 
 logger = logging.getLogger(__name__)
 
 MAX_QUESTION_CHARS: Final = 500
-"""Of the message, and of each field's words: half a minute, spoken."""
+"""The length of the message, and of each field's words: half a minute, spoken."""
 MAX_FIELDS: Final = 8
-"""More is a form for a screen, and no question by voice."""
+"""More fields are a form for a screen, and no question by voice."""
 MAX_CHOICES: Final = 50
 MAX_URL_CHARS: Final = 2_048
 _KINDS: Final[Mapping[str, Kind]] = {
@@ -29,7 +29,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
-async def ask(
+async def answer_question(
     elicitor: Elicitor | None,
     server: str,
     tool: str,
@@ -37,7 +37,7 @@ async def ask(
     timeout_s: float,
     clear: Callable[[str], str] = str,
 ) -> ElicitResult:
-    """The answer for the server: a refusal where nobody can, does or may answer.
+    """Gives the answer for the server: a refusal where nobody can, does or may answer.
 
     `clear` takes the server's own secrets out of the question, which is spoken.
     """
@@ -62,11 +62,11 @@ async def ask(
 
 
 class UnaskableError(ValueError):
-    """The question is none that a person could be asked; the text says why, without its words."""
+    """No person could be asked this question; the text says why, without the question's words."""
 
 
 def _cleared(params: ElicitRequestParams, clear: Callable[[str], str]) -> ElicitRequestParams:
-    """Raises: UnaskableError."""
+    """Takes the secrets out of a question. Raises: UnaskableError."""
     written = params.model_dump_json(by_alias=True)
     if (found := clear(written)) == written:
         return params
@@ -77,12 +77,12 @@ def _cleared(params: ElicitRequestParams, clear: Callable[[str], str]) -> Elicit
 
 
 def question_of(server: str, tool: str, params: ElicitRequestParams) -> Question:
-    """Raises: UnaskableError."""
-    message = clean(params.message, MAX_QUESTION_CHARS)
+    """Turns the SDK's parameters into a question. Raises: UnaskableError."""
+    message = clean_text(params.message, MAX_QUESTION_CHARS)
     if not isinstance(params, ElicitRequestFormParams):
         if len(params.url) > MAX_URL_CHARS or not params.url.startswith("https://"):
             raise UnaskableError("its address is no https:// address of usual length")
-        return Question(server, tool, message, url=clean(params.url, MAX_URL_CHARS))
+        return Question(server, tool, message, url=clean_text(params.url, MAX_URL_CHARS))
     return Question(server, tool, message, tuple(_fields(params.requested_schema)))
 
 
@@ -123,7 +123,7 @@ def _field(name: str, schema: Mapping[str, Any], *, required: bool) -> Field:
 
 
 def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """In any of the ways that the protocol's versions have had."""
+    """Yields values and their words, in any of the ways that the protocol's versions have had."""
     titled = schema.get("oneOf") or schema.get("anyOf")
     if isinstance(titled, list):
         for option in cast("list[Any]", titled):
@@ -140,7 +140,7 @@ def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _words(value: object) -> str:
-    return clean(value, MAX_QUESTION_CHARS) if isinstance(value, str) else ""
+    return clean_text(value, MAX_QUESTION_CHARS) if isinstance(value, str) else ""
 
 
 def _result(question: Question, answer: Answer) -> ElicitResult:
@@ -148,7 +148,7 @@ def _result(question: Question, answer: Answer) -> ElicitResult:
         case Accepted() if question.url:
             return ElicitResult(action="accept")
         case Accepted(content):
-            if not fits(question, content):
+            if not answer_fits(question, content):
                 logger.warning("%s: the answer to its question does not fit it", question.server)
                 return ElicitResult(action="decline")
             return ElicitResult(action="accept", content=dict(content))
@@ -158,8 +158,8 @@ def _result(question: Question, answer: Answer) -> ElicitResult:
             return ElicitResult(action="decline")
 
 
-def fits(question: Question, content: Mapping[str, Any]) -> bool:
-    """Whether `content` answers the question: its kinds and choices, and all that is required.
+def answer_fits(question: Question, content: Mapping[str, Any]) -> bool:
+    """Tells whether `content` fits the question's kinds and choices, and has all that is required.
 
     Bounds and patterns are the server's to check: a pattern of a stranger's can take for ever.
     """

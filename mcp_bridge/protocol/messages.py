@@ -1,4 +1,4 @@
-"""From one message as it was sent to the SDK's model of it, as leniently as can be done safely.
+"""Reads one message as it was sent into the SDK's model of it, as leniently as is safe.
 
 JSON may hold halves of surrogate pairs: Node writes one where a text is cut inside an emoji, Python
 one for each byte of a file name that is no UTF-8. Nothing that reads Unicode takes them, and the
@@ -16,39 +16,39 @@ import anyio.to_thread
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
-from mcp_bridge.protocol.answer_truncation import BIG_MESSAGE_BYTES, shrink
-from mcp_bridge.protocol.capped_lines import find_id
+from mcp_bridge.protocol.answer_truncation import BIG_MESSAGE_BYTES, truncate_answer
+from mcp_bridge.protocol.capped_lines import find_request_id
 
 _ESCAPE: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
-"""An escaped backslash, a whole pair, or, as the group, a half."""
+"""This matches an escaped backslash, a whole pair or, as the group, half of one."""
 _REPLACEMENT: Final = rb"\ufffd"
 
 
 async def read_message(text: bytes, max_chars: int) -> JSONRPCMessage | None:
-    """One message; None where it is none and nobody waits for it.
+    """Reads one message; None where it is none and nobody waits for it.
 
     Large ones are read, and cut to about `max_chars`, in a worker thread.
     """
     try:
         if len(text) <= BIG_MESSAGE_BYTES:
-            return _parsed(whole_pairs(text))
+            return _parsed(replace_lone_surrogates(text))
         return await anyio.to_thread.run_sync(_parsed_big, text, max_chars, abandon_on_cancel=True)
     except ValueError:
-        return refusal(text, text, "its answer is no JSON that can be read")
+        return error_answer(text, text, "its answer is no JSON that can be read")
 
 
-def refusal(head: bytes, tail: bytes, said: str) -> JSONRPCError | None:
-    """An error in the place of an answer of which these are the ends, so that nobody waits."""
-    if (written := find_id(head, tail)) is None:
+def error_answer(head: bytes, tail: bytes, said: str) -> JSONRPCError | None:
+    """Gives an error in the place of an answer with these two ends, so that nobody waits."""
+    if (written := find_request_id(head, tail)) is None:
         return None
     error = ErrorData(code=INTERNAL_ERROR, message=said)
     return JSONRPCError(jsonrpc="2.0", id=json.loads(written), error=error)
 
 
-def whole_pairs(text: bytes) -> bytes:
-    """JSON text without halves of surrogate pairs, and of nothing but UTF-8."""
+def replace_lone_surrogates(text: bytes) -> bytes:
+    """Replaces halves of surrogate pairs, and whatever is no UTF-8, in JSON text."""
     if b"\\ud" in text or b"\\uD" in text:
         text = _ESCAPE.sub(lambda found: _REPLACEMENT if found[1] else found[0], text)
     if text.isascii():
@@ -61,4 +61,4 @@ def _parsed(text: bytes) -> JSONRPCMessage:
 
 
 def _parsed_big(text: bytes, max_chars: int) -> JSONRPCMessage:
-    return _parsed(shrink(whole_pairs(text), max_chars))
+    return _parsed(truncate_answer(replace_lone_surrogates(text), max_chars))

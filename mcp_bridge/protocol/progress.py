@@ -1,4 +1,4 @@
-"""What a server tells of a call's progress, as events: few, cleaned, and never backwards."""
+"""Turns what a server tells of a call's progress into events: few, cleaned, never backwards."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from typing import Final, TypeAlias
 
 from mcp_bridge.core.status import CallProgressed, EventSink
 from mcp_bridge.core.tools import ToolInfo
-from mcp_bridge.protocol.tool_listing import clean
+from mcp_bridge.protocol.tool_listing import clean_text
 
 Progress: TypeAlias = Callable[[float, float | None, str], None]
-"""Done, of a total that may not be known, and the server's words."""
+"""A function that takes what is done, a total that may not be known, and the server's words."""
 GAP_S: Final = 0.25
-"""Between two events of a call: more often than that nobody looks."""
+"""The time between two events of a call; nobody looks more often."""
 MAX_MESSAGE_CHARS: Final = 200
 
 
-def teller(
+def progress_reporter(
     tool: ToolInfo, sink: EventSink | None, now: Callable[[], float] = time.monotonic
 ) -> Progress | None:
-    """Tells `sink` of one call's progress. The first sign passes, and whatever ends the total."""
+    """Gives a function that tells `sink` of one call's progress; None without a sink.
+
+    The first report passes, and whatever reaches the total.
+    """
     if sink is None:
         return None
     last_at, furthest = -math.inf, -math.inf
 
-    def told(done: float, total: float | None, message: str) -> None:
+    def report(done: float, total: float | None, message: str) -> None:
         nonlocal last_at, furthest
         at = now()
         if not math.isfinite(done) or done <= furthest:
@@ -35,7 +38,7 @@ def teller(
         if at - last_at < GAP_S and done != total:
             return
         last_at, furthest = at, done
-        words = " ".join(clean(message[:1000], MAX_MESSAGE_CHARS).split())
+        words = " ".join(clean_text(message[:1000], MAX_MESSAGE_CHARS).split())
         sink(CallProgressed(tool.name, tool.server, done, total, words))
 
-    return told
+    return report

@@ -1,8 +1,8 @@
-"""Answers that break the protocol in what does not matter here, mended before the SDK reads them.
+"""Repairs answers that break the protocol in what does not matter here, before the SDK reads them.
 
 The SDK judges a page of tools as a whole: one with `"inputSchema": {}` or an icon of an older form
-costs a server all of them, and a `null` too many costs an answer. So what it would refuse is looked
-at tool by tool and block by block. What it takes passes as it is.
+costs a server all of them, and a `null` too many costs an answer. So what it would refuse is
+repaired tool by tool and block by block. What it takes passes as it is.
 
 Shapes: https://modelcontextprotocol.io/specification/2025-11-25/schema
 """
@@ -10,32 +10,36 @@ Shapes: https://modelcontextprotocol.io/specification/2025-11-25/schema
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final, cast
 
+import anyio.to_thread
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
 from mcp_types.methods import parse_server_result
 
 _VERSIONS: Final = ("2026-07-28", "2025-11-25")
-"""Between them they allow all that the older ones do; what fits one of them is not touched."""
+"""Between them these allow all that the older versions do; what fits one of them is not touched."""
 _LEFT_OUT_KEY: Final = "mcp_bridge/left_out"
 _SHOWN_NAME_CHARS: Final = 200
 _ESSENTIAL: Final = ("name", "description", "inputSchema")
 _NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object"}
 _NOTHING: Final[Mapping[str, Any]] = {}
 MAX_PAGE_VALUES: Final = 50_000
-"""JSON values in a page: 1,000 tools with 50 each. pydantic takes up to 10 µs for a wrong one, and
-keeps the interpreter meanwhile; what is larger is left to the SDK."""
+"""The JSON values in a page: 1,000 tools with 50 each. pydantic takes up to 10 µs for a wrong one,
+and keeps the interpreter meanwhile; a larger page is left to the SDK."""
 MAX_ANSWER_VALUES: Final = 5_000
-"""The same of an answer's content, which may be of five kinds; what it is as an object is not
+"""The JSON values in an answer's content, which may be of five kinds; its structured content is not
 judged."""
-_BESIDE: Final = ("resultType", "ttlMs", "cacheScope")
+_PAGE_KEYS: Final = ("resultType", "ttlMs", "cacheScope")
 """What a page must have beside its tools, by version."""
 _BASE64: Final = ("data", "blob")
 _TEXT_KEYS: Final = frozenset({"type", "text"})
 
 
-def plain(result: Mapping[str, Any]) -> bool:
-    """Whether a look shows that there is nothing to mend: texts and an object, as nearly always."""
+def needs_no_repair(result: Mapping[str, Any]) -> bool:
+    """Tells by a quick look whether a result is texts and an object, as it nearly always is."""
     if "tools" in result:
         return False
     if not _is_answer(result):
@@ -49,19 +53,19 @@ def plain(result: Mapping[str, Any]) -> bool:
     )
 
 
-def mend(result: dict[str, Any]) -> None:
-    """Makes of a result what the SDK takes, where that can be done without a guess."""
+def repair(result: dict[str, Any]) -> None:
+    """Changes a result into what the SDK takes, where that can be done without a guess."""
     if isinstance(result.get("tools"), list):
         if isinstance(meta := result.get("_meta"), dict):
-            cast("dict[str, Any]", meta).pop(_LEFT_OUT_KEY, None)  # It is ours to say.
+            cast("dict[str, Any]", meta).pop(_LEFT_OUT_KEY, None)  # only we may say so
         if _has_at_most(MAX_PAGE_VALUES, result["tools"]):
-            _mend_page(result)
+            _repair_page(result)
     elif _is_answer(result) and _has_at_most(MAX_ANSWER_VALUES, result.get("content")):
-        _mend_answer(result)
+        _repair_answer(result)
 
 
-def left_out(meta: Mapping[str, Any] | None) -> list[str]:
-    """The names of a page's tools that could not be mended; `meta` is the page's."""
+def left_out_tools(meta: Mapping[str, Any] | None) -> list[str]:
+    """Gives the names of a page's tools that could not be repaired; `meta` is the page's."""
     names = (meta or {}).get(_LEFT_OUT_KEY)
     return cast("list[str]", names) if isinstance(names, list) else []
 
@@ -71,7 +75,7 @@ def _is_answer(result: Mapping[str, Any]) -> bool:
 
 
 def _has_at_most(count: int, value: Any) -> bool:
-    """Whether there are no more values in `value` than that, itself one of them."""
+    """Tells whether `value` and all values in it are no more than `count`."""
     waiting: list[Any] = [value]
     while waiting and count >= 0:
         count -= 1
@@ -92,10 +96,10 @@ def _fits(method: str, result: Mapping[str, Any]) -> bool:
     return False
 
 
-def _mend_page(result: dict[str, Any]) -> None:
+def _repair_page(result: dict[str, Any]) -> None:
     if _fits("tools/list", result):
         return
-    beside = {key: result[key] for key in _BESIDE if key in result}
+    beside = {key: result[key] for key in _PAGE_KEYS if key in result}
     found: list[Any] = []
     unfit: list[str] = []
     for tool in result["tools"]:
@@ -114,7 +118,7 @@ def _mend_page(result: dict[str, Any]) -> None:
 
 
 def _readings(tool: Any) -> Iterator[Any]:
-    """The tool as it is, then with ever less of what can be done without."""
+    """Yields the tool as it is, then with ever less of what can be done without."""
     yield tool
     if not isinstance(tool, dict):
         return
@@ -133,7 +137,7 @@ def _name(tool: Any) -> str:
     return name[:_SHOWN_NAME_CHARS] if isinstance(name, str) else "a tool without a name"
 
 
-def _mend_answer(result: dict[str, Any]) -> None:
+def _repair_answer(result: dict[str, Any]) -> None:
     content, structured = result.get("content"), result.get("structuredContent")
     if content is None:
         content = []
@@ -146,9 +150,11 @@ def _mend_answer(result: dict[str, Any]) -> None:
     # Since 2026-07-28 a list or a text may stand there; before, nothing but an object.
     if bare and not _fits("tools/call", {**result, "content": []}):
         del result["structuredContent"]
-        blocks = blocks or [_said(structured)]
+        blocks = blocks or [_as_text_block(structured)]
     result["content"] = [
-        block if _is_text(block) or _fits("tools/call", {"content": [block]}) else _said(block)
+        block
+        if _is_text(block) or _fits("tools/call", {"content": [block]})
+        else _as_text_block(block)
         for block in blocks
     ]
 
@@ -160,8 +166,8 @@ def _is_text(block: Any) -> bool:
     return given.keys() == _TEXT_KEYS and given["type"] == "text" and isinstance(given["text"], str)
 
 
-def _said(value: Any) -> dict[str, Any]:
-    """What is no block, as a block."""
+def _as_text_block(value: Any) -> dict[str, Any]:
+    """Gives the text block for something that is no block."""
     if isinstance(value, dict):
         given = cast("dict[str, Any]", value)
         text = given.get("text")
@@ -169,3 +175,51 @@ def _said(value: Any) -> dict[str, Any]:
         value = text if isinstance(text, str) else {k: given[k] for k in given if k not in _BASE64}
     written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return {"type": "text", "text": written}
+
+
+class RepairingStream:
+    """Gives the messages of a transport, repaired. The SDK wants no more of a stream than this."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner: Final = inner
+
+    @property
+    def last_context(self) -> Any:
+        """What the SDK's HTTP transport says of the request that a message belongs to."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Any:
+        return await _repaired(await self._inner.receive())
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> RepairingStream:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await _repaired(await self._inner.__anext__())
+
+    async def __aenter__(self) -> RepairingStream:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        return await self._inner.__aexit__(*raised)
+
+
+async def _repaired(item: Any) -> Any:
+    if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+        result = item.message.result
+        if not needs_no_repair(result):
+            # A page of many tools takes long.
+            with suppress(RecursionError):
+                await anyio.to_thread.run_sync(repair, result, abandon_on_cancel=True)
+    return item
+
+
+@asynccontextmanager
+async def repairing_transport(transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
+    """Enters `transport` and repairs what its server sends."""
+    async with transport as (incoming, outgoing):
+        yield RepairingStream(incoming), outgoing

@@ -1,4 +1,4 @@
-"""All tools of one server, page by page, within caps."""
+"""Lists all tools of one server, page by page, within caps."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from mcp_types import Tool
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.tools import ToolDefinition, ToolInfo
-from mcp_bridge.protocol.response_repair import left_out
+from mcp_bridge.protocol.response_repair import left_out_tools
 from mcp_bridge.protocol.tool_names import exposed_names
-from mcp_bridge.security.hidden_text import one_line, shown
-from mcp_bridge.security.tool_schemas import UnfitSchema, fit
+from mcp_bridge.security.hidden_text import one_line, visible_text
+from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
-_NAMED: Final = 10
-"""Of a page's entries that are no tools; a person does not read more."""
+_NAMED_ENTRIES: Final = 10
+"""So many of a page's entries that are no tools are named; a person does not read more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
+    """What a server offered when it was asked."""
+
     definitions: tuple[ToolDefinition, ...] = ()
-    """In the server's order."""
+    """The tools in the server's order."""
     notes: tuple[str, ...] = ()
-    """What was left out, and why; one line each."""
+    """What was left out, and why, on one line each."""
 
 
-def exposed(
+def exposed_tools(
     definitions: Sequence[ToolDefinition], config: ServerConfig, prefix: str
 ) -> tuple[ToolInfo, ...]:
-    """The same tools under the names that they are called by."""
+    """Gives the same tools under the names that they are called by."""
     names = exposed_names(prefix, [tool.name for tool in definitions])
     return tuple(
         ToolInfo(
@@ -52,7 +54,7 @@ def exposed(
 async def list_tools(
     client: Client, limits: Limits, clear: Callable[[str], str] = str
 ) -> ToolListing:
-    """`clear` takes the server's own secrets out of what it says of its tools."""
+    """Asks for the tools. `clear` takes the server's own secrets out of what it says of them."""
     found: dict[str, ToolDefinition] = {}
     notes: list[str] = []
     async for tool in _pages(client, limits, notes):
@@ -78,8 +80,8 @@ def _definition(tool: Tool, limits: Limits, clear: Callable[[str], str]) -> Tool
         raise UnfitSchema("holds a secret that the server was given")
     return ToolDefinition(
         name=tool.name,
-        description=clean(clear(tool.description or ""), limits.max_description_chars),
-        input_schema=fit(tool.input_schema),
+        description=clean_text(clear(tool.description or ""), limits.max_description_chars),
+        input_schema=checked_schema(tool.input_schema),
         read_only=_read_only(tool),
     )
 
@@ -89,11 +91,11 @@ async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGener
     seen: set[str] = set()
     for _ in range(limits.max_pages):
         page = await client.list_tools(cursor=cursor)
-        unfit = left_out(page.meta)
-        for name in unfit[:_NAMED]:
+        unfit = left_out_tools(page.meta)
+        for name in unfit[:_NAMED_ENTRIES]:
             notes.append(f"{one_line(name, 80)} is no tool as the protocol has them; left out")
-        if len(unfit) > _NAMED:
-            notes.append(f"{len(unfit) - _NAMED} further ones are none either")
+        if len(unfit) > _NAMED_ENTRIES:
+            notes.append(f"{len(unfit) - _NAMED_ENTRIES} further ones are none either")
         for tool in page.tools:
             yield tool
         cursor = page.next_cursor
@@ -118,7 +120,7 @@ def _size(schema: Mapping[str, Any]) -> int:
     return len(json.dumps(schema, ensure_ascii=False))
 
 
-def clean(text: str, max_chars: int) -> str:
-    """`text` as a person sees it, cut with a mark."""
-    seen = shown(text).strip()
+def clean_text(text: str, max_chars: int) -> str:
+    """Gives `text` as a person sees it, cut with a mark."""
+    seen = visible_text(text).strip()
     return seen if len(seen) <= max_chars else f"{seen[: max_chars - 1]}…"

@@ -1,4 +1,4 @@
-"""Names that models may call: `server__tool`, `^[A-Za-z0-9_-]{1,64}$`, and the same every time.
+"""Makes the names that models call: `server__tool`, `^[A-Za-z0-9_-]{1,64}$`, the same every time.
 
 A name depends on the configured servers and on its own server's list alone, never on which other
 servers happen to be up; so a name cannot change its meaning while a conversation goes on. No two
@@ -15,15 +15,15 @@ from typing import Final
 
 SEPARATOR: Final = "__"
 NAME_MAX: Final = 64
-"""Characters: the bound of OpenAI's and Ollama's function names."""
+"""The bound of OpenAI's and Ollama's function names, in characters."""
 PREFIX_MAX: Final = 30
-"""Characters of the server's part: leaves 32 for the tool's, which says more to a model."""
+"""The characters of the server's part. It leaves 32 for the tool's, which says more to a model."""
 _HASH_CHARS: Final = 6
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def server_prefixes(servers: Iterable[str]) -> dict[str, str]:
-    """Server name -> its part of the exposed names.
+    """Gives for each server its part of the exposed names.
 
     A name that is allowed and meets no other stays as it is; where two meet, the longer one is
     changed, whatever the order.
@@ -33,7 +33,7 @@ def server_prefixes(servers: Iterable[str]) -> dict[str, str]:
         wanted = _clean(server)
         prefix = wanted if len(wanted) <= PREFIX_MAX else _hashed(wanted, server, PREFIX_MAX)
         salt = 0
-        while any(_meet(prefix, other) for other in taken.values()):
+        while any(_collide(prefix, other) for other in taken.values()):
             plain = re.sub("_+", "_", wanted).strip("_")
             prefix = _hashed(plain, f"{server}\0{salt}", PREFIX_MAX)
             salt += 1
@@ -42,7 +42,7 @@ def server_prefixes(servers: Iterable[str]) -> dict[str, str]:
 
 
 def exposed_names(prefix: str, tools: Sequence[str]) -> dict[str, str]:
-    """Tool name at the server -> exposed name, in the server's order, for one server's tools."""
+    """Gives for each of one server's tools its exposed name, in the server's order."""
     room = NAME_MAX - len(prefix) - len(SEPARATOR)
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -59,7 +59,7 @@ def exposed_names(prefix: str, tools: Sequence[str]) -> dict[str, str]:
     return {tool: f"{prefix}{SEPARATOR}{names[tool]}" for tool in dict.fromkeys(tools)}
 
 
-def _meet(one: str, other: str) -> bool:
+def _collide(one: str, other: str) -> bool:
     one, other = one + SEPARATOR, other + SEPARATOR
     return one.startswith(other) or other.startswith(one)
 

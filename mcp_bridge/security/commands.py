@@ -14,11 +14,11 @@ from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.finding import Finding
 from mcp_bridge.security.interpreter_options import NO_SCRIPT
 from mcp_bridge.security.interpreter_table import INTERPRETERS
-from mcp_bridge.security.interpreters import code_in, found_in
+from mcp_bridge.security.interpreters import findings_in, first_code
 from mcp_bridge.security.metacharacters import for_a_batch_file, for_a_shell, in_a_name
 from mcp_bridge.security.programs import located, names, plain
 from mcp_bridge.security.wrapper_table import WRAPPERS
-from mcp_bridge.security.wrappers import Wrapper, behind
+from mcp_bridge.security.wrappers import Wrapper, wrapped_commands
 
 _SHELLS: Final = frozenset(
     {
@@ -112,10 +112,10 @@ def _behind(
         yield Finding("args", f"has over {_MAX_DEPTH} wrappers in one another", mend, "command")
         return
     if (interpreter := INTERPRETERS.get(name)) is not None:
-        code = code_in(interpreter, args)
+        code = first_code(interpreter, args)
         if not (of_python and code == NO_SCRIPT):
             yield from _given(name, code)
-        for found in found_in(interpreter, args):
+        for found in findings_in(interpreter, args):
             # A module is looked for in Python's folders, so that no link of the disk says what it
             # is; one that is called like a shell or a tool is most likely a server of that name.
             if found.module and context.is_new(("-m", *found.module), depth):
@@ -151,7 +151,7 @@ def _wrapped(
     if wrapper.shell and (char := for_a_shell(args)):
         mend = "start the program itself"
         yield Finding("args", f"{name} has a shell read {char!r}", mend, "metacharacters")
-    for inner in behind(wrapper, args):
+    for inner in wrapped_commands(wrapper, args):
         for variable in loads_code(inner.assigned):
             reason = f"{name} sets {variable[:40]}, which makes programs run other code"
             yield Finding("args", reason, "remove it", "env")

@@ -26,7 +26,7 @@ _JOINING_SCRIPTS: Final = 0x0600
 _MAX_DEPTH: Final = 100
 
 
-def shown(text: str) -> str:
+def visible_text(text: str) -> str:
     """`text` as a person would see it."""
     if text.isascii() and text.isprintable():
         return text
@@ -38,29 +38,29 @@ def shown(text: str) -> str:
 
 def one_line(text: str, max_chars: int = 300) -> str:
     """The same on one line, cut."""
-    return " ".join(shown(text).split())[:max_chars]
+    return " ".join(visible_text(text).split())[:max_chars]
 
 
-def is_plain(text: str) -> bool:
+def is_visible(text: str) -> bool:
     """Whether nothing in `text` is hidden."""
-    return shown(text) == text
+    return visible_text(text) == text
 
 
-def shown_value(value: Any, depth: int = 0) -> Any:
+def visible_value(value: Any, depth: int = 0) -> Any:
     """The same in every text of a JSON value, its keys included."""
     if isinstance(value, str):
-        return shown(value)
+        return visible_text(value)
     if depth > _MAX_DEPTH:
         return value  # parsed JSON is never so deep
     if isinstance(value, list):
-        return [shown_value(item, depth + 1) for item in cast("list[Any]", value)]
+        return [visible_value(item, depth + 1) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         found: dict[str, Any] = {}
         for key, item in cast("dict[str, Any]", value).items():
-            seen = shown(key)
+            seen = visible_text(key)
             while seen in found:
                 seen += "_"
-            found[seen] = shown_value(item, depth + 1)
+            found[seen] = visible_value(item, depth + 1)
         return found
     return value
 

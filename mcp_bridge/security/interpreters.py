@@ -24,7 +24,7 @@ from mcp_bridge.security.interpreter_options import (
 )
 
 
-def found_in(interpreter: Interpreter, words: Sequence[str]) -> Iterator[CodeFinding]:
+def findings_in(interpreter: Interpreter, words: Sequence[str]) -> Iterator[CodeFinding]:
     """The code that `interpreter` is given by the command line or by stdin, and modules."""
     places = [ReadOn(0)]
     for place in places:  # which grows meanwhile
@@ -37,9 +37,9 @@ def found_in(interpreter: Interpreter, words: Sequence[str]) -> Iterator[CodeFin
                 yield step
 
 
-def code_in(interpreter: Interpreter, words: Sequence[str]) -> str | None:
+def first_code(interpreter: Interpreter, words: Sequence[str]) -> str | None:
     """The argument that makes `interpreter` run code of the command line or of stdin; or None."""
-    return next((found.code for found in found_in(interpreter, words) if found.code), None)
+    return next((found.code for found in findings_in(interpreter, words) if found.code), None)
 
 
 def _step(interpreter: Interpreter, words: Sequence[str], at: int) -> Step:

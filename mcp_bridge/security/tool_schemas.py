@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from mcp_bridge.security.hidden_text import is_plain, may_hide, shown
+from mcp_bridge.security.hidden_text import is_visible, may_hide, visible_text
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _DATA: Final = frozenset({"const", "default", "enum", "example", "examples"})
@@ -31,7 +31,7 @@ class UnfitSchema(ValueError):
     """The schema cannot be offered; the message says why, on one line."""
 
 
-def fit(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def checked_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema without hidden characters in its words; the same one, where it has none.
 
     Raises: UnfitSchema.
@@ -68,17 +68,17 @@ def _plain(schema: object, depth: int, *, named: bool = False) -> object:
     if isinstance(schema, list):
         return [_plain(item, depth + 1) for item in cast("list[Any]", schema)]
     if isinstance(schema, str):
-        return shown(schema)
+        return visible_text(schema)
     if not isinstance(schema, dict):
         return schema
     found: dict[str, object] = {}
     for key, value in cast("dict[str, Any]", schema).items():
-        if not is_plain(key) or (not named and key in _EXACT and not _all_plain(value)):
+        if not is_visible(key) or (not named and key in _EXACT and not _all_plain(value)):
             raise UnfitSchema("has hidden characters in what a call must repeat")
         if not named and key in _EXACT:
             found[key] = value
         elif not named and key in _WORDS and isinstance(value, str):
-            found[key] = shown(value)
+            found[key] = visible_text(value)
         else:
             found[key] = _plain(value, depth + 1, named=not named and key in _MAPS)
     return found
@@ -86,10 +86,10 @@ def _plain(schema: object, depth: int, *, named: bool = False) -> object:
 
 def _all_plain(value: object) -> bool:
     if isinstance(value, str):
-        return is_plain(value)
+        return is_visible(value)
     if isinstance(value, list):
         return all(map(_all_plain, cast("list[Any]", value)))
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        return all(is_plain(key) for key in members) and all(map(_all_plain, members.values()))
+        return all(is_visible(key) for key in members) and all(map(_all_plain, members.values()))
     return True

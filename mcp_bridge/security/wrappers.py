@@ -58,7 +58,7 @@ class WrappedCommand:
     """The option that holds a command line."""
 
 
-def behind(wrapper: Wrapper, words: Sequence[str]) -> Iterator[WrappedCommand]:
+def wrapped_commands(wrapper: Wrapper, words: Sequence[str]) -> Iterator[WrappedCommand]:
     """What `wrapper` runs when it is given `words`, in every reading."""
     for start in _starts(wrapper, words):
         yield from _read(wrapper, words[start:])

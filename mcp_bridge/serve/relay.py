@@ -19,8 +19,8 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from mcp_bridge.protocol.capped_lines import CappedLine, find_id, read_lines
-from mcp_bridge.protocol.messages import whole_pairs
+from mcp_bridge.protocol.capped_lines import CappedLine, find_request_id, read_lines
+from mcp_bridge.protocol.messages import replace_lone_surrogates
 from mcp_bridge.serve.message_kind import envelope
 from mcp_bridge.serve.options import MIB, ServeLimits
 from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls
@@ -158,7 +158,7 @@ class Relay:
             logger.warning("dropped a line of %d bytes", line.size)
             said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
             return self._refused(line.id(), said)
-        message = whole_pairs(line.whole().strip())
+        message = replace_lone_surrogates(line.content().strip())
         if not message:
             return None
         try:
@@ -166,7 +166,7 @@ class Relay:
         except ValueError:
             logger.warning("dropped a line of %d bytes that is no JSON-RPC", line.size)
             said = "the answer is no JSON that can be read"
-            return self._refused(find_id(message, message), said)
+            return self._refused(find_request_id(message, message), said)
         return message
 
     def _refused(self, written: bytes | None, said: str) -> bytes | None:

@@ -16,8 +16,8 @@ import httpx2
 
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.protocol.answer_truncation import BIG_MESSAGE_BYTES, shrink
-from mcp_bridge.protocol.messages import whole_pairs
+from mcp_bridge.protocol.answer_truncation import BIG_MESSAGE_BYTES, truncate_answer
+from mcp_bridge.protocol.messages import replace_lone_surrogates
 from mcp_bridge.security.addresses import is_loopback as is_loopback
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
@@ -165,9 +165,9 @@ class _Events(httpx2.AsyncByteStream):
 
 async def _cut(message: bytes, max_chars: int) -> bytes:
     if len(message) <= BIG_MESSAGE_BYTES:
-        return whole_pairs(message)
-    return await anyio.to_thread.run_sync(_shrunk, message, max_chars, abandon_on_cancel=True)
+        return replace_lone_surrogates(message)
+    return await anyio.to_thread.run_sync(_truncated, message, max_chars, abandon_on_cancel=True)
 
 
-def _shrunk(message: bytes, max_chars: int) -> bytes:
-    return shrink(whole_pairs(message), max_chars)
+def _truncated(message: bytes, max_chars: int) -> bytes:
+    return truncate_answer(replace_lone_surrogates(message), max_chars)

@@ -29,7 +29,7 @@ from mcp.client.stdio import get_default_environment
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.files import expand_home
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.security.hidden_text import one_line, shown
+from mcp_bridge.security.hidden_text import one_line, visible_text
 from mcp_bridge.security.policy import objections
 from mcp_bridge.security.programs import located
 from mcp_bridge.transports.orphan_reaper import kill_all_below
@@ -133,7 +133,7 @@ class ServerProcess:
 
     def _line(self, text: str) -> str:
         # Cut afterwards: a cut secret would not be known for one.
-        return one_line(self._config.redact(shown(text)), _STDERR_LINE_CHARS)
+        return one_line(self._config.redact(visible_text(text)), _STDERR_LINE_CHARS)
 
     async def stop(self) -> None:
         """Asks, insists, kills: stdin closes, SIGTERM, SIGKILL; each to all that is left.

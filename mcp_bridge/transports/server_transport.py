@@ -18,7 +18,7 @@ from mcp_types import CONNECTION_CLOSED, Implementation
 
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.protocol.repairing_stream import repairing
+from mcp_bridge.protocol.response_repair import repairing_transport
 from mcp_bridge.security.hidden_text import one_line
 from mcp_bridge.security.server_secrets import ServerSecrets
 from mcp_bridge.transports.http import MAX_MESSAGE_BYTES, HttpMonitor, http_client
@@ -75,7 +75,7 @@ class ServerTransport:
         server's notifications, `elicit` its questions.
         """
         async with Client(
-            repairing(self._transport()),
+            repairing_transport(self._transport()),
             client_info=_OURSELVES,
             cache=None,
             message_handler=heard,

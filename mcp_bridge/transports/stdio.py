@@ -22,7 +22,7 @@ from mcp_types import (
 
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.protocol.capped_lines import CappedLine, read_lines
-from mcp_bridge.protocol.messages import read_message, refusal
+from mcp_bridge.protocol.messages import error_answer, read_message
 from mcp_bridge.transports.process import spawn
 
 logger = logging.getLogger(__name__)
@@ -105,8 +105,8 @@ async def _message(line: CappedLine, config: ServerConfig, max_chars: int) -> JS
     if line.too_long:
         logger.warning("%s: dropped a line of %d bytes", config.name, line.size)
         said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
-        return refusal(*line.ends(), said)
-    text = line.whole()
+        return error_answer(*line.ends(), said)
+    text = line.content()
     if not text.strip():
         return None
     message = await read_message(text, max_chars)

@@ -14,9 +14,9 @@ from mcp_types.methods import parse_server_result, validate_server_result
 from mcp_bridge.protocol.response_repair import (
     MAX_ANSWER_VALUES,
     MAX_PAGE_VALUES,
-    left_out,
-    mend,
-    plain,
+    left_out_tools,
+    needs_no_repair,
+    repair,
 )
 
 OBJECT: dict[str, Any] = {"type": "object"}
@@ -27,14 +27,14 @@ READS: dict[str, Any] = {"readOnlyHint": True}
 def page(*tools: Any, **beside: Any) -> ListToolsResult:
     """What the SDK makes of a page of these, as it judges it."""
     result: dict[str, Any] = {"tools": list(tools), **beside}
-    mend(result)
+    repair(result)
     validate_server_result("tools/list", "2025-11-25", result)
     return ListToolsResult.model_validate(result, by_name=False)
 
 
 def answer(**result: Any) -> CallToolResult:
-    if not plain(result):
-        mend(result)
+    if not needs_no_repair(result):
+        repair(result)
     validate_server_result("tools/call", "2025-11-25", result)
     return CallToolResult.model_validate(result, by_name=False)
 
@@ -59,7 +59,7 @@ def test_a_tool_of_an_odd_form_is_kept_and_costs_no_other(odd: dict[str, Any]) -
     assert kept.input_schema["type"] == "object"
     assert kept.annotations is not None
     assert kept.annotations.read_only_hint
-    assert left_out(found.meta) == []
+    assert left_out_tools(found.meta) == []
 
 
 def test_annotations_of_an_odd_form_are_left_out_with_all_that_they_say() -> None:
@@ -81,7 +81,7 @@ def test_annotations_of_an_odd_form_are_left_out_with_all_that_they_say() -> Non
 def test_what_is_no_tool_is_left_out_and_told(bad: Any, called: str) -> None:
     found = page(bad, GOOD, _meta={"theirs": 1})
     assert [tool.name for tool in found.tools] == ["good"]
-    assert left_out(found.meta) == [called]
+    assert left_out_tools(found.meta) == [called]
     assert found.meta is not None
     assert found.meta["theirs"] == 1
 
@@ -100,7 +100,7 @@ def test_what_fits_a_version_is_not_touched(version: str) -> None:
     for method, result in results:
         before = copy.deepcopy(result)
         validate_server_result(method, version, result)
-        mend(result)
+        repair(result)
         assert result == before
 
 
@@ -137,9 +137,11 @@ def test_an_error_stays_one() -> None:
 
 def test_ordinary_answers_are_seen_at_a_glance() -> None:
     texts = [{"type": "text", "text": "a"}]
-    assert plain({"content": texts})
-    assert plain({"content": texts, "structuredContent": {"a": 1}, "isError": False, "_meta": {}})
-    assert plain({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}})
+    assert needs_no_repair({"content": texts})
+    assert needs_no_repair(
+        {"content": texts, "structuredContent": {"a": 1}, "isError": False, "_meta": {}}
+    )
+    assert needs_no_repair({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}})
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_ordinary_answers_are_seen_at_a_glance() -> None:
 )
 def test_more_than_should_be_looked_at_twice_is_left_to_the_sdk(result: dict[str, Any]) -> None:
     before = copy.deepcopy(result)
-    mend(result)
+    repair(result)
     assert result == before
 
 
@@ -165,7 +167,7 @@ def test_a_page_of_ordinary_tools_is_not_too_many() -> None:
 
 def test_a_mark_that_a_server_writes_itself_is_no_mark() -> None:
     for mark in (5, "x", {"a": 1}, [1, None], ["a"] * 100_000):
-        assert left_out(page(GOOD, _meta={"mcp_bridge/left_out": mark}).meta) == []
+        assert left_out_tools(page(GOOD, _meta={"mcp_bridge/left_out": mark}).meta) == []
 
 
 @pytest.mark.parametrize(("written", "read"), [(5, "5"), ([], None), ("5", "5"), (None, None)])
@@ -183,7 +185,7 @@ def test_an_error_may_be_told_in_another_way(written: Any, failed: bool) -> None
 def test_a_tool_costs_no_others_whatever_the_version_says_of_it() -> None:
     modern = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     result: dict[str, Any] = {"tools": [{**GOOD, "execution": 5}, GOOD], **modern}
-    mend(result)
+    repair(result)
     parse_server_result("tools/list", "2026-07-28", result)
 
 
@@ -221,9 +223,9 @@ JSON = st.recursive(
     )
 )
 def test_any_result_is_mended_once_and_for_all_or_left_as_it_is(result: dict[str, Any]) -> None:
-    mend(result)
+    repair(result)
     once = copy.deepcopy(result)
-    mend(result)
+    repair(result)
     for each in (once, result):
         if isinstance(meta := each.get("_meta"), dict):
             meta.pop("mcp_bridge/left_out", None)  # What a first look has said, a second does not.

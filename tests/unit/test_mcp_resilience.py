@@ -16,8 +16,8 @@ from mcp_bridge import CallProgressed, Question, ToolInfo
 from mcp_bridge.connection.backoff import Backoff
 from mcp_bridge.connection.circuit_breaker import CircuitBreaker
 from mcp_bridge.core.status import BridgeEvent
-from mcp_bridge.protocol.elicitation_handler import UnaskableError, fits, question_of
-from mcp_bridge.protocol.progress import GAP_S, teller
+from mcp_bridge.protocol.elicitation_handler import UnaskableError, answer_fits, question_of
+from mcp_bridge.protocol.progress import GAP_S, progress_reporter
 
 TOOL = ToolInfo("house__clean", "house", "clean", "", {})
 
@@ -103,7 +103,7 @@ def test_calls_that_end_with_one_crash_are_one_failure() -> None:
 def progressed(*signs: tuple[float, float, float | None, str]) -> list[CallProgressed]:
     told: list[BridgeEvent] = []
     clock = iter([at for at, *_ in signs])
-    tell = teller(TOOL, told.append, now=lambda: next(clock))
+    tell = progress_reporter(TOOL, told.append, now=lambda: next(clock))
     assert tell is not None
     for _, *sign in signs:
         tell(*sign)  # type: ignore[arg-type]  # as the server sends it
@@ -173,8 +173,8 @@ def test_answers_are_held_to_the_question() -> None:
         all={"type": "array", "items": {"enum": ["x", "y"]}},
     )
     good: dict[str, Any] = {"room": "a", "count": 3, "share": 0.5, "sure": False, "all": ["x"]}
-    assert fits(read, good)
-    assert fits(read, {"room": "b"})
+    assert answer_fits(read, good)
+    assert answer_fits(read, {"room": "b"})
     wrong: list[dict[str, Any]] = [
         {},
         {"room": "c"},
@@ -186,7 +186,7 @@ def test_answers_are_held_to_the_question() -> None:
         {"room": "a", "all": ["z"]},
         {"room": "a", "all": "x"},
     ]
-    assert not any(fits(read, content) for content in wrong)
+    assert not any(answer_fits(read, content) for content in wrong)
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,9 @@ async def test_lines_are_the_same_however_they_arrive_and_long_ones_are_counted(
     assert [line.size for line in found] == [len(line) for line in expected]
     assert [line.too_long for line in found] == [len(line) > cap for line in expected]
     assert all(
-        line.whole() == text for line, text in zip(found, expected, strict=True) if len(text) <= cap
+        line.content() == text
+        for line, text in zip(found, expected, strict=True)
+        if len(text) <= cap
     )
 
 

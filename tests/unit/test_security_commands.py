@@ -16,11 +16,11 @@ from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ALLOWANCES
 from mcp_bridge.security.commands import judge
 from mcp_bridge.security.interpreter_table import INTERPRETERS
-from mcp_bridge.security.interpreters import code_in
+from mcp_bridge.security.interpreters import first_code
 from mcp_bridge.security.metacharacters import for_a_batch_file
 from mcp_bridge.security.programs import plain
 from mcp_bridge.security.wrapper_table import WRAPPERS
-from mcp_bridge.security.wrappers import behind
+from mcp_bridge.security.wrappers import wrapped_commands
 from mcp_bridge.transports.process import spawn
 
 
@@ -383,13 +383,13 @@ def test_a_batch_file_gets_nothing_that_cmd_reads(bad: str) -> None:
 
 @given(st.sampled_from(sorted(INTERPRETERS)), st.lists(st.text("-ecrpmX=a./ :", max_size=6)))
 def test_any_arguments_are_judged_without_an_error(name: str, args: list[str]) -> None:
-    code_in(INTERPRETERS[name], args)
+    first_code(INTERPRETERS[name], args)
     list(judge(name, args))
 
 
 @given(st.sampled_from(sorted(WRAPPERS)), st.lists(st.text("-abcnS=A/ '\"", max_size=6)))
 def test_any_wrapper_is_read_to_its_end(name: str, args: list[str]) -> None:
-    list(behind(WRAPPERS[name], args))
+    list(wrapped_commands(WRAPPERS[name], args))
     list(judge(name, args))
 
 

@@ -1,4 +1,4 @@
-"""From the content of an MCP result to one JSON value of bounded size.
+"""Checks the arguments of a call, and makes of its result one JSON value of bounded size.
 
 Formats: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
 """
@@ -6,8 +6,8 @@ Formats: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import NoReturn, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn, TypeAlias
 
 from mcp_types import (
     AudioContent,
@@ -21,12 +21,16 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from mcp_bridge.core.errors import BadArguments
 from mcp_bridge.core.limits import MAX_RESULT_CHARS
 from mcp_bridge.core.tools import JsonValue, ToolCallResult
 from mcp_bridge.protocol.answer_truncation import TruncationMark, link_note, media_note
-from mcp_bridge.protocol.json_prefixes import whole_escapes
-from mcp_bridge.security.hidden_text import may_hide, shown, shown_value
+from mcp_bridge.protocol.json_prefixes import drop_partial_escape
+from mcp_bridge.security.hidden_text import may_hide, visible_text, visible_value
 
+MAX_ARGUMENT_BYTES: Final = 1024 * 1024
+"""The arguments of one call, as JSON. The SDK's own servers take up to 4 MiB; a model writes some
+100 bytes."""
 Redact: TypeAlias = Callable[[str], str]
 
 
@@ -34,16 +38,29 @@ def _as_it_is(text: str) -> str:
     return text
 
 
+def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
+    """Checks that a call can be sent; else it would break the connection, and every other call.
+
+    Raises: BadArguments.
+    """
+    try:
+        written = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadArguments(name, f"are not JSON ({type(error).__name__})") from None
+    if len(written) > MAX_ARGUMENT_BYTES:
+        raise BadArguments(name, f"are {len(written)} bytes; at most {MAX_ARGUMENT_BYTES} may be")
+
+
 def normalise(
     result: CallToolResult, max_chars: int = MAX_RESULT_CHARS, redact: Redact = _as_it_is
 ) -> ToolCallResult:
-    """Structured content, else text read as JSON where it is an object or a list, else text.
+    """Gives structured content, else text read as JSON where it is an object or a list, else text.
 
     Several blocks that are all such JSON become a list of them. What is longer than `max_chars`
     as text becomes a text, cut, with a note of the whole length. `redact` takes the server's
     secrets out, and characters that nobody sees are left out.
     """
-    mark = TruncationMark.of(result.meta)
+    mark = TruncationMark.read(result.meta)
     is_error = mark.is_error if mark else result.is_error
     structured = result.structured_content
     if structured is not None and not is_error:
@@ -51,25 +68,25 @@ def normalise(
         clear = redact(written)
         if len(clear) <= max_chars:
             value = structured if clear == written else _json_or_text(clear)
-            return ToolCallResult(shown_value(value) if may_hide(clear) else value)
-        cut = _cut(whole_escapes(clear[:max_chars]), len(clear))
+            return ToolCallResult(visible_value(value) if may_hide(clear) else value)
+        cut = _cut(drop_partial_escape(clear[:max_chars]), len(clear))
         return ToolCallResult(cut, truncated=True)
     texts = [redact(_text(block)) for block in result.content]
     joined = "\n".join(texts)
     if mark:
         # The secrets are out, but for one that is cut apart at the very end.
         kept = joined[: max(0, min(max_chars, len(joined) - mark.margin))]
-        kept = whole_escapes(kept) if mark.written else kept
+        kept = drop_partial_escape(kept) if mark.written else kept
         return ToolCallResult(_cut(kept, mark.size), is_error, truncated=True)
     if len(joined) > max_chars:
         cut = _cut(joined[:max_chars], len(joined))
         return ToolCallResult(cut, is_error, truncated=True)
     value = _value(texts, joined)
-    return ToolCallResult(shown_value(value) if may_hide(joined) else value, is_error)
+    return ToolCallResult(visible_value(value) if may_hide(joined) else value, is_error)
 
 
 def _json_or_text(text: str) -> JsonValue:
-    """A number that was a secret leaves no JSON behind."""
+    """Reads JSON, which is none any more where a number was a secret and was taken out."""
     try:
         return json.loads(text)
     except ValueError:
@@ -77,7 +94,7 @@ def _json_or_text(text: str) -> JsonValue:
 
 
 def _cut(kept: str, size: int) -> str:
-    return shown(f"{kept}\n[cut here: {len(kept)} of about {size} characters]")
+    return visible_text(f"{kept}\n[cut here: {len(kept)} of about {size} characters]")
 
 
 def _value(texts: list[str], joined: str) -> JsonValue:
@@ -95,9 +112,9 @@ def _value(texts: list[str], joined: str) -> JsonValue:
 
 
 def _json(text: str) -> JsonValue:
-    """Raises: ValueError, for anything but an object or a list.
+    """Reads an object or a list. A bare number or word stays a text: we must not round `1e5`.
 
-    A bare number or word stays a text: `00491234` and `1e5` are not for us to round.
+    Raises: ValueError, for anything else.
     """
     if not text.lstrip().startswith(("{", "[")):
         raise ValueError("neither an object nor a list")
