@@ -9,8 +9,10 @@ from mcp_bridge.core.server_config import Allowance
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One objection to an entry, and how to mend it."""
+
     key: str
-    """Of the entry: `command`, `args`, `env.NODE_OPTIONS`, `url`."""
+    """The key of the entry: `command`, `args`, `env.NODE_OPTIONS`, `url`."""
     reason: str
     mend: str
     allowance: Allowance

@@ -1,4 +1,4 @@
-"""Characters that people do not see and models read: they carry instructions past a person's eyes.
+"""Removes characters that people do not see and models read: they could carry instructions.
 
 Control characters and terminal sequences, directions, zero-width characters, tags (U+E0000), runs
 of variation selectors, fillers. What writing needs stays: a line break, a joiner between two
@@ -22,12 +22,12 @@ _SEPARATORS: Final = "\u2028\u2029"
 _JOINERS: Final = "\u200c\u200d"
 _VARIANTS: Final = "\ufe0e\ufe0f"
 _JOINING_SCRIPTS: Final = 0x0600
-"""From Arabic on; Latin, Greek and Cyrillic never join."""
+"""The scripts from Arabic on; Latin, Greek and Cyrillic never join."""
 _MAX_DEPTH: Final = 100
 
 
 def visible_text(text: str) -> str:
-    """`text` as a person would see it."""
+    """Gives `text` as a person would see it."""
     if text.isascii() and text.isprintable():
         return text
     text = _TERMINAL.sub("", text)
@@ -37,17 +37,17 @@ def visible_text(text: str) -> str:
 
 
 def one_line(text: str, max_chars: int = 300) -> str:
-    """The same on one line, cut."""
+    """Gives `text` as a person would see it, on one line, cut."""
     return " ".join(visible_text(text).split())[:max_chars]
 
 
 def is_visible(text: str) -> bool:
-    """Whether nothing in `text` is hidden."""
+    """Tells whether nothing in `text` is hidden."""
     return visible_text(text) == text
 
 
 def visible_value(value: Any, depth: int = 0) -> Any:
-    """The same in every text of a JSON value, its keys included."""
+    """Removes what is hidden in every text of a JSON value, its keys included."""
     if isinstance(value, str):
         return visible_text(value)
     if depth > _MAX_DEPTH:
@@ -66,7 +66,7 @@ def visible_value(value: Any, depth: int = 0) -> Any:
 
 
 def may_hide(written: str) -> bool:
-    """Whether JSON text may hold such characters, escaped or not. A quick look, for long texts."""
+    """Tells by a quick look whether JSON text may hold such characters, escaped or not."""
     return "\\u" in written or _HIDDEN.search(written) is not None
 
 

@@ -1,4 +1,4 @@
-"""All that speaks against one server's configuration, less what its owner allows."""
+"""Collects what speaks against one server's configuration, less what its owner allows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from mcp_bridge.security.finding import Finding
 
 
 def objections(config: ServerConfig) -> Iterator[Finding]:
-    """Asked when the file is read, and again before a server is started: a link may have changed.
+    """Yields the objections that the owner does not allow. This reads the disk.
 
-    Reads the disk.
+    It is asked when the file is read, and again before a server is started: a link may have
+    changed.
     """
     for finding in _findings(config):
         if finding.allowance not in config.allow:

@@ -1,4 +1,4 @@
-"""Programs that run another program: which words of their arguments are that program.
+"""Finds out which words of a program's arguments are another program that it runs.
 
 Options are read as each wrapper reads them. Where one is not known, both readings count: that it
 stands alone, and that the word behind it is its value. So nothing hides behind an option that is
@@ -27,10 +27,12 @@ class Wrapper:
     long_valued: tuple[str, ...] = ()
     """Long options whose value may be the next word."""
     long_flags: tuple[str, ...] = ()
+    """Long options without a value."""
     operands: int = 0
-    """Words before the program: the seconds of timeout, the file of flock."""
+    """The number of words before the program: the seconds of timeout, the file of flock."""
     subcommands: tuple[str, ...] = ()
-    """The first word must be one of these, else nothing of ours is run; empty: there is none."""
+    """The first word must be one of these, else nothing is run; without any there is no such
+    word."""
     evals: tuple[str, ...] = ()
     """Options whose value is itself a command line for a shell."""
     split: tuple[str, ...] = ()
@@ -49,23 +51,23 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class WrappedCommand:
-    """One reading of what a wrapper runs."""
+    """What a wrapper runs, in one reading of its options."""
 
     words: tuple[str, ...] = ()
     assigned: tuple[str, ...] = ()
-    """Names of variables that are set for it."""
+    """The names of variables that are set for the program."""
     eval: str = ""
     """The option that holds a command line."""
 
 
 def wrapped_commands(wrapper: Wrapper, words: Sequence[str]) -> Iterator[WrappedCommand]:
-    """What `wrapper` runs when it is given `words`, in every reading."""
+    """Yields what `wrapper` runs when it is given `words`, in every reading."""
     for start in _starts(wrapper, words):
         yield from _read(wrapper, words[start:])
 
 
 def _starts(wrapper: Wrapper, words: Sequence[str]) -> Iterator[int]:
-    """Where the words behind the subcommand begin: each place, as an option may have its name."""
+    """Yields where the words behind the subcommand begin; an option's value may have its name."""
     if wrapper.bare or not wrapper.subcommands:
         yield 0
     for subcommand in wrapper.subcommands:

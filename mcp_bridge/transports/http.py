@@ -55,7 +55,7 @@ class HttpMonitor:
         """
         if request.url.scheme != "https" and not is_loopback(str(request.url)):
             raise httpx2.UnsupportedProtocol("the sign-in is at a plain http:// address")
-        self._secrets.note(request.headers)
+        self._secrets.note_headers(request.headers)
 
     async def response(self, response: httpx2.Response) -> None:
         self.status = response.status_code

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from mcp_bridge import ConfigError, ServerConfig, parse_servers
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ALLOWANCES
-from mcp_bridge.security.commands import judge
+from mcp_bridge.security.commands import char_for_batch_file, judge
 from mcp_bridge.security.interpreter_table import INTERPRETERS
 from mcp_bridge.security.interpreters import first_code
-from mcp_bridge.security.metacharacters import for_a_batch_file
-from mcp_bridge.security.programs import plain
+from mcp_bridge.security.programs import plain_name
 from mcp_bridge.security.wrapper_table import WRAPPERS
 from mcp_bridge.security.wrappers import wrapped_commands
 from mcp_bridge.transports.process import spawn
@@ -343,9 +342,9 @@ def test_a_link_in_a_circle_and_a_name_of_nonsense_end(tmp_path: Path) -> None:
 
 def test_names_lose_folder_case_ending_and_version() -> None:
     for name in ("/usr/bin/python3.13t", "C:\\Py\\PYTHON.EXE", "python@3.12", "python-3", "python"):
-        assert plain(name) == "python"
-    assert plain("7z") == "7z"
-    assert plain("@scope/pkg@1.0") == "pkg"
+        assert plain_name(name) == "python"
+    assert plain_name("7z") == "7z"
+    assert plain_name("@scope/pkg@1.0") == "pkg"
     assert verdicts("BASH x") == {"command"}
 
 
@@ -376,8 +375,8 @@ def test_arguments_are_read_by_a_shell_in_few_places_only() -> None:
 @pytest.mark.parametrize("bad", ["a&calc", "%COMSPEC%", 'a" & calc', "a|b", "a^b", "a>b", "a\r\nb"])
 def test_a_batch_file_gets_nothing_that_cmd_reads(bad: str) -> None:
     for program_ in ("C:\\x\\npx.CMD", "x.bat", "x.cmd. "):
-        assert for_a_batch_file(program_, [bad])
-    assert not for_a_batch_file("C:\\x\\node.exe", [bad])
+        assert char_for_batch_file(program_, [bad])
+    assert not char_for_batch_file("C:\\x\\node.exe", [bad])
     assert any(f.allowance == "metacharacters" for f in judge("npx.cmd", ["-y", bad], windows=True))
 
 
