@@ -33,7 +33,7 @@ class Whole:
         meaning = None
         if meanings is not None:
             meanings.renew(self.tools)
-            worded = self._finder.worded(patterns)
+            worded = self._finder.patterns_of_words(patterns)
             meaning = await meanings.of(self.tools, worded, wait_s=MAKING_S)
         return [self.table.resolve(tool.name) for tool in self._finder.find(patterns, meaning)]
 

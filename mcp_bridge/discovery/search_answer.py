@@ -1,4 +1,4 @@
-"""`mcp_discover`: what a model is offered in place of many schemas, and what it is answered.
+"""Offers a model the tool `mcp_discover` in the place of many schemas, and makes its answers.
 
 The answer names every match: the best become tools that can be called, as many as fit a budget of
 bytes; of the rest it gives the names, and of what finds no room even so, the number.
@@ -15,13 +15,13 @@ from mcp_bridge.core.tools import ToolInfo
 
 DISCOVER: Final = "mcp_discover"
 SCHEMA_BYTES: Final = 6_000
-"""Schemas added by one search, as compact JSON: some 1,500 tokens, ten tools of usual size."""
+"""The schemas that one search adds, as compact JSON: some 1,500 tokens, ten usual tools."""
 NAMES_BYTES: Final = 1_200
-"""Names told beside them: some 300 tokens, forty names."""
-ABOUT_CHARS: Final = 80
-"""Of a ready tool's description in the answer; its schema has the whole."""
+"""The names that are told beside them: some 300 tokens, forty names."""
+SUMMARY_CHARS: Final = 80
+"""So much of a ready tool's description is in the answer; its schema has the whole."""
 SERVER_CHARS: Final = 400
-"""Names of servers in the tool's own description: twenty of them."""
+"""The names of servers in the tool's own description: twenty of them."""
 _PATTERNS: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
@@ -36,7 +36,7 @@ _PATTERNS: Final[Mapping[str, Any]] = {
 
 
 def discover_tool(servers: Sequence[str]) -> ToolInfo:
-    """The one tool that stands for all of `servers`."""
+    """Gives the one tool that stands for all of `servers`."""
     named = _within(servers, SERVER_CHARS)
     more = f" and {len(servers) - len(named)} more" if len(named) < len(servers) else ""
     return ToolInfo(
@@ -58,7 +58,7 @@ class Offer:
     """What one search found."""
 
     ready: tuple[ToolInfo, ...]
-    """The best, whose schemas fit the budget; best first."""
+    """The best matches, whose schemas fit the budget; best first."""
     others: tuple[str, ...]
     """Further matching names."""
     left_out: int
@@ -67,10 +67,10 @@ class Offer:
     """Names among `ready` that could be called before."""
 
     def answer(self) -> Mapping[str, Any]:
-        """For the model."""
+        """Gives the answer that the model reads."""
         if not self.ready and not self.others:
             return {"found": 0, "note": "Nothing matches. Try other words, or say it is not there."}
-        told: dict[str, Any] = {"callable_now": {tool.name: _about(tool) for tool in self.ready}}
+        told: dict[str, Any] = {"callable_now": {tool.name: _summary(tool) for tool in self.ready}}
         if self.others:
             told["also_match"] = list(self.others)
             told["note"] = "Search for one of these names to make it callable."
@@ -87,10 +87,10 @@ def offer(
     schema_bytes: int = SCHEMA_BYTES,
     names_bytes: int = NAMES_BYTES,
 ) -> Offer:
-    """Of `found`, best first, what fits.
+    """Divides the matches `found`, best first, into what fits the budget and what does not.
 
     Args:
-        size: Bytes of a tool's schema as the model reads it; None counts compact JSON.
+        size: Gives the bytes of a tool's schema as the model reads it; None counts compact JSON.
         known: Names that can be called already, and so cost nothing.
 
     A tool too large for what is left does not keep a smaller, later one out. The best match is
@@ -113,18 +113,18 @@ def offer(
 
 
 def schema_size(tool: ToolInfo) -> int:
-    """Bytes of name, description and schema as compact JSON."""
+    """Gives the bytes of name, description and schema as compact JSON."""
     shown = [tool.name, tool.description, dict(tool.input_schema)]
     return len(json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def _about(tool: ToolInfo) -> str:
+def _summary(tool: ToolInfo) -> str:
     first = tool.description.partition("\n")[0].strip()
-    return first if len(first) <= ABOUT_CHARS else first[: ABOUT_CHARS - 1] + "…"
+    return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
 
 
 def _within(names: Sequence[str], max_bytes: int) -> list[str]:
-    """The first of `names` that fit, each with two bytes of punctuation."""
+    """Gives the first of `names` that fit, each with two bytes of punctuation."""
     kept: list[str] = []
     for name in names:
         max_bytes -= len(name.encode()) + 2

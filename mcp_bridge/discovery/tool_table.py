@@ -1,4 +1,4 @@
-"""The tools of all servers under one roof: by name, by likeness, by search."""
+"""Holds the tools of all servers: they are found by name, by a similar name, and by search."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.meanings import Meanings
 
 _NEAREST: Final = 5
+"""So many similar names are proposed for one that does not exist."""
 
 
 class ToolTable:
-    """Immutable; a change makes another. The way back from a name is a look-up, never a split."""
+    """The tools that can be called. It is immutable, and a name is looked up in it, never split."""
 
     def __init__(self, tools: Iterable[ToolInfo] = ()) -> None:
         self.by_name: Final[Mapping[str, ToolInfo]] = MappingProxyType(
@@ -27,7 +28,8 @@ class ToolTable:
         self._finder: ToolFinder | None = None
 
     def resolve(self, name: str) -> ToolInfo:
-        """Raises: UnknownTool, with the nearest names that do exist."""
+        """Gives the tool of that name. Raises: UnknownTool, with the nearest names that do exist.
+        """
         if (tool := self.by_name.get(name)) is None:
             near = difflib.get_close_matches(name[:64], self.by_name, _NEAREST, 0.3)
             raise UnknownTool(name, near)
@@ -36,20 +38,21 @@ class ToolTable:
     async def find(
         self, patterns: str | Sequence[str], meanings: Meanings | None = None
     ) -> tuple[ToolInfo, ...]:
-        """The tools that match, best first. The index is made at the first search, in a thread.
+        """Gives the tools that match, best first. The index is made at the first search, in a
+        thread.
 
         Args:
-            meanings: Where vectors of these tools are made; None goes by words.
+            meanings: Makes the vectors of these tools; None searches by words alone.
         """
         if (finder := self._finder) is None:
             finder = self._finder = await asyncio.to_thread(ToolFinder, self.tools)
         if meanings is None:
             return finder.find(patterns)
-        meaning = await meanings.of(self.tools, finder.worded(patterns))
+        meaning = await meanings.of(self.tools, finder.patterns_of_words(patterns))
         return finder.find(patterns, meaning)
 
     def differences(self, before: ToolTable) -> dict[str, Any]:
-        """`added`, `removed` and `changed` exposed names, each a tuple in table order."""
+        """Gives the `added`, `removed` and `changed` exposed names, each a tuple in table order."""
         old, new = before.by_name, self.by_name
         return {
             "added": tuple(name for name in new if name not in old),

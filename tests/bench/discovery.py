@@ -4,7 +4,7 @@ Run: `python -m tests.bench.discovery`. Recall is over BFCL's 1,951 functions (n
 together; many share a name), asked with the person's own words in 2,351 requests: the share of the
 right functions among the first n, averaged over requests. The ranking's weights were chosen on the
 other requests here (`tuning_requests.json`, `measured_requests.json`), never on these; the stemmer
-and the kinds of value that count as words (`mcp_bridge/discovery/value_kinds.py`: without them 85.5
+and the kinds of value that count as words (`mcp_bridge/discovery/tool_search.py`: without them 85.5
 and 89.3 % on BFCL) were chosen with both in sight. `plain` is BM25 (k1 1.2, b 0.75) over the words
 of names and descriptions as they stand. Searches with the embedding take all-MiniLM-L6-v2 where its
 weights are in the cache; the numbers of its mix are among the best by recall@10 on the household's

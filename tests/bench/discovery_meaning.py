@@ -43,7 +43,7 @@ class ByMeaning:
         self, tools: Sequence[ToolInfo], asked: Sequence[str]
     ) -> Callable[[str], Sequence[ToolInfo]]:
         finder, space = ToolFinder(tools), await self.space(tools)
-        worded = {said: finder.worded(said) for said in asked}
+        worded = {said: finder.patterns_of_words(said) for said in asked}
         rows = await self.vectors([text for some in worded.values() for text in some])
 
         def found(said: str) -> Sequence[ToolInfo]:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ToolInfo
-from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, discover
-from mcp_bridge.discovery.value_kinds import kinds
+from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, discover, value_kinds
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ from mcp_bridge.discovery.value_kinds import kinds
     ],
 )
 def test_a_value_is_known_by_its_kind(said: str, found: list[str]) -> None:
-    assert kinds(said) == found
+    assert value_kinds(said) == found
 
 
 @pytest.mark.parametrize(
@@ -48,7 +47,7 @@ def test_a_value_is_known_by_its_kind(said: str, found: list[str]) -> None:
     ],
 )
 def test_other_words_are_no_value(said: str) -> None:
-    assert kinds(said) == []
+    assert value_kinds(said) == []
 
 
 def test_of_two_alike_the_one_that_takes_such_a_value_comes_first() -> None:
@@ -65,7 +64,7 @@ def test_a_glob_that_looks_like_a_value_is_a_glob() -> None:
 
 @given(st.text(alphabet="ain ,.:/-13thMayOslo$@é\n", max_size=200))
 def test_any_text_has_each_kind_at_most_once(said: str) -> None:
-    found = kinds(said)
+    found = value_kinds(said)
     assert len(found) == len(set(found))
     assert set(found) <= {"date", "time", "amount", "city"}
 
@@ -73,7 +72,7 @@ def test_any_text_has_each_kind_at_most_once(said: str) -> None:
 @pytest.mark.parametrize("noise", ["in ", "A, ", "12 of ", "1/1/", "1\t", "may "])
 def test_a_kind_is_found_behind_much_that_looks_like_one(noise: str) -> None:
     said = noise * ((MAX_PATTERN_CHARS - 20) // len(noise))
-    assert "time" in kinds(f"{said} at 7:30")
+    assert "time" in value_kinds(f"{said} at 7:30")
 
 
 def tool(name: str, description: str, *parameters: str) -> ToolInfo:

@@ -63,7 +63,9 @@ def test_only_the_nearest_match_without_a_word_in_common() -> None:
 
 def test_an_exact_name_stands_first_and_is_not_embedded() -> None:
     finder = ToolFinder(HOME)
-    assert finder.worded(["s__send_mail", "Play_Music", "*lamp*", "a song"]) == ["a song"]
+    assert finder.patterns_of_words(["s__send_mail", "Play_Music", "*lamp*", "a song"]) == [
+        "a song"
+    ]
     together = finder.find(["send_mail", "dark"], meaning(HOME, "send_mail", "dark"))
     assert [each.tool for each in together][:2] == ["send_mail", "switch_lamp"]
 

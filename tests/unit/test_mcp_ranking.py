@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import Example, ToolInfo
-from mcp_bridge.discovery.stemmed_terms import terms
+from mcp_bridge.discovery.bm25 import split_terms
 from mcp_bridge.discovery.tool_search import MAX_PATTERNS, ToolFinder, discover
 
 
@@ -32,11 +32,13 @@ def best(request: str, *tools: ToolInfo) -> str:
     ],
 )
 def test_spellings_of_one_thing_are_one(one: str, other: str) -> None:
-    assert [t for t in terms(one) if t != "get"] == [t for t in terms(other) if t != "get"]
+    assert [t for t in split_terms(one) if t != "get"] == [
+        t for t in split_terms(other) if t != "get"
+    ]
 
 
 def test_words_of_other_languages_are_words() -> None:
-    assert terms("Übersetze größere Texte, 翻译") == ["übersetz", "größere", "text", "翻译"]
+    assert split_terms("Übersetze größere Texte, 翻译") == ["übersetz", "größere", "text", "翻译"]
 
 
 def test_words_that_say_nothing_find_nothing() -> None:
