@@ -1,8 +1,8 @@
 """One connection to one server, from its first step to its last.
 
 A connection of the SDK must be entered, used and left in the same task, and a remote server that
-dies cancels that task. So `run` does all three, and requests run side by
-side in a task group inside.
+dies cancels that task. So `run` does all three, and requests run side by side in a task group
+inside.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from mcp.client.session import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 from pydantic import ValidationError
 
-from mcp_bridge.connection.idle_timer import IdleTimer
 from mcp_bridge.connection.pending_request import PendingRequest
 from mcp_bridge.connection.tool_changes import ToolChanges
 from mcp_bridge.core.errors import ServerError
@@ -31,8 +30,8 @@ from mcp_bridge.transports.server_transport import ServerTransport
 
 logger = logging.getLogger(__name__)
 
-_RUNNING: Final = contextvars.ContextVar[PendingRequest[Any]]("mcp_bridge_request")
-"""The request whose task this is. A server's question within its answer goes to its caller."""
+_CURRENT_REQUEST: Final = contextvars.ContextVar[PendingRequest[Any]]("mcp_bridge_request")
+"""The request whose task this is. What a server asks within an answer is asked of its caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +39,23 @@ class ConnectionEnd:
     """How a connection ended."""
 
     began: float
-    """Seconds of the loop's clock."""
+    """When it began, in seconds of the loop's clock."""
     ready: bool
     """Whether the handshake was done."""
     idle: bool = False
-    """It was left because nobody used it."""
+    """Whether it was left because nobody used it."""
     late: bool = False
-    """It was not ready in time."""
+    """Whether it was not ready in time."""
     cause: Exception | None = None
 
 
 class Connection:
-    """Used once. `running` holds the requests that it has taken and that are not over."""
+    """A connection that is used once. `running` holds the requests it took that are not over.
+
+    Args:
+        ready: Called after the handshake, with the client and the milliseconds that it took.
+        relist: Asks for the server's tools anew, as they may be others.
+    """
 
     def __init__(
         self,
@@ -70,10 +74,10 @@ class Connection:
         self._relist: Final = relist
         self._changes: Final = ToolChanges(name)
         self._loop: Final = asyncio.get_running_loop()
-        self._idle: Final = IdleTimer(limits.idle_s, self._loop.time())
-        self._life: Final = anyio.CancelScope()
-        self._serving: anyio.CancelScope | None = None
-        """Around its use: cancelled to leave it in good order."""
+        self._last_used = self._loop.time()
+        self._whole_life: Final = anyio.CancelScope()
+        self._in_use_scope: anyio.CancelScope | None = None
+        """The scope around its use: cancelled to leave the connection in good order."""
         self._lost: MCPError | None = None
         self._was_idle = False
         self._clear: Callable[[str], str] = str
@@ -81,17 +85,17 @@ class Connection:
     async def run(
         self, transport: ServerTransport, first: PendingRequest[Any], timeout_s: float
     ) -> ConnectionEnd:
-        """Raises nothing but a cancellation."""
+        """Connects within `timeout_s` and serves requests. It raises only a cancellation."""
         self.running.add(first)
         self._clear = transport.secrets.clear
         began = self._loop.time()
-        self._life.deadline = began + timeout_s
+        self._whole_life.deadline = began + timeout_s
         ready = False
         error: Exception | None = None
-        with self._life:
+        with self._whole_life:
             try:
                 async with transport.client(self._changes.heard, self._elicit) as client:
-                    self._life.deadline = math.inf
+                    self._whole_life.deadline = math.inf
                     ready = True
                     self._tell_ready(client, round((self._loop.time() - began) * 1000))
                     await self._serve(client, transport, first)
@@ -101,21 +105,21 @@ class Connection:
             began,
             ready,
             idle=self._was_idle,
-            late=self._life.cancelled_caught and not ready,
+            late=self._whole_life.cancelled_caught and not ready,
             cause=error or self._lost,
         )
 
     def stop(self) -> None:
         """Ends its use in good order; one that is not ready yet goes on."""
-        if self._serving is not None:
-            self._serving.cancel()
+        if self._in_use_scope is not None:
+            self._in_use_scope.cancel()
 
     def leave(self) -> None:
         """Ends it in good order; one that is not ready yet is given up."""
-        (self._serving or self._life).cancel()
+        (self._in_use_scope or self._whole_life).cancel()
 
     def abort(self) -> None:
-        self._life.cancel()
+        self._whole_life.cancel()
 
     @property
     def in_use(self) -> bool:
@@ -125,39 +129,37 @@ class Connection:
         self, client: Client, transport: ServerTransport, first: PendingRequest[Any]
     ) -> None:
         async with anyio.create_task_group() as tasks:
-            self._serving = tasks.cancel_scope
+            self._in_use_scope = tasks.cancel_scope
             tasks.start_soon(self._changes.follow, self._relist)
             tasks.start_soon(self._changes.listen, client)
-            tasks.start_soon(self._watch_idle)
+            tasks.start_soon(self._leave_when_idle)
             if first.tool:
                 self._changes.note()  # it was away: its tools may be others by now
+            request: PendingRequest[Any] | None = first
             try:
-                request: PendingRequest[Any] | None = first
                 while request is not None and transport.closed is None:
-                    tasks.start_soon(self._run, client, transport, request)
+                    tasks.start_soon(self._run_request, client, transport, request)
                     request = await self._requests.get()
                 if request is not None and request not in self.running:
-                    self._requests.put_nowait(
-                        request
-                    )  # came as the server went: for the next connection
+                    # It came as the server went: it is for the next connection.
+                    self._requests.put_nowait(request)
             finally:
-                self._serving = None
+                self._in_use_scope = None
             tasks.cancel_scope.cancel()
 
-    async def _watch_idle(self) -> None:
-        """Leaves once nobody has used the connection for its time."""
-        while not self._idle.over(self._loop.time()):
-            await asyncio.sleep(self._idle.due() - self._loop.time())
+    async def _leave_when_idle(self) -> None:
+        while (left := self._last_used + self._limits.idle_s - self._loop.time()) > 0:
+            await asyncio.sleep(left)
             if self.in_use:
-                self._idle.touch(self._loop.time())
+                self._last_used = self._loop.time()
         self._was_idle = True
         self.stop()
 
-    async def _run(
+    async def _run_request(
         self, client: Client, transport: ServerTransport, request: PendingRequest[Any]
     ) -> None:
         self.running.add(request)
-        _RUNNING.set(request)
+        _CURRENT_REQUEST.set(request)
         with anyio.CancelScope() as request.scope:
             try:
                 if not request.future.done():
@@ -179,14 +181,14 @@ class Connection:
                 request.fail(ServerError(self._name, f"its answer {what}"))
         request.scope = None
         if request.counts:
-            self._idle.touch(self._loop.time())
+            self._last_used = self._loop.time()
         if request.future.done():
             self.running.discard(request)
 
     async def _elicit(
         self, context: ClientRequestContext, params: ElicitRequestParams
     ) -> ElicitResult:
-        request = self._asked_in()
+        request = self._request_of_question()
         if request is None:
             return await answer_question(None, self._name, "", params, 0.0, self._clear)
         answer_s = self._limits.answer_s
@@ -199,14 +201,14 @@ class Connection:
             )
         return ElicitResult(action="cancel")
 
-    def _asked_in(self) -> PendingRequest[Any] | None:
-        """The call that a question belongs to.
+    def _request_of_question(self) -> PendingRequest[Any] | None:
+        """Finds the call that a question belongs to.
 
         Servers of 2026-07-28 ask within the answer to a call. Older ones ask beside it and do not
         say for which: then it is known only while one host alone has calls under way, as one
         room's question must not be asked in another.
         """
-        if (request := _RUNNING.get(None)) is not None:
+        if (request := _CURRENT_REQUEST.get(None)) is not None:
             return request
         calls = [request for request in self.running if request.tool and not request.future.done()]
-        return calls[0] if calls and len({id(request.elicitor) for request in calls}) == 1 else None
+        return calls[0] if calls and len({id(call.elicitor) for call in calls}) == 1 else None

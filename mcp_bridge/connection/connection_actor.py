@@ -10,39 +10,39 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from mcp import Client
 
-from mcp_bridge.connection.backoff import Backoff, Uniform
-from mcp_bridge.connection.call_deadline import CallDeadline
-from mcp_bridge.connection.circuit_breaker import CircuitBreaker
 from mcp_bridge.connection.connection import Connection, ConnectionEnd
-from mcp_bridge.connection.pending_request import PendingRequest
+from mcp_bridge.connection.pending_request import CallDeadline, PendingRequest
+from mcp_bridge.connection.retry import Backoff, CircuitBreaker, Uniform
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.transports.server_transport import ServerTransport, unsent
+from mcp_bridge.transports.server_transport import ServerTransport, is_unsent
 
 logger = logging.getLogger(__name__)
 
 CLOSE_S: Final = 10.0
-"""For leaving politely: some 3 s for a process that must be killed, 8 s for one whose supervisor is
-stuck, and room to spare."""
+"""The time for leaving politely: some 3 s for a process that must be killed, 8 s for one whose
+supervisor is stuck, and room to spare."""
 STEADY_S: Final = 60.0
 """A connection that lasted so long was a good one: after it, waits begin from the first again."""
 
 T = TypeVar("T")
-MakeTransport = Callable[[ServerConfig, int, Callable[[], None]], ServerTransport]
+MakeTransport: TypeAlias = Callable[[ServerConfig, int, Callable[[], None]], ServerTransport]
+"""A function that takes the configuration, the cap of a result's characters, and what to call when
+the connection ends by itself."""
 
 
 class ConnectionActor:
-    """Start it, hand it requests, close it.
+    """Owns the connections of one server. Start it, hand it requests, close it.
 
     Args:
-        lists: asks for the server's tools; what a connection that is made again does first.
-        relist: asks for them through a request, beside the calls; raises nothing.
-        idled: called when a connection was closed because nobody used it.
+        list_tools: Asks for the server's tools; a connection that is made again does it first.
+        relist: Asks for the tools through a request, beside the calls; it raises nothing.
+        idled: Called when a connection was closed because nobody used it.
     """
 
     def __init__(
@@ -50,19 +50,20 @@ class ConnectionActor:
         config: ServerConfig,
         limits: Limits,
         *,
-        lists: Callable[[Client], Awaitable[None]],
+        list_tools: Callable[[Client], Awaitable[None]],
         relist: Callable[[], Awaitable[None]],
         idled: Callable[[], None],
         make_transport: MakeTransport,
         uniform: Uniform,
     ) -> None:
         self.failure: str | None = None
+        """What is wrong and how to mend it, on one line; None while nothing is."""
         self.connect_ms: int | None = None
         self.protocol: str | None = None
         self.connect_timeout_s: Final = config.connect_timeout_s or limits.connect_timeout_s
         self._config: Final = config
         self._limits: Final = limits
-        self._lists: Final = lists
+        self._list_tools: Final = list_tools
         self._relist: Final = relist
         self._idled: Final = idled
         self._make_transport: Final = make_transport
@@ -86,7 +87,10 @@ class ConnectionActor:
             raise ServerUnavailable(self._config.name, said)
 
     async def submit(self, request: PendingRequest[T], deadline: CallDeadline) -> T:
-        """Raises: ServerUnavailable, CallTimeout, ServerError."""
+        """Hands a request to the task and waits for its result.
+
+        Raises: ServerUnavailable, CallTimeout, ServerError.
+        """
         name = self._config.name
         if self._task is None or self._task.done() or self._closing:
             raise ServerUnavailable(name, "is closed")
@@ -132,7 +136,8 @@ class ConnectionActor:
         await asyncio.gather(task, return_exceptions=True)
 
     def _timed_out(self, began: float) -> None:
-        """Counts it; a server that leaves every call unanswered is left, and begun afresh."""
+        """Counts the failure. A server that leaves every call unanswered is left and begun afresh.
+        """
         if self._circuit.failed(began, asyncio.get_running_loop().time()):
             self.failure = "leaves every call without an answer"
             if self._connection is not None and not self._connection.in_use:
@@ -148,17 +153,17 @@ class ConnectionActor:
             self._fail_waiting(ServerUnavailable(self._config.name, "is closed"))
 
     async def _next(self) -> PendingRequest[Any] | None:
-        """The next request; our own, where a lost connection is to be tried again by then."""
+        """Gives the next request; our own, where a lost connection is to be tried again by then."""
         try:
             async with asyncio.timeout_at(self._retry_at):
                 return await self._requests.get()
         except TimeoutError:
-            return PendingRequest(self._lists, counts=False)
+            return PendingRequest(self._list_tools, counts=False)
         finally:
             self._retry_at = None
 
     async def _connect(self, first: PendingRequest[Any]) -> None:
-        """One connection, from its first request to its end, whatever ends it."""
+        """Runs one connection, from its first request to its end, whatever ends it."""
         self._connection = connection = Connection(
             self._config.name, self._requests, self._limits, ready=self._ready, relist=self._relist
         )
@@ -173,7 +178,7 @@ class ConnectionActor:
                 logger.info("%s: closed, as nobody used it", self._config.name)
                 self._idled()
             elif not self._closing:
-                left = self._ended(end, transport, left)
+                left = self._settle(end, transport, left)
         finally:
             self._connection = None
             # Why is known by now, unless we are closing.
@@ -187,18 +192,18 @@ class ConnectionActor:
         self.failure = None
         logger.info("%s: connected in %d ms", self._config.name, connect_ms)
 
-    def _ended(
+    def _settle(
         self, end: ConnectionEnd, transport: ServerTransport, left: list[PendingRequest[Any]]
     ) -> list[PendingRequest[Any]]:
-        """Settles what follows when a connection ends by itself. Gives the requests that failed."""
+        """Decides what follows when a connection ends by itself. Gives the requests that failed."""
         now = asyncio.get_running_loop().time()
         self.failure = reason = self._reason(end, transport)
         # Whoever asked for the first connection tells of its failure.
         level = logging.WARNING if end.ready else logging.DEBUG
         logger.log(level, "%s: %s", self._config.name, reason)
-        again = end.ready and end.cause is not None and unsent(end.cause)
-        if again and len(left) == 1 and not left[0].again:
-            left[0].again = True
+        unsent = end.ready and end.cause is not None and is_unsent(end.cause)
+        if unsent and len(left) == 1 and not left[0].retried:
+            left[0].retried = True
             self._requests.put_nowait(left[0])
             return []
         if end.ready or any(request.counts for request in left):

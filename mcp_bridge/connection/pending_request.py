@@ -1,10 +1,10 @@
-"""A piece of work that a caller hands to the task that owns the connection."""
+"""A request that a caller hands to the task that owns the connection, and how long he waits."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 import anyio
 from mcp import Client
@@ -16,15 +16,16 @@ T = TypeVar("T")
 
 
 class PendingRequest(Generic[T]):
-    """Over when its future is done; then nobody waits any more.
+    """Work on a connection for a caller. It is over when its future is done: nobody waits then.
 
     Args:
-        counts: whether it is use: what somebody waits for. Our own housekeeping is none, and
-            keeps no idle connection open.
-        tool: the tool that is called, as its server names it; "" for anything else.
-        elicitor: who answers what the server asks during the call.
-        hold: called while the server's question is out, so that the caller's deadline is not
-            used up by a person who thinks; given the seconds that answering may take.
+        work: Does the work with the SDK's client.
+        counts: Whether somebody waits for it, so that it counts as use. Our own housekeeping does
+            not, and keeps no idle connection open.
+        tool: The tool that is called, as its server names it; "" for anything else.
+        elicitor: Answers what the server asks during the call.
+        hold: Called while the server's question is out, with the seconds that answering may take,
+            so that a person who thinks does not use up the caller's time.
     """
 
     def __init__(
@@ -43,11 +44,11 @@ class PendingRequest(Generic[T]):
         self.hold: Final = hold
         self.future: Final[asyncio.Future[T]] = asyncio.get_running_loop().create_future()
         self.scope: anyio.CancelScope | None = None
-        """Around its run, while it runs: to cancel one that is over costs 0.1 ms for nothing."""
-        self.again = False
+        """The scope around its run, while it runs. Cancelling one that is over costs 0.1 ms."""
+        self.retried = False
         """Whether it was handed over a second time, as the server cannot have seen it."""
         if not counts:
-            self.future.add_done_callback(_seen)
+            self.future.add_done_callback(_read_exception)
 
     def finish(self, value: T) -> None:
         if not self.future.done():
@@ -58,13 +59,56 @@ class PendingRequest(Generic[T]):
             self.future.set_exception(error)
 
     def abandon(self) -> None:
-        """Stops it; the server is told if it has the request. Does nothing when it is over."""
+        """Stops it; the server is told if it has the request. This does nothing when it is over."""
         self.future.cancel()
         if self.scope is not None:
             self.scope.cancel()
 
 
-def _seen(future: asyncio.Future[Any]) -> None:
-    """Nobody awaits it, and asyncio would complain of an error that nobody looked at."""
+def _read_exception(future: asyncio.Future[Any]) -> None:
+    """Looks at an error that nobody awaits, as asyncio would complain of it otherwise."""
     if not future.cancelled():
         future.exception()
+
+
+class CallDeadline:
+    """Bounds how long a caller waits: silence has one bound, the whole call another.
+
+    A server that tells of its progress is not silent, and may take longer than one that says
+    nothing; but no progress takes it past the cap, since a server may tell of progress for ever.
+    Use it as `async with`; it raises TimeoutError. `heard` and `hold` may be called from any task.
+    """
+
+    def __init__(self, quiet_s: float, cap_s: float) -> None:
+        self._loop: Final = asyncio.get_running_loop()
+        self._quiet_s: Final = quiet_s
+        self._cap_s: Final = max(cap_s, quiet_s)
+        self._cap: Final = self._loop.time() + self._cap_s
+        self._held_until = 0.0
+        self._timeout: Final = asyncio.timeout(quiet_s)
+        self._waiting = False
+
+    async def __aenter__(self) -> Self:
+        await self._timeout.__aenter__()
+        self._waiting = True
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._waiting = False
+        await self._timeout.__aexit__(*error)  # type: ignore[arg-type]  # as it was given to us
+
+    @property
+    def waited_s(self) -> float:
+        """The bound that a caller who ran out of time has reached: of silence, or of the whole."""
+        return self._cap_s if self._loop.time() >= self._cap else self._quiet_s
+
+    def heard(self) -> None:
+        """Notes that the server shows that it is at work."""
+        self.hold(0.0)
+
+    def hold(self, seconds: float) -> None:
+        """Lets the server be silent for so long, as it waits for an answer of ours."""
+        now = self._loop.time()
+        self._held_until = max(self._held_until, now + seconds)
+        if self._waiting and not self._timeout.expired():
+            self._timeout.reschedule(min(self._held_until + self._quiet_s, self._cap))

@@ -12,10 +12,9 @@ from typing import Any, Final
 import httpx2
 from mcp import Client
 
-from mcp_bridge.connection.backoff import Uniform
-from mcp_bridge.connection.call_deadline import CallDeadline
 from mcp_bridge.connection.connection_actor import ConnectionActor, MakeTransport
-from mcp_bridge.connection.pending_request import PendingRequest
+from mcp_bridge.connection.pending_request import CallDeadline, PendingRequest
+from mcp_bridge.connection.retry import Uniform
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
@@ -30,14 +29,14 @@ from mcp_bridge.transports.server_transport import ServerTransport
 logger = logging.getLogger(__name__)
 
 _PROGRESS_CHARS: Final = 4_096
-"""Of a message that tells of progress, of which 200 are shown."""
+"""The length of a message that tells of progress, of which 200 characters are shown."""
 
 
 class ServerSession:
     """Start it, use it, close it. Several managers may use one; it knows nothing of their names.
 
     Args:
-        auth: signs a remote server's requests; one for all connections, since it holds the tokens.
+        auth: Signs a remote server's requests; one for all connections, since it holds the tokens.
     """
 
     def __init__(
@@ -56,14 +55,14 @@ class ServerSession:
         self.listed = False
         """Whether the server itself was asked, and answered, at least once."""
         self.watchers: Final[list[Callable[[], None]]] = []
-        """Called when `listing` has become another."""
+        """Functions that are called when `listing` has become another."""
         self._secrets: Final = ServerSecrets(config)
         self._limits: Final = limits
         self._confirming: Final = asyncio.Lock()
         self._actor: Final = ConnectionActor(
             config,
             limits,
-            lists=self._list,
+            list_tools=self._list_tools,
             relist=self._relist,
             idled=self._idled,
             make_transport=make_transport
@@ -73,7 +72,7 @@ class ServerSession:
 
     @property
     def failure(self) -> str | None:
-        """What is wrong, and the mend; one line. None while nothing is."""
+        """What is wrong and how to mend it, on one line; None while nothing is."""
         return self._actor.failure
 
     @property
@@ -129,7 +128,10 @@ class ServerSession:
         on_progress: Progress | None = None,
         elicitor: Elicitor | None = None,
     ) -> ToolCallResult:
-        """Raises: ServerUnavailable, CallTimeout, ServerError."""
+        """Calls a tool by its name at the server.
+
+        Raises: ServerUnavailable, CallTimeout, ServerError.
+        """
         self._actor.admit()
         deadline = CallDeadline(timeout_s, self._limits.call_cap_s)
 
@@ -153,11 +155,10 @@ class ServerSession:
     async def _ask_for_tools(self, *, counts: bool) -> None:
         """Raises: ServerUnavailable, CallTimeout, ServerError."""
         deadline_s = 2 * self._actor.connect_timeout_s
-        await self._actor.submit(
-            PendingRequest(self._list, counts=counts), CallDeadline(deadline_s, deadline_s)
-        )
+        request = PendingRequest(self._list_tools, counts=counts)
+        await self._actor.submit(request, CallDeadline(deadline_s, deadline_s))
 
-    async def _list(self, client: Client) -> None:
+    async def _list_tools(self, client: Client) -> None:
         listing = await list_tools(client, self._limits, self._secrets.clear)
         self._actor.failure = None
         self.recalled = False
@@ -174,7 +175,7 @@ class ServerSession:
                 watcher()
 
     async def _relist(self) -> None:
-        """Beside the calls, when the tools may be others. The old ones stay where that fails."""
+        """Asks beside the calls, when the tools may be others. The old ones stay if that fails."""
         try:
             await self._ask_for_tools(counts=False)
         except (CallTimeout, ServerUnavailable, ServerError) as error:

@@ -25,11 +25,11 @@ class ManagedServer:
 
 
 class ServerSet(Mapping[str, ManagedServer]):
-    """By name, in the order of the configuration. Whoever goes has to be made to `leave`.
+    """The servers by name, in the order of the configuration.
 
     Args:
-        pool: None is the event loop's own.
-        changed: told the name of a server whose list has become another one.
+        pool: Where sessions come from; None is the event loop's own.
+        changed: Told the name of a server whose list has become another one.
     """
 
     def __init__(
@@ -43,46 +43,46 @@ class ServerSet(Mapping[str, ManagedServer]):
         self._pool = pool
         self._oauth: Final = oauth
         self._changed: Final = changed
-        self._members: dict[str, ManagedServer] = {}
+        self._servers: dict[str, ManagedServer] = {}
 
     def __getitem__(self, name: str) -> ManagedServer:
-        return self._members[name]
+        return self._servers[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
+        return iter(self._servers)
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self._servers)
 
-    def become(self, wanted: Mapping[str, ServerConfig]) -> tuple[set[str], list[ManagedServer]]:
-        """Takes these servers for the ones before; the names that are new, and those that go.
+    def replace(self, wanted: Mapping[str, ServerConfig]) -> tuple[set[str], list[ManagedServer]]:
+        """Takes these servers for the ones before. One with the same configuration stays as it is.
 
-        A server whose configuration is the same stays as it is.
+        Gives the names that are new, and the servers that are gone, which must be `release`d.
         """
-        before = self._members
-        stays = {n: m for n, m in before.items() if wanted.get(n) == m.config}
-        self._members = {n: stays.get(n) or self._join(config) for n, config in wanted.items()}
-        return wanted.keys() - stays.keys(), [m for n, m in before.items() if n not in stays]
+        before = self._servers
+        stays = {n: s for n, s in before.items() if wanted.get(n) == s.config}
+        self._servers = {n: stays.get(n) or self._begin(config) for n, config in wanted.items()}
+        return wanted.keys() - stays.keys(), [s for n, s in before.items() if n not in stays]
 
-    async def leave(self, member: ManagedServer) -> None:
-        """Closes its session, unless others use that."""
-        member.session.watchers.remove(member.watcher)
+    async def release(self, server: ManagedServer) -> None:
+        """Closes a server's session, unless others use it."""
+        server.session.watchers.remove(server.watcher)
         if self._pool is not None:
-            await self._pool.give_back(member.session)
+            await self._pool.give_back(server.session)
 
-    def _join(self, config: ServerConfig) -> ManagedServer:
+    def _begin(self, config: ServerConfig) -> ManagedServer:
         if self._pool is None:
             self._pool = pool_of_loop()
         session = self._pool.take(config, self._limits, self._oauth)
-        member = ManagedServer(config, session, partial(self._changed, config.name))
-        session.watchers.append(member.watcher)
-        return member
+        server = ManagedServer(config, session, partial(self._changed, config.name))
+        session.watchers.append(server.watcher)
+        return server
 
 
 def status_of(
     config: ServerConfig, session: ServerSession | None, held: Mapping[str, str]
 ) -> ServerStatus:
-    """Of a configured server; without a session it is off."""
+    """Gives the status of a configured server; without a session it is off."""
     if session is None:
         notes = (config.off_because,) if config.off_because else ()
         return ServerStatus(config.name, "off", config.transport, 0, None, None, notes)

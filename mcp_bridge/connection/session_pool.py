@@ -20,39 +20,39 @@ from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.transports.oauth import OAuth
 
 _Key: TypeAlias = tuple[str, str, float | None, Limits, OAuth | None]
-"""What must be one: name, digest of what the server is started or reached by, the bounds, and who
-signs in."""
+"""What must be the same: the name, the digest of what starts or reaches the server, the bounds, and
+who signs in."""
 
 
 @dataclass(slots=True)
-class _Shared:
+class _SharedSession:
     session: ServerSession
     users: int = 0
 
 
 class SessionPool:
-    """Of one event loop, on which its sessions live. Every `take` needs one `give_back`."""
+    """The shared sessions of one event loop, on which they live. Give back all that you take."""
 
     def __init__(self) -> None:
-        self._shared: Final[dict[_Key, _Shared]] = {}
+        self._shared: Final[dict[_Key, _SharedSession]] = {}
 
     def take(
         self, config: ServerConfig, limits: Limits, oauth: OAuth | None = None
     ) -> ServerSession:
-        """A started session: one of its own, or the one that others use."""
+        """Gives a started session: one of its own, or the one that others use."""
         if not config.share:
             session = _session(config, limits, oauth)
             session.start()
             return session
-        key = _key(config, limits, oauth)
+        key = config.name, config.digest(), config.connect_timeout_s, limits, oauth
         if (shared := self._shared.get(key)) is None:
-            shared = self._shared[key] = _Shared(_session(config, limits, oauth))
+            shared = self._shared[key] = _SharedSession(_session(config, limits, oauth))
             shared.session.start()
         shared.users += 1
         return shared.session
 
     async def give_back(self, session: ServerSession) -> None:
-        """Closes it when it was the last user's."""
+        """Closes the session when this was its last user."""
         for key, shared in self._shared.items():
             if shared.session is session:
                 shared.users -= 1
@@ -67,15 +67,11 @@ def _session(config: ServerConfig, limits: Limits, oauth: OAuth | None) -> Serve
     return ServerSession(config, limits, auth=oauth.auth(config) if oauth else None)
 
 
-def _key(config: ServerConfig, limits: Limits, oauth: OAuth | None) -> _Key:
-    return config.name, config.digest(), config.connect_timeout_s, limits, oauth
-
-
 _POOLS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool]] = (
     weakref.WeakKeyDictionary()
 )
 
 
 def pool_of_loop() -> SessionPool:
-    """The one that managers of this event loop have in common."""
+    """Gives the pool that all managers of this event loop have in common."""
     return _POOLS.setdefault(asyncio.get_running_loop(), SessionPool())

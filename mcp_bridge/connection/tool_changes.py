@@ -1,4 +1,4 @@
-"""`tools/list_changed` in both eras: the server says so, and the list is asked for anew.
+"""Follows `tools/list_changed` in both eras: the server says so, and the list is asked for anew.
 
 Up to 2025-11-25 a server sends the notification by itself. Since 2026-07-28 it sends it on a
 stream that the client opens with `subscriptions/listen`; the SDK hands it to the same handler. What
@@ -19,42 +19,43 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mcp_bridge.connection.backoff import Backoff
+from mcp_bridge.connection.retry import Backoff
 
 logger = logging.getLogger(__name__)
 
 SETTLE_S: Final = 0.2
 """A server that loads plug-ins says so once for each of them; one list serves them all."""
 GAP_S: Final = 2.0
-"""Between two lists, however often a server says that it has changed."""
+"""The time between two lists, however often a server says that it has changed."""
 _FIRST_S: Final = 1.0
 _LONGEST_S: Final = 60.0
-"""Before a stream that ended is opened again."""
+"""The bounds of the wait before a stream that ended is opened again."""
 
 
 class ToolChanges:
-    """Of one connection. `heard` is the SDK's message handler; the rest runs beside the calls."""
+    """The changes of one connection. `heard` is the SDK's handler; the rest runs beside the calls.
+    """
 
     def __init__(self, server: str) -> None:
         self._server: Final = server
         self._changed: Final = asyncio.Event()
 
     def note(self) -> None:
-        """The list may be another."""
+        """Notes that the list may be another."""
         self._changed.set()
 
     async def heard(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             self.note()
 
-    async def follow(self, ask: Callable[[], Awaitable[None]]) -> None:
-        """Runs `ask` after every change, never more often than it has to."""
+    async def follow(self, relist: Callable[[], Awaitable[None]]) -> None:
+        """Runs `relist` after every change, never more often than it has to."""
         while True:
             await self._changed.wait()
             await asyncio.sleep(SETTLE_S)
             self._changed.clear()
             logger.debug("%s: its tools may have changed", self._server)
-            await ask()
+            await relist()
             await asyncio.sleep(GAP_S)
 
     async def listen(self, client: Client) -> None:

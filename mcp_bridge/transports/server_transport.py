@@ -192,7 +192,7 @@ class ServerTransport:
         return f"the connection to {where} broke ({type(error).__name__})"
 
 
-def unsent(error: BaseException) -> bool:
+def is_unsent(error: BaseException) -> bool:
     """Whether the server cannot have seen the request, so that it may be sent again."""
     return all(
         isinstance(leaf, httpx2.ConnectError | httpx2.ConnectTimeout)

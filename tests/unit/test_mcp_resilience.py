@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams
 
 from mcp_bridge import CallProgressed, Question, ToolInfo
-from mcp_bridge.connection.backoff import Backoff
-from mcp_bridge.connection.circuit_breaker import CircuitBreaker
+from mcp_bridge.connection.retry import Backoff, CircuitBreaker
 from mcp_bridge.core.status import BridgeEvent
 from mcp_bridge.protocol.elicitation_handler import UnaskableError, answer_fits, question_of
 from mcp_bridge.protocol.progress import GAP_S, progress_reporter
