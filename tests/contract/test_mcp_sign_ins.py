@@ -21,7 +21,8 @@ from caal_node.errors import ConfigError
 from caal_node.settings import Settings
 from caal_node.tools.tiers.configured import configured_tiers
 from caal_node.validation import place
-from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns, sign_ins
+from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns
+from mcp_bridge.transports import sign_ins
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import Desk, signing_server
 
