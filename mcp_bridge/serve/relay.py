@@ -182,8 +182,8 @@ class Relay:
         with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
             await self._process.exited.wait()
         self._process.kill()  # nobody can talk to it any more
-        await self._process.said_all()
-        return CloseReason(CloseCode.INTERNAL_ERROR, f"the server {self._process.ending()}")
+        await self._process.wait_for_last_words()
+        return CloseReason(CloseCode.INTERNAL_ERROR, f"the server {self._process.describe_end()}")
 
     async def _stop_soon(self) -> CloseReason:
         await self._stopping.soon.wait()

@@ -1,7 +1,7 @@
-"""The HTTP client that remote servers are spoken to with.
+"""Makes the HTTP client that remote servers are spoken to with.
 
 Answers are capped and, where they are large, cut in a worker thread before the SDK reads them
-(`shrink.py`). A server on this machine is never reached through a proxy.
+(`answer_truncation.py`). A server on this machine is never reached through a proxy.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from mcp_bridge.security.server_secrets import ServerSecrets
 logging.getLogger("mcp.client.streamable_http").addFilter(lambda record: not record.exc_info)
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""One JSON body, or one line of an event stream."""
+"""The cap of one JSON body, or of one line of an event stream."""
 _MAX_REDIRECTS: Final = 3
-"""Followed for one request: a slash that is missing, a path that has moved."""
+"""So many are followed for one request: a slash that is missing, a path that has moved."""
 _SIGN_IN_STEPS: Final = 16
-"""Requests of one sign-in (documents, registration, token), which httpx2 counts as redirects."""
+"""The requests of one sign-in (documents, registration, token), which count as redirects."""
 _TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
-"""Seconds. An event stream may be silent for long; calls have deadlines of their own."""
+"""An event stream may be silent for long; calls have deadlines of their own."""
 
 
 class HttpMonitor:
-    """Sees every request and response of one connection."""
+    """Looks at every request and response of one connection."""
 
     def __init__(self, max_chars: int, secrets: ServerSecrets) -> None:
         self._max_chars = max_chars
         self._secrets = secrets
         self.refused = ""
-        """Why a response was not taken, and the mend."""
+        """Why a response was not taken, and how to mend it."""
         self.status: int | None = None
-        """Of the last response."""
+        """The status of the last response."""
 
     async def request(self, request: httpx2.Request) -> None:
-        """The addresses of a sign-in are the server's to name: nothing of it goes unencrypted.
+        """Refuses plain addresses: the server names those of a sign-in, which must be encrypted.
 
         Raises:
             httpx2.UnsupportedProtocol: the address is plain http://, and not on this machine.
@@ -70,14 +70,14 @@ class HttpMonitor:
             # Some bytes may unpack to any number, past every cap.
             self._refuse("packs its answers though it was asked not to; turn that off")
         if kind.startswith("application/json"):
-            response.stream = _Body(stream, self._max_chars)
+            response.stream = _JsonBody(stream, self._max_chars)
         elif kind.startswith("text/event-stream"):
-            response.stream = _Events(stream, self._max_chars)
+            response.stream = _EventStream(stream, self._max_chars)
 
     def _check_redirect(self, response: httpx2.Response) -> None:
-        """The token goes where the configuration says, and nowhere else.
+        """Refuses to send the token elsewhere than the configuration says.
 
-        The SDK follows redirects within an origin, and no others; here they get their words.
+        The SDK follows redirects within an origin, and no others; here the others get their words.
         """
         where = response.headers["location"]
         if not same_origin(str(response.url), where):
@@ -93,7 +93,7 @@ class HttpMonitor:
 async def http_client(
     config: ServerConfig, watch: HttpMonitor, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
-    """To be entered by the caller. Made in a thread: it imports modules and reads certificates."""
+    """Makes a client, which the caller enters. A thread does it, as it reads certificates."""
     return await anyio.to_thread.run_sync(_client, config, watch, auth)
 
 
@@ -112,8 +112,8 @@ def _client(
     )
 
 
-class _Body(httpx2.AsyncByteStream):
-    """A JSON body, whole."""
+class _JsonBody(httpx2.AsyncByteStream):
+    """A JSON body, given as one piece."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, max_chars: int) -> None:
         self._inner = inner
@@ -133,8 +133,8 @@ class _Body(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-class _Events(httpx2.AsyncByteStream):
-    """A stream of server-sent events, line by line."""
+class _EventStream(httpx2.AsyncByteStream):
+    """A stream of server-sent events, given line by line."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, max_chars: int) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Signing in to a remote server by OAuth 2.1: the host shows the page, the SDK does the rest.
+"""Signs in to a remote server by OAuth 2.1: the host shows the page, the SDK does the rest.
 
 Discovery, registration, PKCE, scopes, issuers and refreshing are the SDK's `OAuthClientProvider`.
 What it cannot know is the host's to give: how a person is shown a page and comes back from it, and
@@ -33,14 +33,14 @@ from mcp_bridge.transports.sign_ins import SignInFile, StoredSignInAuth
 logging.getLogger("mcp.client.auth.oauth2").addFilter(lambda record: not record.exc_info)
 
 MAX_URL_CHARS: Final = 16 * 1024
-"""Of the address that the browser comes back to; longer ones are none."""
+"""The length of the address that the browser comes back to; a longer one is refused."""
 
 
 class MemoryStore:
     """Keeps one server's tokens for as long as the process runs."""
 
     def __init__(self, client: OAuthClientInformationFull | None = None) -> None:
-        """`client`: who we are to the server, where that was agreed upon beforehand."""
+        """Takes in `client` who we are to the server, where that was agreed upon beforehand."""
         self._client = client
         self._tokens: OAuthToken | None = None
 
@@ -60,11 +60,11 @@ class MemoryStore:
 class SignIn(Protocol):
     """The host's way of sending a person to a page.
 
-    Cancelled when the server's deadline passes: a person needs a longer `connect_timeout`.
+    It is cancelled when the server's deadline passes: a person needs a longer `connect_timeout`.
     """
 
     async def __call__(self, server: str, page: str) -> str:
-        """Show `page`; give the whole address that the browser was sent back to."""
+        """Shows `page`, and gives the whole address that the browser was sent back to."""
         ...
 
 
@@ -76,8 +76,9 @@ class OAuth:
     """What a manager needs to sign in to servers that ask for it."""
 
     sign_in: SignIn | None = None
-    """None: nobody can be shown a page here. What `SignIns` keeps of an earlier sign-in is used and
-    renewed, and where that does not do, the server is down until somebody signs in again."""
+    """Shows a person a page; None where nobody can be shown one. Then what `SignIns` keeps of an
+    earlier sign-in is used and renewed, and where that does not do, the server is down until
+    somebody signs in again."""
     redirect_uri: str = "http://127.0.0.1/"
     """Where the browser is sent back to; on loopback, for a program without a site of its own."""
     stores: Stores = field(default_factory=lambda: _StorePerServer())
@@ -89,9 +90,9 @@ class OAuth:
     """What a person is to do where nobody can be shown a page."""
 
     def auth(self, config: ServerConfig) -> httpx2.Auth | None:
-        """Signs requests to one server, and signs in where it says that it must.
+        """Gives what signs requests to one server, and signs in where it says that it must.
 
-        None for a server that has an `Authorization` header of its own, or no address.
+        It is None for a server that has an `Authorization` header of its own, or no address.
         """
         plain = plain_text(config.url) is not None  # A token must not go over it.
         if not takes_sign_in(config) or (plain and self.sign_in is None):
@@ -100,7 +101,7 @@ class OAuth:
         wanted = ServerUnavailable(
             config.name, f"wants a person to sign in; {self.mend.replace('{server}', config.name)}"
         )
-        page = _Page(config.name, self.sign_in, wanted)
+        page = _SignInPage(config.name, self.sign_in, wanted)
         provider = OAuthClientProvider(
             server_url=config.url,
             client_metadata=OAuthClientMetadata(
@@ -121,6 +122,8 @@ class OAuth:
 
 
 class _StorePerServer:
+    """Gives each server a store in memory."""
+
     def __init__(self) -> None:
         self._stores: Final[dict[str, MemoryStore]] = {}
 
@@ -128,7 +131,7 @@ class _StorePerServer:
         return self._stores.setdefault(config.name, MemoryStore())
 
 
-class _Page:
+class _SignInPage:
     """One sign-in: the SDK shows a page in one step and reads the way back in the next."""
 
     def __init__(self, server: str, sign_in: SignIn | None, wanted: ServerUnavailable) -> None:
@@ -152,6 +155,6 @@ class _Page:
 
 
 def takes_sign_in(config: ServerConfig) -> bool:
-    """Whether there is anything to sign in to: an address, without a key of its own."""
+    """Tells whether there is anything to sign in to: an address, without a key of its own."""
     keyed = any(name.lower() == "authorization" for name in config.headers)
     return config.transport in ("http", "sse") and not keyed

@@ -1,4 +1,4 @@
-"""A server's process, under a supervisor of its own, and gone with all that it started at the end.
+"""Runs a server's process under a supervisor of its own; in the end all that it started is gone.
 
 On POSIX the host starts `supervisor.py`, which starts the server and outlives it until nothing is
 left. Elsewhere, and in a frozen program, which has no interpreter at hand, the process is started
@@ -35,24 +35,24 @@ from mcp_bridge.security.programs import located
 from mcp_bridge.transports.orphan_reaper import kill_all_below
 
 EXIT_GRACE_S: Final = 1.0
-"""After stdin closes: a healthy server needs some 50 ms."""
-_INSIST_S: Final = 1.5
-"""From SIGTERM on; the supervisor kills after 1 s and needs a moment to see the end."""
+"""The time after stdin closes: a healthy server needs some 50 ms."""
+_TERMINATE_S: Final = 1.5
+"""The time from SIGTERM on; the supervisor kills after 1 s and needs a moment to see the end."""
 _SUPERVISOR: Final = str(Path(__file__).with_name("supervisor.py"))
-"""Run, not imported: it knows signals that Windows has not."""
+"""This is run, not imported: it knows signals that Windows has not."""
 _KILL_S: Final = 5.0
-"""For the supervisor to kill everything and see it end: it gives up after 2 s, and a machine may
-hold it up for some more. Normally it takes some milliseconds."""
+"""The time for the supervisor to kill everything and see it end: it gives up after 2 s, and a
+machine may hold it up for some more. Normally it takes some milliseconds."""
 _KERNEL_S: Final = 0.5
-"""For the kernel to carry out SIGKILL."""
+"""The time for the kernel to carry out SIGKILL."""
 _STDERR_LINES: Final = 20
 _STDERR_LINE_CHARS: Final = 300
 _STDERR_PENDING_CHARS: Final = 16 * 1024
-"""Of a line that does not end. Secrets are looked for before it is cut, so it is kept long."""
+"""So much is kept of a line that does not end: secrets are looked for before it is cut."""
 
 
 class _Protocol(SubprocessStreamProtocol):
-    """Knows when the process itself ended, though a grandchild may hold its pipes open."""
+    """Tells when the process itself ended, though a grandchild may hold its pipes open."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=64 * 1024, loop=loop)
@@ -64,7 +64,7 @@ class _Protocol(SubprocessStreamProtocol):
 
 
 class ServerProcess:
-    """Made by `spawn`. Its owner must call `stop`, whatever happens."""
+    """A running server, made by `spawn`. Its owner must call `stop`, whatever happens."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class ServerProcess:
         self.stdin: Final = process.stdin
         self.stdout: Final = process.stdout
         self.pid: Final = process.pid
-        """Of the supervisor, where there is one."""
+        """The supervisor's process id, where there is one."""
         self.exited: Final = protocol.exited
         self.heard: Final = asyncio.Event()
-        """Set when stderr is read to its end."""
+        """This is set when stderr is read to its end."""
         self._config: Final = config
         self._stderr: Final = process.stderr
         self._transport: Final = transport
@@ -97,10 +97,10 @@ class ServerProcess:
         return self._transport.get_returncode()
 
     def last_words(self) -> str:
-        """The last line of stderr that says something, or an empty text."""
+        """Gives the last line of stderr that says something, or an empty text."""
         return next((line for line in reversed(self._last_words) if line), "")
 
-    async def said_all(self) -> None:
+    async def wait_for_last_words(self) -> None:
         """Waits, but not for ever, until its exit code and its last words are known.
 
         For a process that died or was just killed; what it wrote to stdout is read apart.
@@ -109,8 +109,8 @@ class ServerProcess:
             with anyio.move_on_after(_KERNEL_S):  # a grandchild may hold it open
                 await self.heard.wait()
 
-    def ending(self) -> str:
-        """How it ended, and its last words, as half a sentence."""
+    def describe_end(self) -> str:
+        """Says how it ended, with its last words, as half a sentence."""
         match self.returncode:
             case None:
                 reason = "closed its output"
@@ -136,16 +136,16 @@ class ServerProcess:
         return one_line(self._config.redact(visible_text(text)), _STDERR_LINE_CHARS)
 
     async def stop(self) -> None:
-        """Asks, insists, kills: stdin closes, SIGTERM, SIGKILL; each to all that is left.
+        """Ends what is left: stdin closes, then SIGTERM is sent, then SIGKILL.
 
-        Order after https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
+        The order is after https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
         """
         with contextlib.suppress(OSError, RuntimeError):
             self.stdin.close()
         try:
             if not await self._exits(EXIT_GRACE_S):
                 self._signal(signal.SIGTERM)
-                if not await self._exits(_INSIST_S):
+                if not await self._exits(_TERMINATE_S):
                     self.kill()
                     await self._exits(_KILL_S)
             if not self._supervised or not self.exited.is_set():
@@ -155,12 +155,12 @@ class ServerProcess:
                 self._signal_group(_SIGKILL)  # the supervisor itself, should it be stuck
                 await self._exits(_KERNEL_S)
         finally:
-            self._let_go()
+            self._close_lifeline()
             with contextlib.suppress(PermissionError):
                 self._transport.close()
 
     def kill(self) -> None:
-        """Kills the server and all that it started, without a word before."""
+        """Kills the server and all that it started, without asking first."""
         if self._supervised:
             self._signal(signal.SIGUSR2)
         else:
@@ -184,7 +184,7 @@ class ServerProcess:
             else:
                 os.killpg(self.pid, number)
 
-    def _let_go(self) -> None:
+    def _close_lifeline(self) -> None:
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
@@ -199,8 +199,8 @@ _SIGKILL: Final = signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """What is started, ready for the system."""
+class _ProgramStart:
+    """The program to start, ready for the system."""
 
     program: str
     cwd: str | None
@@ -208,8 +208,11 @@ class _Start:
     supervisor: str
 
 
-def _located(config: ServerConfig) -> _Start:
-    """Reads the disk. Raises: ServerUnavailable, which says what is missing."""
+def _find_program(config: ServerConfig) -> _ProgramStart:
+    """Looks for the program. Reads the disk.
+
+    Raises: ServerUnavailable, which says what is missing.
+    """
     for finding in objections(config):  # again: a link may lead elsewhere than when it was read
         raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
     environ = get_default_environment() | dict(config.env)
@@ -223,12 +226,13 @@ def _located(config: ServerConfig) -> _Start:
     if program is None:
         mend = "put its arguments into args" if " " in command else "install it, or mend its path"
         raise ServerUnavailable(config.name, f"the command {command!r} was not found; {mend}")
-    return _Start(program, str(cwd) if cwd else None, environ, _compiled(_SUPERVISOR))
+    return _ProgramStart(program, str(cwd) if cwd else None, environ, _compiled(_SUPERVISOR))
 
 
 @cache
 def _compiled(source: str) -> str:
-    """Its byte code, where that can be kept: compiling takes 5 ms of each server's start."""
+    """Gives the path of its byte code, where that can be kept: compiling takes 5 ms of each start.
+    """
     try:
         SourceFileLoader("supervisor", source).get_code("supervisor")  # writes it, if need be
         kept = cache_from_source(source)
@@ -238,8 +242,11 @@ def _compiled(source: str) -> str:
 
 
 async def spawn(config: ServerConfig) -> ServerProcess:
-    """Raises: ServerUnavailable, which says what is missing."""
-    start = await anyio.to_thread.run_sync(_located, config)
+    """Starts a server.
+
+    Raises: ServerUnavailable, which says what is missing.
+    """
+    start = await anyio.to_thread.run_sync(_find_program, config)
     loop = asyncio.get_running_loop()
     before, watched, lifeline = _supervised(start)
     try:
@@ -269,8 +276,8 @@ async def spawn(config: ServerConfig) -> ServerProcess:
     return ServerProcess(config, transport, protocol, lifeline)
 
 
-def _supervised(start: _Start) -> tuple[list[str], int | None, int | None]:
-    """What goes before the command, the lifeline's end to pass on, and the one to keep."""
+def _supervised(start: _ProgramStart) -> tuple[list[str], int | None, int | None]:
+    """Gives the words before the command, the lifeline's end to pass on, and the one to keep."""
     if sys.platform == "win32" or getattr(sys, "frozen", False) or not sys.executable:
         return [], None, None
     watched, lifeline = os.pipe()

@@ -1,4 +1,4 @@
-"""From a server's configuration to an entered client of the SDK, and from its errors to words."""
+"""Enters a client of the SDK by a server's configuration, and puts its errors into words."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _version() -> str:
 
 
 _OURSELVES: Final = Implementation(name="mcp-bridge", version=_version())
-"""Made at import: finding the version reads the disk."""
+"""Made at import, as finding the version reads the disk."""
 _GONE: Final = ("Connection closed", "SSE stream ended")
-"""How the SDK words the end of a connection; a server may send the same code for its own ends."""
+"""The SDK's words for the end of a connection; a server may send the same code for other ends."""
 _HTTP_ERROR: Final = "Server returned an error response"
 """The SDK's words for most HTTP errors; the status is lost in them."""
 _UNREADABLE: Final = "Failed to parse JSON response"
@@ -46,7 +46,7 @@ _SESSION_OVER: Final = "Session terminated"
 
 
 class ServerTransport:
-    """One connection to one server, and what it tells beside its messages."""
+    """The transport of one connection to one server, and what it tells beside its messages."""
 
     def __init__(
         self,
@@ -58,18 +58,18 @@ class ServerTransport:
     ) -> None:
         self.config: Final = config
         self.closed: str | None = None
-        """Why a process ended by itself."""
+        """Why the process or the WebSocket ended by itself."""
         self._max_chars: Final = max_chars
         self._on_close: Final = on_close
         self._auth: Final = auth
         self.secrets: Final = secrets or ServerSecrets(config)
-        self._watch: Final = HttpMonitor(max_chars, self.secrets)
+        self._monitor: Final = HttpMonitor(max_chars, self.secrets)
 
     @asynccontextmanager
     async def client(
         self, heard: MessageHandlerFnT, elicit: ElicitationFnT
     ) -> AsyncGenerator[Client]:
-        """Enters the transport and does the handshake. To be left in the task that entered it.
+        """Enters the transport and does the handshake. The task that entered it must leave it.
 
         The version is the newest that both know, from 2024-11-05 to 2026-07-28. `heard` gets the
         server's notifications, `elicit` its questions.
@@ -88,16 +88,16 @@ class ServerTransport:
             case "stdio":
                 return stdio_transport(self.config, self._max_chars, self._close)
             case "http":
-                return self._streamable()
+                return self._streamable_http()
             case "sse":
-                return self._events()
+                return self._server_sent_events()
             case "websocket":
                 return websocket_transport(self.config, self._max_chars, self._close)
 
     @asynccontextmanager
-    async def _streamable(self) -> AsyncGenerator[Any]:
+    async def _streamable_http(self) -> AsyncGenerator[Any]:
         async with (
-            await http_client(self.config, self._watch, self._auth) as client,
+            await http_client(self.config, self._monitor, self._auth) as client,
             streamable_http_client(
                 self.config.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
             ) as streams,
@@ -105,8 +105,8 @@ class ServerTransport:
             yield streams
 
     @asynccontextmanager
-    async def _events(self) -> AsyncGenerator[Any]:
-        client = await http_client(self.config, self._watch, self._auth)
+    async def _server_sent_events(self) -> AsyncGenerator[Any]:
+        client = await http_client(self.config, self._monitor, self._auth)
 
         def given(
             headers: dict[str, str] | None = None,
@@ -123,7 +123,7 @@ class ServerTransport:
         self._on_close()
 
     def is_over(self, error: MCPError) -> bool:
-        """Whether `error` means that this connection has ended."""
+        """Tells whether `error` means that this connection has ended."""
         if error.message == _SESSION_OVER:
             return True
         if self.config.transport in ("stdio", "websocket"):
@@ -131,21 +131,22 @@ class ServerTransport:
         return error.code == CONNECTION_CLOSED and error.message.startswith(_GONE)
 
     def may_heal(self, error: BaseException | None, ready: bool) -> bool:
-        """Whether what ended this connection may be over by itself, so that we try again unasked.
+        """Tells whether what ended this connection may pass by itself, so that we try again
+        unasked.
 
         What never came up is for a person to mend, but for an address where nothing answers yet.
         """
         if ready:
             return True
-        leaves = list(_leaves(error)) if error else []
-        unreachable = any(isinstance(leaf, httpx2.TransportError) for leaf in leaves)
-        broken = self._watch.status is not None and self._watch.status >= 500
+        errors = list(_single_errors(error)) if error else []
+        unreachable = any(isinstance(single, httpx2.TransportError) for single in errors)
+        broken = self._monitor.status is not None and self._monitor.status >= 500
         return self.config.transport != "stdio" and (unreachable or broken)
 
     def words(self, error: MCPError) -> str:
-        """What the server said, on one line and without secrets."""
-        if error.message == _HTTP_ERROR and self._watch.status is not None:
-            return f"HTTP {self._watch.status}"
+        """Gives what the server said, on one line and without secrets."""
+        if error.message == _HTTP_ERROR and self._monitor.status is not None:
+            return f"HTTP {self._monitor.status}"
         if error.message.startswith(_UNREADABLE):
             long = f"over {MAX_MESSAGE_BYTES // 1024**2} MiB"  # what our own reading of it says
             told = f"{long}; ask for less" if long in error.message else "no JSON that can be read"
@@ -153,7 +154,7 @@ class ServerTransport:
         return one_line(self.secrets.clear_message(error.message))
 
     def explain(self, error: BaseException | None, ready: bool) -> str:
-        """One line: what ended this connection, `ready` or not yet, and how to mend it."""
+        """Says on one line what ended this connection, `ready` or not yet, and how to mend it."""
         if self.closed is not None:
             far = self.config.transport == "websocket"
             if ready:
@@ -161,26 +162,26 @@ class ServerTransport:
             else:
                 mend = "look into its bridge's log" if far else "mend its command, args or env"
             return f"{self.closed}; {mend}"
-        if self._watch.refused:
-            return self._watch.refused
-        leaves = list(_leaves(error)) if error else []
-        for leaf in leaves:
-            if isinstance(leaf, ServerUnavailable):
-                return leaf.reason
-            if isinstance(leaf, OAuthFlowError):
-                return f"signing in to it failed ({type(leaf).__name__}); sign in again"
+        if self._monitor.refused:
+            return self._monitor.refused
+        errors = list(_single_errors(error)) if error else []
+        for single in errors:
+            if isinstance(single, ServerUnavailable):
+                return single.reason
+            if isinstance(single, OAuthFlowError):
+                return f"signing in to it failed ({type(single).__name__}); sign in again"
         if self.config.transport != "stdio":
-            for leaf in leaves:
-                if isinstance(leaf, httpx2.TransportError):
-                    return self._no_connection(leaf)
-                if isinstance(leaf, httpx2.HTTPStatusError):
-                    return _status(leaf.response.status_code)
-            if self._watch.status is not None and self._watch.status >= 400:
-                return _status(self._watch.status)
-        for leaf in leaves:
-            if isinstance(leaf, MCPError):
-                return f"refused to begin ({self.words(leaf)})"
-        return f"could not be used ({type(leaves[0]).__name__ if leaves else 'no reason'})"
+            for single in errors:
+                if isinstance(single, httpx2.TransportError):
+                    return self._no_connection(single)
+                if isinstance(single, httpx2.HTTPStatusError):
+                    return _explain_status(single.response.status_code)
+            if self._monitor.status is not None and self._monitor.status >= 400:
+                return _explain_status(self._monitor.status)
+        for single in errors:
+            if isinstance(single, MCPError):
+                return f"refused to begin ({self.words(single)})"
+        return f"could not be used ({type(errors[0]).__name__ if errors else 'no reason'})"
 
     def _no_connection(self, error: httpx2.TransportError) -> str:
         parts = urlsplit(self.config.url)
@@ -193,15 +194,15 @@ class ServerTransport:
 
 
 def is_unsent(error: BaseException) -> bool:
-    """Whether the server cannot have seen the request, so that it may be sent again."""
+    """Tells whether the server cannot have seen the request, so that it may be sent again."""
     return all(
-        isinstance(leaf, httpx2.ConnectError | httpx2.ConnectTimeout)
-        or (isinstance(leaf, MCPError) and leaf.message == _SESSION_OVER)
-        for leaf in _leaves(error)
+        isinstance(single, httpx2.ConnectError | httpx2.ConnectTimeout)
+        or (isinstance(single, MCPError) and single.message == _SESSION_OVER)
+        for single in _single_errors(error)
     )
 
 
-def _status(status: int) -> str:
+def _explain_status(status: int) -> str:
     match status:
         case 401 | 403:
             return f"refused us (HTTP {status}); set or mend its token"
@@ -211,9 +212,9 @@ def _status(status: int) -> str:
             return f"answered HTTP {status}; look into its log"
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def _single_errors(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(inner)
+            yield from _single_errors(inner)
     else:
         yield error

@@ -1,4 +1,4 @@
-"""JSON-RPC over a process's stdin and stdout, a message a line.
+"""Speaks JSON-RPC over a process's stdin and stdout, one message on each line.
 
 The SDK's own transport grows one line without a bound and parses it on the event loop. This one
 caps lines, cuts giant answers in a worker thread, tells at once when the process dies, and leaves
@@ -16,9 +16,7 @@ import anyio
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    JSONRPCMessage,
-)
+from mcp_types import JSONRPCMessage
 
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.protocol.capped_lines import CappedLine, read_lines
@@ -28,9 +26,9 @@ from mcp_bridge.transports.process import spawn
 logger = logging.getLogger(__name__)
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
-"""Held in memory at once, for each server. Longer lines are thrown away while they arrive."""
+"""Longer lines are thrown away while they arrive; so much is held in memory for each server."""
 _FLUSH_S: Final = 0.5
-"""After the process died, for what it had already written."""
+"""The time after the process died for reading what it had already written."""
 
 Incoming: TypeAlias = SessionMessage | Exception
 Streams: TypeAlias = tuple[
@@ -42,7 +40,7 @@ Streams: TypeAlias = tuple[
 async def stdio_transport(
     config: ServerConfig, max_chars: int, on_close: Callable[[str], None]
 ) -> AsyncGenerator[Streams]:
-    """Starts the process; yields its read and write streams; ends it and all that it started.
+    """Starts the process, yields its read and write streams, and ends it and all that it started.
 
     `on_close` is called once, with the reason, when the process ends or its pipes break by
     themselves; not when the caller leaves.
@@ -66,8 +64,8 @@ async def stdio_transport(
                 with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
                     await process.exited.wait()
                 process.kill()  # nobody can talk to it any more
-                await process.said_all()
-                on_close(config.redact(process.ending()))
+                await process.wait_for_last_words()
+                on_close(config.redact(process.describe_end()))
 
     async def write() -> None:
         async with to_server:

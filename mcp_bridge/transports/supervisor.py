@@ -28,11 +28,11 @@ else:  # `signal` wraps this one in enumerations, which takes 5 ms; so does impo
 
 CANNOT_START = 126
 ASK_S = 1.0
-"""From the end of stdin to SIGTERM, and from there to SIGKILL: a healthy server needs 50 ms."""
+"""The time from the end of stdin to SIGTERM, and from there to SIGKILL; 50 ms is usual."""
 LEFTOVERS_S = 0.3
-"""From SIGTERM to SIGKILL for what outlives the server itself."""
+"""The time from SIGTERM to SIGKILL for what outlives the server itself."""
 GIVE_UP_S = 2.0
-"""For the kernel to carry out SIGKILL. What lives on belongs to another user."""
+"""The time for the kernel to carry out SIGKILL. What lives on belongs to another user."""
 _SWEEP_S = 0.01
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -40,6 +40,8 @@ _LINUX = sys.platform == "linux"
 
 
 class Supervisor:
+    """Starts one server and ends it and all that it started, when the time has come."""
+
     def __init__(self, host: int, lifeline: int) -> None:
         self._host = host
         self._heard: list[int] = []
@@ -48,10 +50,10 @@ class Supervisor:
         self._stage = 0
         """0: it runs. 1: its stdin ended. 2: SIGTERM was sent. 3: SIGKILL is being sent."""
         self._deadline: float | None = None
-        wake, self._wake = os.pipe()
+        wake, self._wake_write = os.pipe()
         os.set_blocking(wake, False)
-        os.set_blocking(self._wake, False)
-        self._wakes = wake
+        os.set_blocking(self._wake_write, False)
+        self._wake_read = wake
         self._lifeline = lifeline
         os.set_inheritable(lifeline, False)
         self._poll = select.poll()
@@ -59,8 +61,9 @@ class Supervisor:
         self._poll.register(lifeline, select.POLLIN)
 
     def prepare(self) -> None:
-        """Before the server exists: from here on no orphan and no death goes unseen."""
-        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        """Sets the signals up before the server exists, so that no orphan and no death goes unseen.
+        """
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, *_ENDS, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, lambda heard, _: self._heard.append(heard))
         if _LINUX:
@@ -71,7 +74,7 @@ class Supervisor:
             os._exit(0)  # it died before it could be watched
 
     def start(self, program: str, arguments: list[str], environ: dict[str, str]) -> None:
-        """Returns when the server runs, or exits with `CANNOT_START`."""
+        """Starts the server, or exits with `CANNOT_START`."""
         failed, tell = os.pipe()  # closed by exec: then nothing is told
         self._server = os.fork()
         if self._server == 0:
@@ -87,23 +90,23 @@ class Supervisor:
         os.chdir("/")
 
     def watch(self) -> int:
-        """Until nothing is left; the server's status as waitpid gives it."""
+        """Waits until nothing is left; gives the server's status as waitpid has it."""
         while True:
-            self._reap()
+            self._reap_children()
             if self._status is not None:
-                if not self._left():
+                if not self._any_left():
                     return self._status
                 if self._stage < 2:
-                    self._to(2, LEFTOVERS_S)
+                    self._enter_stage(2, LEFTOVERS_S)
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 if self._stage == 3:
                     return self._status if self._status is not None else signal.SIGKILL
-                self._to(self._stage + 1, ASK_S if self._stage == 1 else GIVE_UP_S)
+                self._enter_stage(self._stage + 1, ASK_S if self._stage == 1 else GIVE_UP_S)
             elif self._stage == 3:
                 self._send(signal.SIGKILL)  # what was born since
             self._listen()
 
-    def _to(self, stage: int, within_s: float) -> None:
+    def _enter_stage(self, stage: int, within_s: float) -> None:
         self._stage = stage
         self._deadline = time.monotonic() + within_s
         if stage > 1:
@@ -115,23 +118,23 @@ class Supervisor:
         if until is None and self._deadline is not None:
             until = max(self._deadline - time.monotonic(), 0)
         ready = dict(self._poll.poll(None if until is None else until * 1000))
-        if self._wakes in ready:
-            os.read(self._wakes, 4096)
+        if self._wake_read in ready:
+            os.read(self._wake_read, 4096)
         host_gone = self._lifeline in ready
         if host_gone:
             self._poll.unregister(self._lifeline)
         while self._heard:
             number = self._heard.pop()
             if number in _ENDS and self._stage < 2:
-                self._to(2, ASK_S)
+                self._enter_stage(2, ASK_S)
             elif number == signal.SIGUSR2 and self._stage < 3:
-                self._to(3, GIVE_UP_S)
+                self._enter_stage(3, GIVE_UP_S)
             elif number == signal.SIGUSR1:
                 host_gone = host_gone or os.getppid() != self._host
         if host_gone and self._stage == 0:
-            self._to(1, ASK_S)  # its end of stdin closed with it
+            self._enter_stage(1, ASK_S)  # its end of stdin closed with it
 
-    def _reap(self) -> None:
+    def _reap_children(self) -> None:
         try:
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 if found[0] == self._server:
@@ -139,7 +142,7 @@ class Supervisor:
         except ChildProcessError:
             pass
 
-    def _left(self) -> bool:
+    def _any_left(self) -> bool:
         try:
             if _LINUX:
                 os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -152,7 +155,7 @@ class Supervisor:
         return True
 
     def _send(self, number: int) -> None:
-        """To everything that the server has started; elsewhere than on Linux, to its group."""
+        """Signals everything that the server has started; elsewhere than on Linux, its group."""
         for pid in descendants(os.getpid()) or [-self._server]:
             try:  # noqa: SIM105 - contextlib is one more module to import
                 os.kill(pid, number)
@@ -164,7 +167,7 @@ _ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def _become(tell: int, program: str, arguments: list[str], environ: dict[str, str]) -> None:
-    """In the child: turns into the server, in a session of its own."""
+    """Turns the child into the server, in a session of its own."""
     try:
         os.setsid()
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
@@ -185,7 +188,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def descendants(of: int) -> list[int]:
-    """Children of a process, and theirs, as /proc has them now; empty where there is none.
+    """Gives the children of a process, and theirs, as /proc has them now; none without /proc.
 
     The host asks too, about a supervisor that is stuck.
     """

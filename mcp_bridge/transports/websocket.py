@@ -1,8 +1,8 @@
-"""JSON-RPC over a WebSocket, a message a text frame; `mcp-bridge serve` is the other end.
+"""Speaks JSON-RPC over a WebSocket, one message in each text frame, with `mcp-bridge serve`.
 
-Messages are capped, giant answers are cut in a worker thread (`shrink.py`), and the end of the
-connection is told at once, in words. Redirects are not followed: the token is for one address.
-Nothing is compressed, so that a small frame cannot grow into a giant one.
+Messages are capped, giant answers are cut in a worker thread (`answer_truncation.py`), and the end
+of the connection is told at once, in words. Redirects are not followed: the token is for one
+address. Nothing is compressed, so that a small frame cannot grow into a giant one.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ logger = logging.getLogger(__name__)
 
 SUBPROTOCOL: Final = Subprotocol("mcp")
 _OPEN_S: Final = 30.0
-"""For TCP, TLS and the handshake; a session's own deadline is shorter."""
+"""The time for TCP, TLS and the handshake; a session's own deadline is shorter."""
 PING_S: Final = 20.0
-"""Between two pings, and for the answer to one: a dead peer is known within 40 s."""
+"""The time between two pings, and for the answer to one: a dead peer is known within 40 s."""
 _SEND_S: Final = 30.0
-"""For the peer to take in one message."""
+"""The time for the peer to take in one message."""
 _CLOSE_S: Final = 2.0
-"""For the closing handshake; then the connection is cut."""
+"""The time for the closing handshake; then the connection is cut."""
 _QUEUE_FRAMES: Final = 4
-"""Read ahead of the session; the peer waits beyond that."""
+"""So many frames are read ahead of the session; the peer waits beyond that."""
 _REASON_CHARS: Final = 200
 _AT_ONCE_CHARS: Final = 8 * 1024
-"""Four bytes each at the most: the library's buffer takes 32 KiB before it makes senders wait."""
+"""Four bytes each at most: the library's buffer takes 32 KiB before it makes senders wait."""
 
 
 class _Connect(connect):
-    """The library's own, without redirects."""
+    """The library's own client, without redirects."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
 
 
 def sends_at_once(transport: asyncio.WriteTransport, message: str | bytes) -> bool:
-    """Whether the library's buffer has room for it, so that sending cannot wait for the peer."""
+    """Tells whether the library's buffer has room, so that sending cannot wait for the peer."""
     return len(message) <= _AT_ONCE_CHARS and not transport.get_write_buffer_size()
 
 
 def quiet_logger(name: str) -> logging.Logger:
-    """For the library, which writes whole messages into its log at DEBUG."""
+    """Gives a logger for the library, which would log whole messages at DEBUG."""
     quiet = logging.getLogger(name)
     quiet.setLevel(logging.WARNING)
     return quiet
@@ -78,7 +78,7 @@ _LIBRARY: Final = quiet_logger(f"{__name__}.library")
 async def websocket_transport(
     config: ServerConfig, max_chars: int, on_close: Callable[[str], None]
 ) -> AsyncGenerator[Streams]:
-    """Connects; yields the read and write streams; closes.
+    """Connects, yields the read and write streams, and closes.
 
     `on_close` is called once, with the reason, when the connection ends by itself; not when the
     caller leaves.
@@ -98,7 +98,7 @@ async def websocket_transport(
                     message = await _message(await socket.recv(), config.name, max_chars)
                     if message is not None:
                         await to_session.send(SessionMessage(message))
-            except _Binary:
+            except _BinaryFrame:
                 reason = "sent a binary frame, which is no MCP"
             except ConnectionClosed as closed:
                 reason = _reason(closed)
@@ -136,7 +136,7 @@ async def websocket_transport(
 async def _connected(config: ServerConfig) -> ClientConnection:
     parts = urlsplit(config.url)
     where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
-    tls = await anyio.to_thread.run_sync(_checked, config)  # which reads the disk
+    tls = await anyio.to_thread.run_sync(_tls_context, config)  # which reads the disk
     try:
         return await _Connect(
             config.url,
@@ -154,7 +154,7 @@ async def _connected(config: ServerConfig) -> ClientConnection:
             ssl=tls,
         )
     except InvalidStatus as error:
-        reason = _refused(error.response.status_code)
+        reason = _explain_status(error.response.status_code)
     except InvalidHandshake as error:
         reason = f"is no WebSocket server at {where} ({type(error).__name__}); mend the url"
     except TimeoutError:
@@ -168,15 +168,18 @@ async def _connected(config: ServerConfig) -> ClientConnection:
     raise ServerUnavailable(config.name, reason)
 
 
-def _checked(config: ServerConfig) -> ssl.SSLContext | None:
-    """What TLS trusts; None without TLS. Raises: ServerUnavailable, where it may not be used."""
+def _tls_context(config: ServerConfig) -> ssl.SSLContext | None:
+    """Gives what TLS trusts; None without TLS.
+
+    Raises: ServerUnavailable, where the address may not be used.
+    """
     for finding in objections(config):
         raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
     secure = urlsplit(config.url).scheme.lower() == "wss"
     return ssl.create_default_context() if secure else None
 
 
-def _refused(status: int) -> str:
+def _explain_status(status: int) -> str:
     match status:
         case 401:
             mend = "set or mend its token"
@@ -191,13 +194,13 @@ def _refused(status: int) -> str:
     return f"refused the connection (HTTP {status}); {mend}"
 
 
-class _Binary(Exception):
-    pass
+class _BinaryFrame(Exception):
+    """The peer sent a binary frame."""
 
 
 async def _message(text: str | bytes, server: str, max_chars: int) -> JSONRPCMessage | None:
     if isinstance(text, bytes):
-        raise _Binary
+        raise _BinaryFrame
     message = await read_message(text.encode(), max_chars)
     if message is None:
         logger.warning("%s: a message of %d characters is no JSON-RPC", server, len(text))
@@ -205,7 +208,7 @@ async def _message(text: str | bytes, server: str, max_chars: int) -> JSONRPCMes
 
 
 def _reason(closed: ConnectionClosed) -> str:
-    """What the connection ended with, on one line."""
+    """Says on one line what the connection ended with."""
     if closed.rcvd is not None and not closed.rcvd_then_sent and closed.sent is not None:
         closing = closed.sent  # we were the first
     else:

@@ -216,7 +216,7 @@ async def test_a_supervisor_that_is_stuck_leaves_nothing_either(
     seen: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_bridge.transports.process.EXIT_GRACE_S", 0.1)
-    monkeypatch.setattr("mcp_bridge.transports.process._INSIST_S", 0.1)
+    monkeypatch.setattr("mcp_bridge.transports.process._TERMINATE_S", 0.1)
     monkeypatch.setattr("mcp_bridge.transports.process._KILL_S", 0.1)
     async with ServerManager([raw_server("family", "stubborn", found=seen)]):
         pids = [await seen.pid(), await seen.pid()]
