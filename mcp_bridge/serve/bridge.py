@@ -1,4 +1,4 @@
-"""The listening server: who comes in, /health, and how it stops."""
+"""The listening server: it lets clients in, answers /health, and stops in good order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ from websockets.http11 import Request, Response
 
 from mcp_bridge.core.errors import ConfigError, ServerUnavailable
 from mcp_bridge.core.server_config import EMPTY
-from mcp_bridge.serve.access_control import HEALTH, PATHS, AccessControl, Refusal
-from mcp_bridge.serve.connection_quota import ConnectionQuota, QuotaExceeded
+from mcp_bridge.serve.access_control import (
+    HEALTH,
+    PATHS,
+    AccessControl,
+    ConnectionQuota,
+    QuotaExceeded,
+    Refusal,
+)
 from mcp_bridge.serve.options import ServeOptions, tls_context
 from mcp_bridge.serve.relay import CloseReason, Relay, ShutdownSignals
 from mcp_bridge.transports.process import ServerProcess, spawn
@@ -27,10 +33,10 @@ from mcp_bridge.transports.websocket import SUBPROTOCOL, quiet_logger
 logger = logging.getLogger(__name__)
 
 _CLOSE_S: Final = 2.0
-"""For the closing handshake; then the connection is cut."""
+"""The time for the closing handshake; then the connection is cut."""
 _QUEUE_FRAMES: Final = 2
-"""Read ahead of the process; with the cap of a message this bounds what a client can fill."""
-_STRANGERS: Final = 64
+"""So many frames are read ahead; with the cap of a message this bounds what a client can fill."""
+_MAX_WAITING: Final = 64
 """Connections that have not been let in yet. More are cut off as they arrive."""
 _BACKLOG: Final = 128
 _REASON_BYTES: Final = 123
@@ -52,11 +58,11 @@ class Bridge:
         self._options: Final = options
         self._config: Final = options.server()
         self._tls: Final = tls_context(options.tls)
-        self._admission: Final = AccessControl(options)
-        self._seats: Final = ConnectionQuota(
+        self._access: Final = AccessControl(options)
+        self._quota: Final = ConnectionQuota(
             options.limits.max_connections, options.limits.max_per_client
         )
-        self._stopping: Final = ShutdownSignals(asyncio.Event(), asyncio.Event())
+        self._shutdown: Final = ShutdownSignals(asyncio.Event(), asyncio.Event())
         self._sockets: Final[set[ServerConnection]] = set()
         self._let_in: Final[set[ServerConnection]] = set()
         self._server: Server | None = None
@@ -86,7 +92,7 @@ class Bridge:
                 max_size=limits.max_message_bytes,
                 max_queue=_QUEUE_FRAMES,
                 logger=_LIBRARY,
-                create_connection=self._counted(),
+                create_connection=self._counted_connections(),
                 backlog=_BACKLOG,
             )
         except OSError as error:
@@ -110,24 +116,24 @@ class Bridge:
         if (server := self._server) is None:
             return
         server.close(close_connections=False)
-        self._stopping.soon.set()
-        for stranger in self._sockets - self._let_in:
-            stranger.transport.abort()
+        self._shutdown.soon.set()
+        for socket in self._sockets - self._let_in:
+            socket.transport.abort()
         seconds = self._options.limits.drain_s if within_s is None else within_s
         with anyio.CancelScope(shield=True):  # bounded: each connection's end is
             with anyio.move_on_after(seconds):
                 await server.wait_closed()
-            self._stopping.now.set()
+            self._shutdown.now.set()
             await server.wait_closed()
         self._server = None
 
     def hurry(self) -> None:
         """Ends a drain at once."""
-        self._stopping.now.set()
+        self._shutdown.now.set()
 
-    def _counted(self) -> type[ServerConnection]:
-        sockets, most = self._sockets, self._seats.most + _STRANGERS
-        stopping = self._stopping.soon
+    def _counted_connections(self) -> type[ServerConnection]:
+        sockets, most = self._sockets, self._quota.most + _MAX_WAITING
+        stopping = self._shutdown.soon
 
         class Counted(ServerConnection):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -143,15 +149,15 @@ class Bridge:
         return Counted
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
-        """None lets the client in. Nothing here waits, so nobody slips past a check."""
+        """Answers None to let the client in. Nothing here waits, so nobody slips past a check."""
         headers, path = request.headers, request.path.partition("?")[0]
-        refusal = self._admission.host(headers, _host(connection.local_address))
+        refusal = self._access.host(headers, _host(connection.local_address))
         if refusal is None and path == HEALTH:
             return self._health(request.method)
         if refusal is None and path not in PATHS:
             refusal = Refusal(HTTPStatus.NOT_FOUND, f"connect to {PATHS[-1]}, or ask {HEALTH}")
         if refusal is None:
-            refusal = self._admission.client(headers)
+            refusal = self._access.client(headers)
         if refusal is None:
             return None
         logger.info("refused a client: %d", refusal.status)
@@ -165,8 +171,8 @@ class Bridge:
             )
         told = {
             "status": "ok",
-            "connections": len(self._seats),
-            "max_connections": self._seats.most,
+            "connections": len(self._quota),
+            "max_connections": self._quota.most,
         }
         return _response(HTTPStatus.OK, told, empty=method == "HEAD")
 
@@ -175,57 +181,57 @@ class Bridge:
         began = anyio.current_time()
         self._let_in.add(socket)
         try:
-            with self._seats.taken(client):
-                ending = await self._serve(socket)
+            with self._quota.reserve(client):
+                close = await self._serve(socket)
         except QuotaExceeded as full:
-            ending = CloseReason(CloseCode.TRY_AGAIN_LATER, str(full))
-            await _hang_up(socket, ending)
+            close = CloseReason(CloseCode.TRY_AGAIN_LATER, str(full))
+            await _hang_up(socket, close)
         except ServerUnavailable as error:
-            ending = CloseReason(CloseCode.INTERNAL_ERROR, f"the server {error.reason}")
-            await _hang_up(socket, ending)
+            close = CloseReason(CloseCode.INTERNAL_ERROR, f"the server {error.reason}")
+            await _hang_up(socket, close)
         finally:
             self._let_in.discard(socket)
             socket.transport.abort()
         took_s = anyio.current_time() - began
-        logger.info("%s: %s after %.1f s", client, self._config.redact(ending.reason), took_s)
+        logger.info("%s: %s after %.1f s", client, self._config.redact(close.reason), took_s)
 
     async def _serve(self, socket: ServerConnection) -> CloseReason:
-        """Raises: ServerUnavailable."""
+        """Runs one process for one client. Raises: ServerUnavailable."""
         process = await spawn(self._config)
-        ending = CloseReason(CloseCode.INTERNAL_ERROR, "the bridge failed; look into its log")
+        close = CloseReason(CloseCode.INTERNAL_ERROR, "the bridge failed; look into its log")
         try:
-            relay = Relay(socket, process, self._options.limits, self._stopping)
-            ending = await relay.run()
-            said = self._config.redact(ending.reason)
-            ending = CloseReason(ending.code, said)
+            relay = Relay(socket, process, self._options.limits, self._shutdown)
+            close = await relay.run()
+            said = self._config.redact(close.reason)
+            close = CloseReason(close.code, said)
         finally:
             # Bounded: every wait of both has a deadline.
             with anyio.CancelScope(shield=True):
-                await _end_both(socket, ending, process)
-        return ending
+                await _end_both(socket, close, process)
+        return close
 
 
-async def _end_both(socket: ServerConnection, ending: CloseReason, process: ServerProcess) -> None:
+async def _end_both(socket: ServerConnection, close: CloseReason, process: ServerProcess) -> None:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_hang_up, socket, ending)
+        tasks.start_soon(_hang_up, socket, close)
         tasks.start_soon(process.stop)
 
 
-async def _hang_up(socket: ServerConnection, ending: CloseReason) -> None:
-    if ending.code is not None:
+async def _hang_up(socket: ServerConnection, close: CloseReason) -> None:
+    if close.code is not None:
         # The library's own close waits without a bound for a peer that reads nothing.
         with anyio.move_on_after(_CLOSE_S):
-            await socket.close(ending.code, _fitting(ending.reason))
+            await socket.close(close.code, _close_frame_text(close.reason))
     socket.transport.abort()
 
 
 def _host(address: Any) -> str:
-    """Of a socket's address; empty where the peer is gone already."""
+    """Gives the host of a socket's address; empty where the peer is gone already."""
     return str(address[0]) if address else ""
 
 
-def _fitting(reason: str) -> str:
-    """`reason` on one line, as long as a close frame may hold it."""
+def _close_frame_text(reason: str) -> str:
+    """Gives `reason` on one line, as long as a close frame may hold it."""
     line = " ".join(reason.split())
     return line.encode("utf-8", "replace")[:_REASON_BYTES].decode(errors="ignore")
 

@@ -1,4 +1,4 @@
-"""One connection and its one process: text frames to lines, lines to text frames.
+"""Relays between one connection and its one process: text frames to lines, and back.
 
 Nothing is read from one side before the other has taken what came before, so neither a slow
 client nor a slow process makes memory grow; one that takes nothing at all is cut off.
@@ -21,16 +21,15 @@ from websockets.frames import CloseCode
 
 from mcp_bridge.protocol.capped_lines import CappedLine, find_request_id, read_lines
 from mcp_bridge.protocol.messages import replace_lone_surrogates
-from mcp_bridge.serve.message_kind import envelope
 from mcp_bridge.serve.options import MIB, ServeLimits
-from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls
+from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls, message_kind
 from mcp_bridge.transports.process import ServerProcess
 from mcp_bridge.transports.websocket import sends_at_once
 
 logger = logging.getLogger(__name__)
 
 _FLUSH_S: Final = 0.5
-"""After the process died, for what it had already written."""
+"""The time after the process died for reading what it had already written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,41 +42,44 @@ class CloseReason:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownSignals:
-    """Set by the bridge, for all connections."""
+    """The bridge's signals to all of its connections."""
 
     soon: asyncio.Event
-    """End as soon as no call is under way."""
+    """Set when each connection is to end as soon as no call is under way."""
     now: asyncio.Event
+    """Set when each connection is to end at once."""
 
 
 _STOPPED: Final = CloseReason(CloseCode.GOING_AWAY, "the bridge is shutting down")
 
 
 class Relay:
+    """Relays until one of the two sides ends, or has to be ended."""
+
     def __init__(
         self,
         socket: ServerConnection,
         process: ServerProcess,
         limits: ServeLimits,
-        stopping: ShutdownSignals,
+        shutdown: ShutdownSignals,
     ) -> None:
         self._socket: Final = socket
         self._process: Final = process
         self._limits: Final = limits
-        self._stopping: Final = stopping
+        self._shutdown: Final = shutdown
         self._calls: Final = PendingCalls(limits.max_calls)
         self._scope: Final = anyio.CancelScope()
         self._reading: Final = anyio.CancelScope()
-        self._ending: CloseReason | None = None
+        self._reason: CloseReason | None = None
         self._last_message = anyio.current_time()
 
     async def run(self) -> CloseReason:
-        """Until one of the two sides ends, or has to be ended. Leaves both to the caller."""
+        """Relays, and says why it ended. It leaves both sides to the caller."""
         # One whole message may wait in the process's pipe while it is busy with another.
         self._process.stdin.transport.set_write_buffer_limits(self._limits.max_message_bytes)
         works: list[Callable[[], Awaitable[CloseReason]]] = [
-            self._up,
-            self._down,
+            self._client_to_process,
+            self._process_to_client,
             self._stop_soon,
             self._stop_now,
         ]
@@ -86,18 +88,18 @@ class Relay:
         with self._scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._process.listen)
-                tasks.start_soon(self._watch)
+                tasks.start_soon(self._watch_process)
                 for work in works:
-                    tasks.start_soon(self._until, work)
-        return self._ending or _STOPPED
+                    tasks.start_soon(self._end_after, work)
+        return self._reason or _STOPPED
 
-    async def _until(self, work: Callable[[], Awaitable[CloseReason]]) -> None:
-        ending = await work()
-        self._ending = self._ending or ending
+    async def _end_after(self, work: Callable[[], Awaitable[CloseReason]]) -> None:
+        reason = await work()
+        self._reason = self._reason or reason
         self._scope.cancel()
 
-    async def _up(self) -> CloseReason:
-        """From the client to the process."""
+    async def _client_to_process(self) -> CloseReason:
+        """Passes messages from the client to the process."""
         stdin = self._process.stdin
         try:
             while True:
@@ -107,7 +109,7 @@ class Relay:
                         CloseCode.UNSUPPORTED_DATA, "send text frames, no binary ones"
                     )
                 message = text.encode()
-                self._calls.sent(await envelope(message))
+                self._calls.sent(await message_kind(message))
                 self._last_message = anyio.current_time()
                 # In JSON a line break can only stand where a space could.
                 stdin.write(message.translate(_ONE_LINE) + b"\n")
@@ -126,10 +128,10 @@ class Relay:
         except TimeoutError:
             return CloseReason(CloseCode.INTERNAL_ERROR, "the server does not read its input")
         except OSError:
-            return await self._died()
+            return await self._process_died()
 
-    async def _down(self) -> CloseReason:
-        """From the process to the client."""
+    async def _process_to_client(self) -> CloseReason:
+        """Passes messages from the process to the client."""
         try:
             with self._reading:
                 async for line in read_lines(self._process.stdout, self._limits.max_line_bytes):
@@ -144,9 +146,9 @@ class Relay:
             return CloseReason(None, "the client does not read its answers")
         except OSError:
             pass  # the pipe broke
-        return await self._died()
+        return await self._process_died()
 
-    async def _watch(self) -> None:
+    async def _watch_process(self) -> None:
         """Ends the output of a process that is gone, though its children may hold it open."""
         await self._process.exited.wait()
         self._process.kill()  # where no supervisor has done so
@@ -157,20 +159,20 @@ class Relay:
         if line.too_long:
             logger.warning("dropped a line of %d bytes", line.size)
             said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
-            return self._refused(line.id(), said)
+            return self._error_answer(line.id(), said)
         message = replace_lone_surrogates(line.content().strip())
         if not message:
             return None
         try:
-            self._calls.came(await envelope(message))
+            self._calls.received(await message_kind(message))
         except ValueError:
             logger.warning("dropped a line of %d bytes that is no JSON-RPC", line.size)
             said = "the answer is no JSON that can be read"
-            return self._refused(find_request_id(message, message), said)
+            return self._error_answer(find_request_id(message, message), said)
         return message
 
-    def _refused(self, written: bytes | None, said: str) -> bytes | None:
-        """In the place of an answer, so that its caller need not wait; None: nobody waits."""
+    def _error_answer(self, written: bytes | None, said: str) -> bytes | None:
+        """Gives an error in the place of an answer, as its caller waits; None where nobody does."""
         if written is None:
             return None
         call = json.loads(written)
@@ -178,7 +180,7 @@ class Relay:
         error = {"code": -32603, "message": said}  # JSON-RPC 2.0: internal error
         return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
 
-    async def _died(self) -> CloseReason:
+    async def _process_died(self) -> CloseReason:
         with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
             await self._process.exited.wait()
         self._process.kill()  # nobody can talk to it any more
@@ -186,12 +188,12 @@ class Relay:
         return CloseReason(CloseCode.INTERNAL_ERROR, f"the server {self._process.describe_end()}")
 
     async def _stop_soon(self) -> CloseReason:
-        await self._stopping.soon.wait()
+        await self._shutdown.soon.wait()
         await self._calls.none.wait()
         return _STOPPED
 
     async def _stop_now(self) -> CloseReason:
-        await self._stopping.now.wait()
+        await self._shutdown.now.wait()
         return _STOPPED
 
     async def _idle(self) -> CloseReason:

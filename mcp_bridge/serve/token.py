@@ -1,4 +1,4 @@
-"""The token that clients send: where it comes from, and how it is compared."""
+"""The token that clients send: it is read from a file or the environment, and compared."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mcp_bridge.core.errors import ConfigError
 
 TOKEN_VARIABLE: Final = "MCP_BRIDGE_TOKEN"  # noqa: S105 - the name of the variable
 _MIN_CHARS: Final = 16
-"""64 bits, where it is random hexadecimal digits."""
+"""This is 64 bits, where it is random hexadecimal digits."""
 _MAX_FILE_BYTES: Final = 4096
 _MAKE_ONE: Final = "make one with: openssl rand -hex 32"
 
 
 class Token:
-    """Keeps a digest: comparing digests takes the same time whatever was sent, its length too."""
+    """Keeps a digest: comparing digests takes the same time whatever was sent, and however long."""
 
     def __init__(self, token: str) -> None:
         self._digest: Final = _digest(token)
@@ -29,12 +29,12 @@ class Token:
     def __repr__(self) -> str:
         return "Token(***)"
 
-    def fits(self, given: str) -> bool:
+    def matches(self, given: str) -> bool:
         return hmac.compare_digest(self._digest, _digest(given))
 
 
 def find_token(file: Path | None, environ: Mapping[str, str]) -> Token | None:
-    """From the file, else from the environment; None where neither is set.
+    """Reads the token from the file, else from the environment; None where neither is set.
 
     Raises: ConfigError.
     """

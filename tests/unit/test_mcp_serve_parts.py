@@ -17,12 +17,15 @@ from websockets.datastructures import Headers
 from mcp_bridge import ConfigError
 from mcp_bridge.protocol.capped_lines import read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
-from mcp_bridge.serve.access_control import AccessControl
-from mcp_bridge.serve.cli import main
-from mcp_bridge.serve.connection_quota import ConnectionQuota, QuotaExceeded
-from mcp_bridge.serve.message_kind import MessageKind, read, read_spans
-from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls
-from mcp_bridge.serve.systemd_unit import unit
+from mcp_bridge.serve.access_control import AccessControl, ConnectionQuota, QuotaExceeded
+from mcp_bridge.serve.cli import main, systemd_unit
+from mcp_bridge.serve.pending_calls import (
+    MessageKind,
+    PendingCalls,
+    TooManyCalls,
+    parse_kind,
+    scan_kind,
+)
 from mcp_bridge.serve.token import Token, find_token
 
 TOKEN = "a-token-" + "0123456789abcdef"
@@ -71,8 +74,8 @@ def test_a_stall_is_told_before_the_ping_that_it_delays_is_missed() -> None:
 
 @given(st.text(max_size=80))
 def test_a_token_fits_itself_alone(given_token: str) -> None:
-    assert Token(TOKEN).fits(given_token) == (given_token == TOKEN)
-    assert Token(given_token).fits(given_token)
+    assert Token(TOKEN).matches(given_token) == (given_token == TOKEN)
+    assert Token(given_token).matches(given_token)
 
 
 def test_the_token_comes_from_its_file_or_the_environment(tmp_path: Path) -> None:
@@ -81,12 +84,12 @@ def test_the_token_comes_from_its_file_or_the_environment(tmp_path: Path) -> Non
     file.chmod(0o600)
     found = find_token(file, {"MCP_BRIDGE_TOKEN": "another-" + TOKEN})
     assert found is not None
-    assert found.fits(TOKEN)
+    assert found.matches(TOKEN)
     assert TOKEN not in repr(found)
     assert find_token(None, {}) is None
     from_variable = find_token(None, {"MCP_BRIDGE_TOKEN": TOKEN})
     assert from_variable is not None
-    assert from_variable.fits(TOKEN)
+    assert from_variable.matches(TOKEN)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
@@ -167,19 +170,19 @@ def test_none_or_two_of_a_header_are_refused() -> None:
 )
 def test_both_ways_of_reading_a_message_agree(message: dict[str, Any]) -> None:
     text = json.dumps(message).encode()
-    assert read_spans(b" \n" + text) == read(text)
+    assert scan_kind(b" \n" + text) == parse_kind(text)
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_what_is_no_message_raises_value_error_alone(text: bytes) -> None:
-    for reading in (read, read_spans):
+    for reading in (parse_kind, scan_kind):
         with contextlib.suppress(ValueError):
             assert isinstance(reading(text), MessageKind)
 
 
 def test_what_a_message_is() -> None:
     def seen(**message: Any) -> MessageKind:
-        return read(json.dumps(message).encode())
+        return parse_kind(json.dumps(message).encode())
 
     assert seen(id=1, method="tools/call") == MessageKind(asks=1)
     assert seen(id="a", result={}) == MessageKind(answers="a")
@@ -191,7 +194,7 @@ def test_what_a_message_is() -> None:
     assert seen(id=3, method="subscriptions/listen") == MessageKind()
     for bad in (b"[]", b"null", b"", b'{"id": "' + b"x" * 200 + b'"}'):
         with pytest.raises(ValueError, match=r"."):
-            read(bad)
+            parse_kind(bad)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["asks", "answers", "cancels"]), st.integers(0, 5))))
@@ -201,7 +204,7 @@ def test_calls_are_under_way_until_they_are_answered_or_given_up(
     calls, under_way = PendingCalls(3), set[int]()
     for kind, call in steps:
         if kind == "answers":
-            calls.came(MessageKind(answers=call))
+            calls.received(MessageKind(answers=call))
             under_way.discard(call)
         elif kind == "cancels":
             calls.sent(MessageKind(cancels=call))
@@ -216,23 +219,23 @@ def test_calls_are_under_way_until_they_are_answered_or_given_up(
         assert calls.none.is_set() == (not under_way)
 
 
-def test_seats_are_given_back_whatever_happens() -> None:
-    seats = ConnectionQuota(2, 1)
-    with seats.taken("a"):
+def test_connections_are_given_back_whatever_happens() -> None:
+    quota = ConnectionQuota(2, 1)
+    with quota.reserve("a"):
         with (
             pytest.raises(QuotaExceeded, match="1 connections of yours are open"),
-            seats.taken("a"),
+            quota.reserve("a"),
         ):
             pass
-        with pytest.raises(RuntimeError), seats.taken("b"):
+        with pytest.raises(RuntimeError), quota.reserve("b"):
             raise RuntimeError
         with (
-            seats.taken("b"),
+            quota.reserve("b"),
             pytest.raises(QuotaExceeded, match="all 2 connections are in use"),
-            seats.taken("c"),
+            quota.reserve("c"),
         ):
             pass
-    assert len(seats) == 0
+    assert len(quota) == 0
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 20))
@@ -269,7 +272,7 @@ async def test_the_id_of_a_line_that_is_too_long_is_found_at_either_end() -> Non
 
 
 def test_the_unit_starts_this_program() -> None:
-    text = unit("/opt/my tools/bin/mcp-bridge")
+    text = systemd_unit("/opt/my tools/bin/mcp-bridge")
     assert 'ExecStart="/opt/my tools/bin/mcp-bridge" serve --token-file %d/token' in text
     for line in ("DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict"):
         assert line in text.splitlines()
