@@ -82,10 +82,10 @@ def _check_transport(written: str) -> str:
     return written
 
 
-def _check_glob(pattern: str) -> str:
-    if "**" in pattern:
+def _check_globs(patterns: list[str]) -> list[str]:
+    if any("**" in pattern for pattern in patterns):
         _refuse('"**" walks through whole folders; name the levels with "*"')
-    return pattern
+    return patterns
 
 
 def _as_list(value: object) -> object:
@@ -137,12 +137,7 @@ _OneOrMore: TypeAlias = Annotated[
     AfterValidator(_check_some),
     WithJsonSchema(_ONE_OR_MORE_SCHEMA),
 ]
-_Globs: TypeAlias = Annotated[
-    list[Annotated[_FilledText, AfterValidator(_check_glob)]],
-    BeforeValidator(_as_list),
-    AfterValidator(_check_some),
-    WithJsonSchema(_ONE_OR_MORE_SCHEMA),
-]
+_Globs: TypeAlias = Annotated[_OneOrMore, AfterValidator(_check_globs)]
 
 
 def _allow_foreign_keys(schema: dict[str, Any]) -> None:

@@ -34,9 +34,17 @@ async def read_message(text: bytes, max_chars: int) -> JSONRPCMessage | None:
     try:
         if len(text) <= BIG_MESSAGE_BYTES:
             return _parsed(replace_lone_surrogates(text))
-        return await anyio.to_thread.run_sync(_parsed_big, text, max_chars, abandon_on_cancel=True)
+        cut = await bounded_message(text, max_chars)
+        return await anyio.to_thread.run_sync(_parsed, cut, abandon_on_cancel=True)
     except ValueError:
         return error_answer(text, text, "its answer is no JSON that can be read")
+
+
+async def bounded_message(text: bytes, max_chars: int) -> bytes:
+    """Gives one message that can be read; a large one is cut in a worker thread."""
+    if len(text) <= BIG_MESSAGE_BYTES:
+        return replace_lone_surrogates(text)
+    return await anyio.to_thread.run_sync(_bounded, text, max_chars, abandon_on_cancel=True)
 
 
 def error_answer(head: bytes, tail: bytes, said: str) -> JSONRPCError | None:
@@ -60,5 +68,5 @@ def _parsed(text: bytes) -> JSONRPCMessage:
     return jsonrpc_message_adapter.validate_json(text, by_name=False)
 
 
-def _parsed_big(text: bytes, max_chars: int) -> JSONRPCMessage:
-    return _parsed(truncate_answer(replace_lone_surrogates(text), max_chars))
+def _bounded(text: bytes, max_chars: int) -> bytes:
+    return truncate_answer(replace_lone_surrogates(text), max_chars)

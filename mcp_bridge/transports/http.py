@@ -16,8 +16,7 @@ import httpx2
 
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.protocol.answer_truncation import BIG_MESSAGE_BYTES, truncate_answer
-from mcp_bridge.protocol.messages import replace_lone_surrogates
+from mcp_bridge.protocol.messages import bounded_message
 from mcp_bridge.security.addresses import is_loopback as is_loopback
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
@@ -127,7 +126,7 @@ class _JsonBody(httpx2.AsyncByteStream):
             size += len(part)
             if size > MAX_MESSAGE_BYTES:
                 raise httpx2.StreamError(f"over {MAX_MESSAGE_BYTES // 1024**2} MiB")
-        yield await _cut(b"".join(parts), self._max_chars)
+        yield await bounded_message(b"".join(parts), self._max_chars)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -157,17 +156,9 @@ class _EventStream(httpx2.AsyncByteStream):
     async def _line(self, line: bytes) -> bytes:
         if not line.startswith(b"data:"):
             return line
-        return b"data: " + await _cut(line.removeprefix(b"data:").strip(), self._max_chars)
+        return b"data: " + await bounded_message(
+            line.removeprefix(b"data:").strip(), self._max_chars
+        )
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-async def _cut(message: bytes, max_chars: int) -> bytes:
-    if len(message) <= BIG_MESSAGE_BYTES:
-        return replace_lone_surrogates(message)
-    return await anyio.to_thread.run_sync(_truncated, message, max_chars, abandon_on_cancel=True)
-
-
-def _truncated(message: bytes, max_chars: int) -> bytes:
-    return truncate_answer(replace_lone_surrogates(message), max_chars)

@@ -1,6 +1,6 @@
 """A server that does more than answer: its tools change, it tells of progress, it asks.
 
-`python lively_mcp_server.py` speaks 2026-07-28, built on the SDK; with an older version of the
+`python changing_mcp_server.py` speaks 2026-07-28, built on the SDK; with an older version of the
 protocol as its argument it speaks that one, in nothing but the standard library. Both have the
 tools `era`, `grow` (adds one more), `count` (three signs of progress), `ask` (asks which room, and
 says how that ended), `keep` and `kept` (one text, for as long as it runs) and `wait` (for ever).
