@@ -71,16 +71,16 @@ class FakeTransport(ServerTransport):
         super().__init__(config, max_chars, on_close)
         self.server = server
         self.stop = on_close
-        self.heard: MessageHandlerFnT | None = None
+        self.on_message: MessageHandlerFnT | None = None
 
     @asynccontextmanager
     async def client(  # type: ignore[override]  # a client of three methods stands for the SDK's
-        self, heard: MessageHandlerFnT, elicit: ElicitationFnT
+        self, on_message: MessageHandlerFnT, elicit: ElicitationFnT
     ) -> AsyncGenerator[Any]:
         self.server.connected_at.append(asyncio.get_running_loop().time())
         if not self.server.up:
             raise ConnectionRefusedError
-        self.heard = heard
+        self.on_message = on_message
         self.server.open += 1
         # Older servers' questions come in through a task of the connection, not of the call.
         asked: asyncio.Queue[tuple[ElicitRequestParams, asyncio.Future[ElicitResult]]]
@@ -102,7 +102,7 @@ class FakeTransport(ServerTransport):
     def may_heal(self, error: BaseException | None, ready: bool) -> bool:
         return True
 
-    def explain(self, error: BaseException | None, ready: bool) -> str:
+    def explain_end(self, error: BaseException | None, ready: bool) -> str:
         return "broke" if ready else "nothing answers"
 
     def crash(self) -> None:
@@ -110,8 +110,8 @@ class FakeTransport(ServerTransport):
         self.stop()
 
     async def tell_of_changes(self) -> None:
-        assert self.heard is not None
-        await self.heard(ToolListChangedNotification())
+        assert self.on_message is not None
+        await self.on_message(ToolListChangedNotification())
 
 
 class FakeClient:

@@ -1,7 +1,7 @@
 """An MCP server that repeats its key wherever it can, and does not keep to JSON and the protocol.
 
-`API_KEY=... python nonconforming_mcp_server.py` speaks 2025-06-18 over stdio, in nothing but the standard
-library. Its tools say what they do.
+`API_KEY=... python nonconforming_mcp_server.py` speaks 2025-06-18 over stdio, in nothing but the
+standard library. Its tools say what they do.
 """
 
 from __future__ import annotations

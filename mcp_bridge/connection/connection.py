@@ -80,21 +80,21 @@ class Connection:
         """The scope around its use: cancelled to leave the connection in good order."""
         self._lost: MCPError | None = None
         self._was_idle = False
-        self._clear: Callable[[str], str] = str
+        self._redact: Callable[[str], str] = str
 
     async def run(
         self, transport: ServerTransport, first: PendingRequest[Any], timeout_s: float
     ) -> ConnectionEnd:
         """Connects within `timeout_s` and serves requests. It raises only a cancellation."""
         self.running.add(first)
-        self._clear = transport.secrets.clear
+        self._redact = transport.secrets.redact_result
         began = self._loop.time()
         self._whole_life.deadline = began + timeout_s
         ready = False
         error: Exception | None = None
         with self._whole_life:
             try:
-                async with transport.client(self._changes.heard, self._elicit) as client:
+                async with transport.client(self._changes.handle_message, self._elicit) as client:
                     self._whole_life.deadline = math.inf
                     ready = True
                     self._tell_ready(client, round((self._loop.time() - began) * 1000))
@@ -169,7 +169,7 @@ class Connection:
                     self._lost = error
                     self.stop()  # whoever called `run` settles this request with the others
                 else:
-                    refusal = f"refused the request: {transport.words(error)}"
+                    refusal = f"refused the request: {transport.describe_error(error)}"
                     request.fail(ServerError(self._name, refusal))
             except ValidationError:
                 request.fail(ServerError(self._name, "its answer does not follow the protocol"))
@@ -190,14 +190,14 @@ class Connection:
     ) -> ElicitResult:
         request = self._request_of_question()
         if request is None:
-            return await answer_question(None, self._name, "", params, 0.0, self._clear)
+            return await answer_question(None, self._name, "", params, 0.0, self._redact)
         answer_s = self._limits.answer_s
         if request.hold is not None:
             request.hold(answer_s)
         with anyio.CancelScope() as asking:
             request.future.add_done_callback(lambda _: asking.cancel())
             return await answer_question(
-                request.elicitor, self._name, request.tool, params, answer_s, self._clear
+                request.elicitor, self._name, request.tool, params, answer_s, self._redact
             )
         return ElicitResult(action="cancel")
 

@@ -224,7 +224,7 @@ class ConnectionActor:
             return f"was not ready within {limit}; see that it starts, or raise connect_timeout"
         if self.failure and end.ready and end.cause is None and transport.closed is None:
             return self.failure  # we left it ourselves
-        return transport.explain(end.cause, end.ready)
+        return transport.explain_end(end.cause, end.ready)
 
     def _fail_waiting(self, error: ServerUnavailable) -> None:
         while not self._requests.empty():

@@ -76,7 +76,8 @@ class CallDeadline:
 
     A server that tells of its progress is not silent, and may take longer than one that says
     nothing; but no progress takes it past the cap, since a server may tell of progress for ever.
-    Use it as `async with`; it raises TimeoutError. `heard` and `hold` may be called from any task.
+    Use it as `async with`; it raises TimeoutError. `note_progress` and `hold` may be called from
+    any task.
     """
 
     def __init__(self, quiet_s: float, cap_s: float) -> None:
@@ -102,7 +103,7 @@ class CallDeadline:
         """The bound that a caller who ran out of time has reached: of silence, or of the whole."""
         return self._cap_s if self._loop.time() >= self._cap else self._quiet_s
 
-    def heard(self) -> None:
+    def note_progress(self) -> None:
         """Notes that the server shows that it is at work."""
         self.hold(0.0)
 

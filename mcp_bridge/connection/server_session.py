@@ -136,14 +136,14 @@ class ServerSession:
         deadline = CallDeadline(timeout_s, self._limits.call_cap_s)
 
         async def progressed(progress: float, total: float | None, message: str | None) -> None:
-            deadline.heard()
+            deadline.note_progress()
             if on_progress is not None:
                 said = (message or "")[:_PROGRESS_CHARS]
-                on_progress(progress, total, self._secrets.clear(said))
+                on_progress(progress, total, self._secrets.redact_result(said))
 
         async def work(client: Client) -> ToolCallResult:
             result = await client.call_tool(tool, dict(arguments), progress_callback=progressed)
-            return normalise(result, self._limits.max_result_chars, self._secrets.clear)
+            return normalise(result, self._limits.max_result_chars, self._secrets.redact_result)
 
         request = PendingRequest(work, tool=tool, elicitor=elicitor, hold=deadline.hold)
         return await self._actor.submit(request, deadline)
@@ -159,7 +159,7 @@ class ServerSession:
         await self._actor.submit(request, CallDeadline(deadline_s, deadline_s))
 
     async def _list_tools(self, client: Client) -> None:
-        listing = await list_tools(client, self._limits, self._secrets.clear)
+        listing = await list_tools(client, self._limits, self._secrets.redact_result)
         self._actor.failure = None
         self.recalled = False
         self.listed = True

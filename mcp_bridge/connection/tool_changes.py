@@ -33,7 +33,8 @@ _LONGEST_S: Final = 60.0
 
 
 class ToolChanges:
-    """The changes of one connection. `heard` is the SDK's handler; the rest runs beside the calls.
+    """The changes of one connection. `handle_message` is the SDK's handler; the rest runs beside
+    the calls.
     """
 
     def __init__(self, server: str) -> None:
@@ -44,7 +45,7 @@ class ToolChanges:
         """Notes that the list may be another."""
         self._changed.set()
 
-    async def heard(self, message: IncomingMessage) -> None:
+    async def handle_message(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             self.note()
 

@@ -65,11 +65,11 @@ def normalise(
     structured = result.structured_content
     if structured is not None and not is_error:
         written = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
-        clear = redact(written)
-        if len(clear) <= max_chars:
-            value = structured if clear == written else _json_or_text(clear)
-            return ToolCallResult(visible_value(value) if may_hide(clear) else value)
-        cut = _cut(drop_partial_escape(clear[:max_chars]), len(clear))
+        redacted = redact(written)
+        if len(redacted) <= max_chars:
+            value = structured if redacted == written else _json_or_text(redacted)
+            return ToolCallResult(visible_value(value) if may_hide(redacted) else value)
+        cut = _cut(drop_partial_escape(redacted[:max_chars]), len(redacted))
         return ToolCallResult(cut, truncated=True)
     texts = [redact(_text(block)) for block in result.content]
     joined = "\n".join(texts)

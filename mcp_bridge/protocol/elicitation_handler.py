@@ -35,17 +35,17 @@ async def answer_question(
     tool: str,
     params: ElicitRequestParams,
     timeout_s: float,
-    clear: Callable[[str], str] = str,
+    redact: Callable[[str], str] = str,
 ) -> ElicitResult:
     """Gives the answer for the server: a refusal where nobody can, does or may answer.
 
-    `clear` takes the server's own secrets out of the question, which is spoken.
+    `redact` takes the server's own secrets out of the question, which is spoken.
     """
     if elicitor is None:
         logger.info("%s: asked a question, and there is nobody to ask", server)
         return ElicitResult(action="decline")
     try:
-        question = question_of(server, tool, _cleared(params, clear))
+        question = question_of(server, tool, _cleared(params, redact))
         async with asyncio.timeout(timeout_s):
             answer = await elicitor(question)
     except UnaskableError as error:
@@ -65,10 +65,10 @@ class UnaskableError(ValueError):
     """No person could be asked this question; the text says why, without the question's words."""
 
 
-def _cleared(params: ElicitRequestParams, clear: Callable[[str], str]) -> ElicitRequestParams:
+def _cleared(params: ElicitRequestParams, redact: Callable[[str], str]) -> ElicitRequestParams:
     """Takes the secrets out of a question. Raises: UnaskableError."""
     written = params.model_dump_json(by_alias=True)
-    if (found := clear(written)) == written:
+    if (found := redact(written)) == written:
         return params
     try:
         return type(params).model_validate_json(found)

@@ -52,9 +52,9 @@ def exposed_tools(
 
 
 async def list_tools(
-    client: Client, limits: Limits, clear: Callable[[str], str] = str
+    client: Client, limits: Limits, redact: Callable[[str], str] = str
 ) -> ToolListing:
-    """Asks for the tools. `clear` takes the server's own secrets out of what it says of them."""
+    """Asks for the tools. `redact` takes the server's own secrets out of what it says of them."""
     found: dict[str, ToolDefinition] = {}
     notes: list[str] = []
     async for tool in _pages(client, limits, notes):
@@ -67,20 +67,20 @@ async def list_tools(
             notes.append(f"the schema of {one_line(tool.name, 80)} has {size} characters; left out")
         else:
             try:
-                found[tool.name] = _definition(tool, limits, clear)
+                found[tool.name] = _definition(tool, limits, redact)
             except UnfitSchema as unfit:
                 notes.append(f"the schema of {one_line(tool.name, 80)} {unfit}; left out")
     return ToolListing(tuple(found.values()), tuple(notes))
 
 
-def _definition(tool: Tool, limits: Limits, clear: Callable[[str], str]) -> ToolDefinition:
+def _definition(tool: Tool, limits: Limits, redact: Callable[[str], str]) -> ToolDefinition:
     """Raises: UnfitSchema."""
     written = json.dumps(tool.input_schema)
-    if clear(written) != written:
+    if redact(written) != written:
         raise UnfitSchema("holds a secret that the server was given")
     return ToolDefinition(
         name=tool.name,
-        description=clean_text(clear(tool.description or ""), limits.max_description_chars),
+        description=clean_text(redact(tool.description or ""), limits.max_description_chars),
         input_schema=checked_schema(tool.input_schema),
         read_only=_read_only(tool),
     )

@@ -28,10 +28,10 @@ class ServerSecrets:
         if token not in self._sent:
             self._sent = (*self._sent, token)[-_TOKENS_KEPT:]
 
-    def clear(self, text: str) -> str:
+    def redact_result(self, text: str) -> str:
         """Removes what looks like a key from what a model reads and people hear."""
         return redact(self._without_keys(text), self._sent)
 
-    def clear_message(self, text: str) -> str:
+    def redact_message(self, text: str) -> str:
         """Removes every value that the server was given from a message or a line of a log."""
         return redact(self._config.redact(text), self._sent)

@@ -87,7 +87,7 @@ class Relay:
             works.append(self._idle)
         with self._scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._process.listen)
+                tasks.start_soon(self._process.read_stderr)
                 tasks.start_soon(self._watch_process)
                 for work in works:
                     tasks.start_soon(self._end_after, work)

@@ -83,7 +83,7 @@ class ServerProcess:
         self.pid: Final = process.pid
         """The supervisor's process id, where there is one."""
         self.exited: Final = protocol.exited
-        self.heard: Final = asyncio.Event()
+        self.stderr_ended: Final = asyncio.Event()
         """This is set when stderr is read to its end."""
         self._config: Final = config
         self._stderr: Final = process.stderr
@@ -107,7 +107,7 @@ class ServerProcess:
         """
         if await self._exits(_KILL_S):
             with anyio.move_on_after(_KERNEL_S):  # a grandchild may hold it open
-                await self.heard.wait()
+                await self.stderr_ended.wait()
 
     def describe_end(self) -> str:
         """Says how it ended, with its last words, as half a sentence."""
@@ -121,7 +121,7 @@ class ServerProcess:
         words = self.last_words()
         return f"{reason}: {words}" if words else f"{reason} without a word on stderr"
 
-    async def listen(self) -> None:
+    async def read_stderr(self) -> None:
         """Reads stderr to its end, so that the process never blocks on it; keeps the last lines."""
         rest = ""
         while chunk := await self._stderr.read(8192):
@@ -129,7 +129,7 @@ class ServerProcess:
             self._last_words.extend(map(self._line, lines[-_STDERR_LINES:]))
             rest = rest[-_STDERR_PENDING_CHARS:]
         self._last_words.append(self._line(rest))
-        self.heard.set()
+        self.stderr_ended.set()
 
     def _line(self, text: str) -> str:
         # Cut afterwards: a cut secret would not be known for one.

@@ -67,18 +67,18 @@ class ServerTransport:
 
     @asynccontextmanager
     async def client(
-        self, heard: MessageHandlerFnT, elicit: ElicitationFnT
+        self, on_message: MessageHandlerFnT, elicit: ElicitationFnT
     ) -> AsyncGenerator[Client]:
         """Enters the transport and does the handshake. The task that entered it must leave it.
 
-        The version is the newest that both know, from 2024-11-05 to 2026-07-28. `heard` gets the
-        server's notifications, `elicit` its questions.
+        The version is the newest that both know, from 2024-11-05 to 2026-07-28. `on_message` gets
+        the server's notifications, `elicit` its questions.
         """
         async with Client(
             repairing_transport(self._transport()),
             client_info=_OURSELVES,
             cache=None,
-            message_handler=heard,
+            message_handler=on_message,
             elicitation_callback=elicit,
         ) as client:
             yield client
@@ -143,7 +143,7 @@ class ServerTransport:
         broken = self._monitor.status is not None and self._monitor.status >= 500
         return self.config.transport != "stdio" and (unreachable or broken)
 
-    def words(self, error: MCPError) -> str:
+    def describe_error(self, error: MCPError) -> str:
         """Gives what the server said, on one line and without secrets."""
         if error.message == _HTTP_ERROR and self._monitor.status is not None:
             return f"HTTP {self._monitor.status}"
@@ -151,9 +151,9 @@ class ServerTransport:
             long = f"over {MAX_MESSAGE_BYTES // 1024**2} MiB"  # what our own reading of it says
             told = f"{long}; ask for less" if long in error.message else "no JSON that can be read"
             return f"its answer is {told}"
-        return one_line(self.secrets.clear_message(error.message))
+        return one_line(self.secrets.redact_message(error.message))
 
-    def explain(self, error: BaseException | None, ready: bool) -> str:
+    def explain_end(self, error: BaseException | None, ready: bool) -> str:
         """Says on one line what ended this connection, `ready` or not yet, and how to mend it."""
         if self.closed is not None:
             far = self.config.transport == "websocket"
@@ -180,7 +180,7 @@ class ServerTransport:
                 return _explain_status(self._monitor.status)
         for single in errors:
             if isinstance(single, MCPError):
-                return f"refused to begin ({self.words(single)})"
+                return f"refused to begin ({self.describe_error(single)})"
         return f"could not be used ({type(errors[0]).__name__ if errors else 'no reason'})"
 
     def _no_connection(self, error: httpx2.TransportError) -> str:

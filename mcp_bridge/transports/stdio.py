@@ -85,7 +85,7 @@ async def stdio_transport(
 
     async with anyio.create_task_group() as tasks:
         try:
-            for work in (process.listen, read, write, watch):
+            for work in (process.read_stderr, read, write, watch):
                 tasks.start_soon(work)
             yield from_server, from_session
         finally:
