@@ -28,9 +28,6 @@ from mcp_bridge.transports.websocket import sends_at_once
 
 logger = logging.getLogger(__name__)
 
-_FLUSH_S: Final = 0.5
-"""The time after the process died for reading what it had already written."""
-
 
 @dataclass(frozen=True, slots=True)
 class CloseReason:
@@ -69,7 +66,6 @@ class Relay:
         self._shutdown: Final = shutdown
         self._calls: Final = PendingCalls(limits.max_calls)
         self._scope: Final = anyio.CancelScope()
-        self._reading: Final = anyio.CancelScope()
         self._reason: CloseReason | None = None
         self._last_message = anyio.current_time()
 
@@ -87,8 +83,7 @@ class Relay:
             works.append(self._idle)
         with self._scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._process.read_stderr)
-                tasks.start_soon(self._watch_process)
+                tasks.start_soon(self._process.watch)
                 for work in works:
                     tasks.start_soon(self._end_after, work)
         return self._reason or _STOPPED
@@ -133,13 +128,12 @@ class Relay:
     async def _process_to_client(self) -> CloseReason:
         """Passes messages from the process to the client."""
         try:
-            with self._reading:
-                async for line in read_lines(self._process.stdout, self._limits.max_line_bytes):
-                    if (message := await self._message(line)) is not None:
-                        fits = sends_at_once(self._socket.transport, message)
-                        async with _AT_ONCE if fits else asyncio.timeout(self._limits.stall_s):
-                            await self._socket.send(message, text=True)
-                        self._last_message = anyio.current_time()
+            async for line in read_lines(self._process.stdout, self._limits.max_line_bytes):
+                if (message := await self._message(line)) is not None:
+                    fits = sends_at_once(self._socket.transport, message)
+                    async with _AT_ONCE if fits else asyncio.timeout(self._limits.stall_s):
+                        await self._socket.send(message, text=True)
+                    self._last_message = anyio.current_time()
         except ConnectionClosed:
             return CloseReason(None, "the client left")
         except TimeoutError:
@@ -147,13 +141,6 @@ class Relay:
         except OSError:
             pass  # the pipe broke
         return await self._process_died()
-
-    async def _watch_process(self) -> None:
-        """Ends the output of a process that is gone, though its children may hold it open."""
-        await self._process.exited.wait()
-        self._process.kill()  # where no supervisor has done so
-        await anyio.sleep(_FLUSH_S)
-        self._reading.cancel()
 
     async def _message(self, line: CappedLine) -> bytes | None:
         if line.too_long:
@@ -181,11 +168,8 @@ class Relay:
         return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
 
     async def _process_died(self) -> CloseReason:
-        with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
-            await self._process.exited.wait()
-        self._process.kill()  # nobody can talk to it any more
-        await self._process.wait_for_last_words()
-        return CloseReason(CloseCode.INTERNAL_ERROR, f"the server {self._process.describe_end()}")
+        end = await self._process.wait_for_end()
+        return CloseReason(CloseCode.INTERNAL_ERROR, f"the server {end}")
 
     async def _stop_soon(self) -> CloseReason:
         await self._shutdown.soon.wait()

@@ -45,6 +45,8 @@ _KILL_S: Final = 5.0
 machine may hold it up for some more. Normally it takes some milliseconds."""
 _KERNEL_S: Final = 0.5
 """The time for the kernel to carry out SIGKILL."""
+_FLUSH_S: Final = 0.5
+"""The time after the process died for reading what it had already written."""
 _STDERR_LINES: Final = 20
 _STDERR_LINE_CHARS: Final = 300
 _STDERR_PENDING_CHARS: Final = 16 * 1024
@@ -83,8 +85,7 @@ class ServerProcess:
         self.pid: Final = process.pid
         """The supervisor's process id, where there is one."""
         self.exited: Final = protocol.exited
-        self.stderr_ended: Final = asyncio.Event()
-        """This is set when stderr is read to its end."""
+        self._stderr_ended: Final = asyncio.Event()
         self._config: Final = config
         self._stderr: Final = process.stderr
         self._transport: Final = transport
@@ -100,17 +101,32 @@ class ServerProcess:
         """Gives the last line of stderr that says something, or an empty text."""
         return next((line for line in reversed(self._last_words) if line), "")
 
-    async def wait_for_last_words(self) -> None:
-        """Waits, but not for ever, until its exit code and its last words are known.
-
-        For a process that died or was just killed; what it wrote to stdout is read apart.
+    async def watch(self) -> None:
+        """Reads stderr, so that the process never blocks on it, and ends `stdout` when it is gone.
         """
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read_stderr)
+            await self.exited.wait()
+            self.kill()  # where no supervisor has: grandchildren may hold stdout open
+            await anyio.sleep(_FLUSH_S)
+            self.close_output()
+
+    def close_output(self) -> None:
+        """Ends what `stdout` gives, though a grandchild may hold it open."""
+        if (pipe := self._transport.get_pipe_transport(1)) is not None:
+            pipe.close()
+
+    async def wait_for_end(self) -> str:
+        """Ends a process whose output has ended, and says as half a sentence how it ended.
+
+        It waits, but not for ever, until exit code and last words are known.
+        """
+        with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
+            await self.exited.wait()
+        self.kill()  # nobody can talk to it any more
         if await self._exits(_KILL_S):
             with anyio.move_on_after(_KERNEL_S):  # a grandchild may hold it open
-                await self.stderr_ended.wait()
-
-    def describe_end(self) -> str:
-        """Says how it ended, with its last words, as half a sentence."""
+                await self._stderr_ended.wait()
         match self.returncode:
             case None:
                 reason = "closed its output"
@@ -121,15 +137,14 @@ class ServerProcess:
         words = self.last_words()
         return f"{reason}: {words}" if words else f"{reason} without a word on stderr"
 
-    async def read_stderr(self) -> None:
-        """Reads stderr to its end, so that the process never blocks on it; keeps the last lines."""
+    async def _read_stderr(self) -> None:
         rest = ""
         while chunk := await self._stderr.read(8192):
             *lines, rest = (rest + chunk.decode(errors="replace")).split("\n")
             self._last_words.extend(map(self._line, lines[-_STDERR_LINES:]))
             rest = rest[-_STDERR_PENDING_CHARS:]
         self._last_words.append(self._line(rest))
-        self.stderr_ended.set()
+        self._stderr_ended.set()
 
     def _line(self, text: str) -> str:
         # Cut afterwards: a cut secret would not be known for one.

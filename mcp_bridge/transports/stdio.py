@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 """Longer lines are thrown away while they arrive; so much is held in memory for each server."""
-_FLUSH_S: Final = 0.5
-"""The time after the process died for reading what it had already written."""
 
 Incoming: TypeAlias = SessionMessage | Exception
 Streams: TypeAlias = tuple[
@@ -51,21 +49,16 @@ async def stdio_transport(
     process = await spawn(config)
     to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
     from_session, to_server = anyio.create_memory_object_stream[SessionMessage](0)
-    reading = anyio.CancelScope()
     leaving = False
 
     async def read() -> None:
         with to_session:
-            with reading, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 async for line in read_lines(process.stdout, MAX_LINE_BYTES):
                     if (message := await _message(line, config, max_chars)) is not None:
                         await to_session.send(SessionMessage(message))
             if not leaving:
-                with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
-                    await process.exited.wait()
-                process.kill()  # nobody can talk to it any more
-                await process.wait_for_last_words()
-                on_close(config.redact(process.describe_end()))
+                on_close(config.redact(await process.wait_for_end()))
 
     async def write() -> None:
         async with to_server:
@@ -75,17 +68,11 @@ async def stdio_transport(
                     process.stdin.write(text.encode() + b"\n")
                     await process.stdin.drain()
             except OSError:
-                reading.cancel()  # whoever cannot be asked will not answer
-
-    async def watch() -> None:
-        await process.exited.wait()
-        process.kill()  # where no supervisor has: grandchildren that hold stdout open
-        await anyio.sleep(_FLUSH_S)
-        reading.cancel()
+                process.close_output()  # whoever cannot be asked will not answer
 
     async with anyio.create_task_group() as tasks:
         try:
-            for work in (process.read_stderr, read, write, watch):
+            for work in (process.watch, read, write):
                 tasks.start_soon(work)
             yield from_server, from_session
         finally:
