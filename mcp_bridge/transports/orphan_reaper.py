@@ -7,12 +7,10 @@ Were it killed alone, they would be handed to init, and nobody would know them a
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import time
-from collections.abc import Collection
-from pathlib import Path
 from typing import Final
+
+import psutil
 
 _MAX_ROUNDS: Final = 20
 """A process that is born while the rest is killed is found in the next round; only a server that
@@ -27,32 +25,25 @@ def kill_all_below(pid: int) -> None:
 
     It blocks until they are dead, for 2 s at most, so call it in a thread.
     """
-    from mcp_bridge.transports.supervisor import descendants  # knows signals that Windows has not
-
-    killed: set[int] = set()
-    for _ in range(_MAX_ROUNDS):
-        # The dead stay in the list, as `pid` reaps none of them.
-        born = set(descendants(pid)) - killed
-        if not born:
-            break
-        for one in born:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(one, signal.SIGKILL)
-        killed |= born
-    _wait_until_dead(killed)
-
-
-def _wait_until_dead(pids: Collection[int]) -> None:
+    killed: set[psutil.Process] = set()
+    with contextlib.suppress(psutil.Error):
+        for _ in range(_MAX_ROUNDS):
+            # The dead stay in the list, as `pid` reaps none of them.
+            born = set(psutil.Process(pid).children(recursive=True)) - killed
+            if not born:
+                break
+            for process in born:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            killed |= born
     until = time.monotonic() + _KILL_S
-    while any(map(_runs, pids)) and time.monotonic() < until:
+    while any(map(_runs, killed)) and time.monotonic() < until:
         time.sleep(_POLL_S)
 
 
-def _runs(pid: int) -> bool:
-    """Tells whether it runs; one that only waits to be reaped does not (proc_pid_stat(5), field 3).
-    """
+def _runs(process: psutil.Process) -> bool:
+    """Tells whether a process runs; one that only waits to be reaped does not."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
+        return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.Error:
         return False
-    return stat.rpartition(b")")[2].split()[:1] not in ([b"Z"], [b"X"])

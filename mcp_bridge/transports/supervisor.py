@@ -188,10 +188,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def descendants(of: int) -> list[int]:
-    """Gives the children of a process, and theirs, as /proc has them now; none without /proc.
-
-    The host asks too, about a supervisor that is stuck.
-    """
+    """Gives the children of a process, and theirs, as /proc has them now; none without /proc."""
     children: dict[int, list[int]] = {}
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib takes 10 ms to import
