@@ -11,7 +11,7 @@ source (a server, an agent). So
   (`"new_name": "b.txt"`, `"to": "archive"`) may touch anything there, too;
 - calls of different sources without a path in common never wait.
 
-Pure: paths come resolved_path (`resolved_path` does it, and reads the disk).
+Nothing here reads the disk but `resolved_path`, which makes the paths that are compared.
 """
 
 from __future__ import annotations
@@ -79,14 +79,6 @@ def conflict(one: CallAccess, other: CallAccess) -> bool:
     if one.source == other.source and (_uses_anything(one) or _uses_anything(other)):
         return True
     return any(_one_contains_other(a, b) for a in one.paths for b in other.paths)
-
-
-def plan(calls: Sequence[CallAccess]) -> tuple[tuple[int, ...], ...]:
-    """Gives for each call the numbers of the earlier ones that it waits for, in model order."""
-    return tuple(
-        tuple(before for before in range(at) if conflict(calls[before], call))
-        for at, call in enumerate(calls)
-    )
 
 
 def _uses_anything(access: CallAccess) -> bool:

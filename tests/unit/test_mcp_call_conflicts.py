@@ -13,7 +13,6 @@ from mcp_bridge.core.call_conflicts import (
     CallAccess,
     conflict,
     mentioned_paths,
-    plan,
     resolved_path,
 )
 
@@ -24,6 +23,14 @@ def write(*path: str, source: str = "s", whole: bool = False) -> CallAccess:
 
 def read(*path: str, source: str = "s") -> CallAccess:
     return CallAccess(source, False, (path,) if path else ())
+
+
+def waits_for(calls: list[CallAccess]) -> tuple[tuple[int, ...], ...]:
+    """For each call the earlier ones that it waits for."""
+    return tuple(
+        tuple(before for before in range(at) if conflict(calls[before], call))
+        for at, call in enumerate(calls)
+    )
 
 
 def test_readers_never_conflict() -> None:
@@ -53,7 +60,7 @@ def test_a_writer_without_a_path_conflicts_with_all_of_its_source_and_no_other()
 
 def test_the_plan_names_what_each_call_waits_for() -> None:
     calls = [read("/", "a"), write("/", "a"), read("/", "b"), read("/", "a"), write()]
-    assert plan(calls) == ((), (0,), (), (1,), (0, 1, 2, 3))
+    assert waits_for(calls) == ((), (0,), (), (1,), (0, 1, 2, 3))
 
 
 accesses = st.builds(
@@ -76,7 +83,7 @@ def test_a_conflict_is_mutual(one: CallAccess, other: CallAccess) -> None:
 def test_no_two_in_conflict_at_once_and_none_later_than_one_by_one(
     calls: list[tuple[CallAccess, int]],
 ) -> None:
-    waits = plan([access for access, _ in calls])
+    waits = waits_for([access for access, _ in calls])
     starts: list[int] = []
     ends: list[int] = []
     for before, (_, length) in zip(waits, calls, strict=True):
@@ -91,7 +98,7 @@ def test_no_two_in_conflict_at_once_and_none_later_than_one_by_one(
 
 @given(st.lists(accesses, max_size=8))
 def test_a_call_waits_for_none_that_it_has_no_conflict_with(calls: list[CallAccess]) -> None:
-    for at, before in enumerate(plan(calls)):
+    for at, before in enumerate(waits_for(calls)):
         assert all(conflict(calls[n], calls[at]) for n in before)
 
 
