@@ -70,12 +70,6 @@ def _check_text(text: str) -> str:
     return text
 
 
-def _check_filled(text: str) -> str:
-    if not _check_text(text).strip():
-        _refuse("is empty; write it, or remove the entry")
-    return text
-
-
 def _check_transport(written: str) -> str:
     if written.lower() not in TRANSPORTS:
         _refuse(f"{written[:40]!r} is not known; use stdio, http, sse or ws")
@@ -90,12 +84,6 @@ def _check_globs(patterns: list[str]) -> list[str]:
 
 def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
-
-
-def _check_some(values: list[str]) -> list[str]:
-    if not values:
-        _refuse("is empty; write one, or remove the entry")
-    return values
 
 
 def _without_foreign_keys(value: object) -> object:
@@ -116,26 +104,19 @@ def _without_foreign_tools(value: object) -> object:
     }
 
 
-_FILLED_SCHEMA: Final = {"type": "string", "pattern": "\\S"}
-_ONE_OR_MORE_SCHEMA: Final = {
-    "anyOf": [_FILLED_SCHEMA, {"type": "array", "items": _FILLED_SCHEMA, "minItems": 1}]
-}
+_CONFIG: Final = ConfigDict(strict=True, extra="forbid", frozen=True, regex_engine="python-re")
 _TRANSPORT_SCHEMA: Final = {"enum": [*TRANSPORTS, "streamableHttp"]}
 """The last one is as some programs write it; the reader does not mind capitals."""
 
 _Text: TypeAlias = Annotated[StrictStr, AfterValidator(_check_text)]
-_FilledText: TypeAlias = Annotated[
-    StrictStr, AfterValidator(_check_filled), WithJsonSchema(_FILLED_SCHEMA)
-]
+_FilledText: TypeAlias = Annotated[StrictStr, Field(pattern=r"\S"), AfterValidator(_check_text)]
 _Transport: TypeAlias = Annotated[
     _Text, AfterValidator(_check_transport), WithJsonSchema(_TRANSPORT_SCHEMA)
 ]
 _Seconds: TypeAlias = Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S)]
+_Several: TypeAlias = Annotated[list[_FilledText], Field(min_length=1)]
 _OneOrMore: TypeAlias = Annotated[
-    list[_FilledText],
-    BeforeValidator(_as_list),
-    AfterValidator(_check_some),
-    WithJsonSchema(_ONE_OR_MORE_SCHEMA),
+    _Several, BeforeValidator(_as_list, json_schema_input_type=_FilledText | _Several)
 ]
 _Globs: TypeAlias = Annotated[_OneOrMore, AfterValidator(_check_globs)]
 
@@ -147,9 +128,7 @@ def _allow_foreign_keys(schema: dict[str, Any]) -> None:
 class EnableCondition(BaseModel):
     """The condition of `"auto_enable": "if_match"`. Both kinds must hold."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, json_schema_extra={"minProperties": 1}
-    )
+    model_config = _CONFIG | ConfigDict(json_schema_extra={"minProperties": 1})
 
     file_exists: _Globs = []
     """Patterns of files, of which one must be there."""
@@ -160,9 +139,7 @@ class EnableCondition(BaseModel):
 class ExampleEntry(BaseModel):
     """What a person would say, and the arguments of the call that is meant."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, json_schema_extra=_allow_foreign_keys
-    )
+    model_config = _CONFIG | ConfigDict(json_schema_extra=_allow_foreign_keys)
 
     say: _FilledText
     arguments: dict[str, Any] = {}
@@ -182,7 +159,7 @@ _VARIABLES: Final = (
 class ServerEntry(BaseModel):
     """One server's entry. null stands for "not set" wherever a key may be left out."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = _CONFIG
 
     name: _FilledText | None = Field(
         None, description="What the server is called; only where servers are a list."
@@ -202,9 +179,7 @@ class ServerEntry(BaseModel):
     headers: dict[str, _Text] | None = Field(
         None, description=f"Sent with each request.{_VARIABLES}"
     )
-    token: Annotated[_Text, WithJsonSchema(_FILLED_SCHEMA)] | None = Field(
-        None, description=f"Sent as a bearer token.{_VARIABLES}"
-    )
+    token: _FilledText | None = Field(None, description=f"Sent as a bearer token.{_VARIABLES}")
     transport: _Transport | None = Field(
         None, description="How it is spoken to; mostly clear from the rest."
     )
@@ -282,6 +257,8 @@ def _words(error: ErrorDetails, path: tuple[str | int, ...]) -> str:
             return f"is {kind_of(given)}; write true or false"
         case "list_type":
             return f"is {kind_of(given)}; write a list in brackets"
+        case "string_pattern_mismatch" | "too_short":
+            return "is empty; write it, or remove the entry"
         case "less_than_equal":
             return f"is over {MAX_TIMEOUT_S:.0f} seconds; write seconds, not milliseconds"
         case "float_type" | "greater_than" | "finite_number":
