@@ -5,9 +5,11 @@ async with ServerManager(load_servers("mcp_servers.json")) as manager:
     result = await manager.call_tool("time__get_current_time", {"timezone": "Europe/Paris"})
 """
 
-from mcp_bridge.catalogue import Catalogue
-from mcp_bridge.config import load_servers, parse_servers
-from mcp_bridge.elicitation import (
+from mcp_bridge.config.servers_file import load_servers, parse_servers
+from mcp_bridge.connection.catalogue import Catalogue
+from mcp_bridge.connection.manager import ServerManager
+from mcp_bridge.connection.session_pool import SessionPool
+from mcp_bridge.core.elicitation import (
     Accepted,
     Answer,
     Declined,
@@ -16,8 +18,7 @@ from mcp_bridge.elicitation import (
     Field,
     Question,
 )
-from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
-from mcp_bridge.errors import (
+from mcp_bridge.core.errors import (
     BadArguments,
     BridgeError,
     CallTimeout,
@@ -27,17 +28,21 @@ from mcp_bridge.errors import (
     ServerUnavailable,
     UnknownTool,
 )
-from mcp_bridge.events import BridgeEvent, CallProgressed, ToolsChanged
-from mcp_bridge.limits import Limits
-from mcp_bridge.manager import ServerManager
-from mcp_bridge.oauth import MemoryStore, OAuth, SignIn, takes_sign_in
-from mcp_bridge.offer import DISCOVER, Offer, discover_tool, offer, schema_size
-from mcp_bridge.pool import SessionPool
+from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.server_config import Example, ServerConfig
+from mcp_bridge.core.status import (
+    BridgeEvent,
+    CallProgressed,
+    ReloadReport,
+    ServerStatus,
+    ToolsChanged,
+)
+from mcp_bridge.core.tools import ToolCallResult, ToolInfo
+from mcp_bridge.discovery.search_answer import DISCOVER, Offer, discover_tool, offer, schema_size
+from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
 from mcp_bridge.security.pins import Pins
-from mcp_bridge.servers import Example, ServerConfig
-from mcp_bridge.sign_ins import SignIns
-from mcp_bridge.status import ReloadReport, ServerStatus
-from mcp_bridge.tools import ToolCallResult, ToolInfo
+from mcp_bridge.transports.oauth import MemoryStore, OAuth, SignIn, takes_sign_in
+from mcp_bridge.transports.sign_ins import SignIns
 
 __all__ = [
     "DISCOVER",

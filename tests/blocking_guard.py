@@ -20,7 +20,7 @@ START_UP = {
     "caal_node/config/instructions.py": {"instructions_of"},
     "caal_node/room/cue_files.py": {"load_wav"},
     "caal_node/speech/piper_tts.py": {"_read_config"},
-    "mcp_bridge/config.py": {"_read"},
+    "mcp_bridge/config/servers_file.py": {"_read"},
     "<frozen importlib._bootstrap>": {"_find_and_load"},
 }
 """Small files that are read once, when something is made, and modules that are loaded at their

@@ -20,8 +20,8 @@ from mcp_types import (
 )
 
 from mcp_bridge import Limits, ServerConfig
-from mcp_bridge.connect import Wire
-from mcp_bridge.session import ServerSession
+from mcp_bridge.connection.server_session import ServerSession
+from mcp_bridge.transports.server_transport import ServerTransport
 
 CONFIG = ServerConfig("fake", command="fake")
 
@@ -44,39 +44,43 @@ class FakeServer:
         self.questions: list[ElicitRequestParams] = []
         """Asked beside a call before it is answered, as servers before 2026-07-28 do."""
         self.answers: list[ElicitResult] = []
-        self.wires: list[FakeWire] = []
+        self.transports: list[FakeTransport] = []
         self.calls_done = asyncio.Event()
 
     def session(self, uniform: Callable[[float, float], float], **limits: Any) -> ServerSession:
-        return ServerSession(CONFIG, Limits(**limits), make_wire=self.wire, uniform=uniform)
+        return ServerSession(
+            CONFIG, Limits(**limits), make_transport=self.transport, uniform=uniform
+        )
 
-    def wire(self, config: ServerConfig, max_chars: int, on_close: Callable[[], None]) -> Wire:
-        made = FakeWire(self, config, max_chars, on_close)
-        self.wires.append(made)
+    def transport(
+        self, config: ServerConfig, max_chars: int, on_close: Callable[[], None]
+    ) -> ServerTransport:
+        made = FakeTransport(self, config, max_chars, on_close)
+        self.transports.append(made)
         return made
 
     def crash(self) -> None:
         """The newest connection breaks."""
-        self.wires[-1].crash()
+        self.transports[-1].crash()
 
 
-class FakeWire(Wire):
+class FakeTransport(ServerTransport):
     def __init__(
         self, server: FakeServer, config: ServerConfig, max_chars: int, on_close: Callable[[], None]
     ) -> None:
         super().__init__(config, max_chars, on_close)
         self.server = server
         self.stop = on_close
-        self.heard: MessageHandlerFnT | None = None
+        self.on_message: MessageHandlerFnT | None = None
 
     @asynccontextmanager
     async def client(  # type: ignore[override]  # a client of three methods stands for the SDK's
-        self, heard: MessageHandlerFnT, elicit: ElicitationFnT
+        self, on_message: MessageHandlerFnT, elicit: ElicitationFnT
     ) -> AsyncGenerator[Any]:
         self.server.connected_at.append(asyncio.get_running_loop().time())
         if not self.server.up:
             raise ConnectionRefusedError
-        self.heard = heard
+        self.on_message = on_message
         self.server.open += 1
         # Older servers' questions come in through a task of the connection, not of the call.
         asked: asyncio.Queue[tuple[ElicitRequestParams, asyncio.Future[ElicitResult]]]
@@ -98,7 +102,7 @@ class FakeWire(Wire):
     def may_heal(self, error: BaseException | None, ready: bool) -> bool:
         return True
 
-    def explain(self, error: BaseException | None, ready: bool) -> str:
+    def explain_end(self, error: BaseException | None, ready: bool) -> str:
         return "broke" if ready else "nothing answers"
 
     def crash(self) -> None:
@@ -106,8 +110,8 @@ class FakeWire(Wire):
         self.stop()
 
     async def tell_of_changes(self) -> None:
-        assert self.heard is not None
-        await self.heard(ToolListChangedNotification())
+        assert self.on_message is not None
+        await self.on_message(ToolListChangedNotification())
 
 
 class FakeClient:

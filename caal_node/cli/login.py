@@ -23,7 +23,7 @@ from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
-from mcp_bridge.oauth import MAX_URL_CHARS
+from mcp_bridge.transports.oauth import MAX_URL_CHARS
 
 PERSON_S: Final = 600.0
 """For passwords, second factors and second thoughts."""

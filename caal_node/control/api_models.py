@@ -24,7 +24,7 @@ from caal_node.control.tool_messages import (
     ToolsList,
 )
 from caal_node.tools.table import NAME_MAX
-from mcp_bridge.discover import MAX_PATTERN_CHARS, MAX_PATTERNS
+from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS
 
 Sentence = Annotated[
     str,

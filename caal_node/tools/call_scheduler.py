@@ -1,8 +1,9 @@
 """The plan of calls: those that conflict run one after the other, in the model's order.
 
 LiveKit starts all calls of one reply at once. Each joins the queue as it comes, and then waits for
-the earlier calls that it conflicts with (`mcp_bridge.plan`); it overtakes all others. So no two
-calls in conflict run at once, and none starts later than it would if all ran one by one.
+the earlier calls that it conflicts with (`mcp_bridge.core.call_conflicts`); it overtakes all
+others. So no two calls in conflict run at once, and none starts later than it would if all ran one
+by one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 from caal_node.core.errors import ToolTimeout
 from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
-from mcp_bridge.plan import Access, conflict, mentioned, resolved
+from mcp_bridge.core.call_conflicts import CallAccess, conflict, mentioned_paths, resolved_path
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -60,7 +61,7 @@ class _ScheduledCall:
         self._queue: Final = queue
         self._arguments: Final = arguments
         self._wait_s: Final = wait_s
-        self._access: Access | None = None
+        self._access: CallAccess | None = None
 
     def __enter__(self) -> None:
         self._queue.append(self)
@@ -95,25 +96,25 @@ class _ScheduledCall:
     async def _conflicts(self, other: _ScheduledCall) -> bool:
         return conflict(await other.access(), await self.access())
 
-    async def access(self) -> Access:
+    async def access(self) -> CallAccess:
         """Return what the call uses, found out when another call asks: alone, it needs no plan."""
         if self._access is None:
             self._access = await _access(self.entry, self._arguments)
         return self._access
 
 
-async def _access(entry: ToolEntry, arguments: Arguments) -> Access:
+async def _access(entry: ToolEntry, arguments: Arguments) -> CallAccess:
     writes = not _only_reads(entry)
-    used = mentioned(arguments, writes=writes)
+    used = mentioned_paths(arguments, writes=writes)
     source = f"{entry.spec.tier} {entry.spec.source}"
     if not used.paths:
-        return Access(source, writes)
+        return CallAccess(source, writes)
     try:
         async with asyncio.timeout(RESOLVE_S):
-            paths = await asyncio.to_thread(lambda: tuple(map(resolved, used.paths)))
+            paths = await asyncio.to_thread(lambda: tuple(map(resolved_path, used.paths)))
     except TimeoutError:
-        return Access(source, writes)
-    return Access(source, writes, paths, used.whole)
+        return CallAccess(source, writes)
+    return CallAccess(source, writes, paths, used.whole)
 
 
 def _only_reads(entry: ToolEntry) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 import mcp_bridge
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.table import ToolEntry, ToolTable
-from mcp_bridge.discover import Finder
+from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.semantic_index import SemanticIndex
 
 VECTORS_S: Final = 1.0
@@ -22,7 +22,7 @@ class ToolCatalog:
         self.specs: Final = tuple(specs)
         self.table: Final = make_table(specs)
         self._tools: Final = tuple(_tool_info(entry) for entry in self.table)
-        self._finder: Final = Finder(self._tools)
+        self._finder: Final = ToolFinder(self._tools)
 
     async def find(
         self, patterns: Sequence[str], meanings: SemanticIndex | None = None
@@ -36,7 +36,7 @@ class ToolCatalog:
         meaning = None
         if meanings is not None:
             meanings.set_tools(self._tools)
-            worded = self._finder.worded(patterns)
+            worded = self._finder.patterns_of_words(patterns)
             meaning = await meanings.query(self._tools, worded, wait_s=VECTORS_S)
         return [self.table.resolve(tool.name) for tool in self._finder.find(patterns, meaning)]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.base import Vectors
 from mcp_bridge.embedding.bert import Bert, read_tensors
-from mcp_bridge.errors import EmbeddingUnavailable
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

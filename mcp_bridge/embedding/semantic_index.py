@@ -10,12 +10,12 @@ from typing import Final
 
 import numpy as np
 
+from mcp_bridge.core.errors import BridgeError
+from mcp_bridge.core.tools import ToolInfo
 from mcp_bridge.embedding.base import Embedder, Vectors, unit
 from mcp_bridge.embedding.hybrid_rank import ToolVectors
 from mcp_bridge.embedding.tool_text import tool_texts
 from mcp_bridge.embedding.vector_cache import CachingEmbedder, VectorCache
-from mcp_bridge.errors import BridgeError
-from mcp_bridge.tools import ToolInfo
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from mcp_bridge.tools import ToolInfo
+from mcp_bridge.core.tools import ToolInfo
 
 MAX_SHORT_CHARS: Final = 1_000
 MAX_LONG_CHARS: Final = 700

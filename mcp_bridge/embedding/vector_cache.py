@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mcp_bridge.catalogue import replace_file
+from mcp_bridge.core.errors import EmbeddingUnavailable
+from mcp_bridge.core.files import replace_file
 from mcp_bridge.embedding.base import Embedder, Vectors, unit
-from mcp_bridge.errors import EmbeddingUnavailable
 
 logger = logging.getLogger(__name__)
 

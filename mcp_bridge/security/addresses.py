@@ -1,4 +1,4 @@
-"""Which addresses a server may be reached at: encrypted, or on this machine."""
+"""Judges the addresses that a server may be reached at: encrypted, or on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
 def is_loopback(url: str) -> bool:
-    """Whether `url` is on this machine, by its name alone: nothing is looked up."""
+    """Tells whether `url` is on this machine, by its name alone: nothing is looked up."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -22,7 +22,7 @@ def is_loopback(url: str) -> bool:
 
 
 def plain_text(url: str) -> Finding | None:
-    """Tokens, questions and answers would go over the network for anyone to read and change."""
+    """Objects to an address where anyone on the way could read and change what is sent."""
     scheme = urlsplit(url).scheme
     if scheme not in _PLAIN or is_loopback(url):
         return None
@@ -31,7 +31,7 @@ def plain_text(url: str) -> Finding | None:
 
 
 def same_origin(url: str, location: str) -> bool:
-    """Whether a redirect from `url` to `location` stays with the same server, as encrypted."""
+    """Tells whether a redirect from `url` to `location` stays with the same server, as encrypted."""
     try:
         return _origin(url) == _origin(urljoin(url, location))
     except ValueError:

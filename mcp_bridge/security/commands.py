@@ -1,24 +1,28 @@
-"""What a command runs in the end, and what speaks against it.
+"""Finds out what a command runs in the end, and what speaks against it.
 
-Judged by names: as written, along symbolic links, and behind wrappers, however deep. A copy of a
-shell under another name is not seen, and neither is what happens inside a container.
+Programs are judged by their names: as written, along symbolic links, and behind wrappers, however
+deep. A copy of a shell under another name is not seen, and neither is what happens inside a
+container.
+
+Servers are started without a shell, so arguments may hold anything. There are three exceptions: a
+command that looks like a shell's line is a mistake or worse; some wrappers hand their words to a
+shell; and on Windows `npx` is a batch file, which cmd.exe reads with rules that quoting does not
+satisfy (CVE-2024-24576, "BatBadBut").
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.finding import Finding
-from mcp_bridge.security.interpreter_options import NO_SCRIPT
 from mcp_bridge.security.interpreter_table import INTERPRETERS
-from mcp_bridge.security.interpreters import code_in, found_in
-from mcp_bridge.security.metacharacters import for_a_batch_file, for_a_shell, in_a_name
-from mcp_bridge.security.programs import located, names, plain
+from mcp_bridge.security.interpreters import NO_SCRIPT, findings_in, first_code
+from mcp_bridge.security.programs import located, names, plain_name
 from mcp_bridge.security.wrapper_table import WRAPPERS
-from mcp_bridge.security.wrappers import Wrapper, behind
+from mcp_bridge.security.wrappers import Wrapper, wrapped_commands
 
 _SHELLS: Final = frozenset(
     {
@@ -26,9 +30,9 @@ _SHELLS: Final = frozenset(
         "nu", "elvish", "xonsh", "yash", "cmd", "powershell", "pwsh", "pwsh-preview", "wsl",
     }
 )  # fmt: skip
-_OTHERS: Final = frozenset({"sudo", "doas", "su", "pkexec", "runuser", "gsudo", "run0"})
-"""They run a program as another user."""
-_TOOLS: Final = frozenset(
+_OTHER_USERS: Final = frozenset({"sudo", "doas", "su", "pkexec", "runuser", "gsudo", "run0"})
+"""These run a program as another user."""
+_NO_SERVERS: Final = frozenset(
     {
         "rm", "rmdir", "dd", "shred", "wipefs", "fdisk", "parted", "format", "del", "erase", "mv",
         "chmod", "chown", "shutdown", "reboot", "halt", "poweroff", "init", "telinit", "kill",
@@ -40,9 +44,14 @@ _TOOLS: Final = frozenset(
         "forfiles", "concurrently", "watchfiles", "watchexec", "entr", "onchange", "hyperfine",
     }
 )  # fmt: skip
-"""No MCP server is among them; they destroy, send away or run what their arguments say."""
+"""No MCP server is among these; they destroy, send away or run what their arguments say."""
 _MAX_DEPTH: Final = 8
-"""Wrappers around wrappers."""
+"""Wrappers context wrappers."""
+_SHELL_CHARS: Final = frozenset(";&|<>$`\"'\\*?(){}[]~#!\n\r")
+_NAME_CHARS: Final = frozenset(';&|<>$`"\n\r')
+"""Paths may hold brackets and quotes; these they hardly do."""
+_BATCH_CHARS: Final = frozenset('%!^&|<>"\n\r')
+_BATCH_ENDINGS: Final = (".cmd", ".bat")
 
 
 def judge(
@@ -53,19 +62,19 @@ def judge(
     search_path: str | None = None,
     windows: bool = False,
 ) -> Iterator[Finding]:
-    """Everything that speaks against running this. Reads the disk to follow links."""
-    if char := in_a_name(command):
+    """Yields everything that speaks against running this. It reads the disk to follow links."""
+    if char := _char_in_name(command):
         yield Finding(
             "command",
             f"holds {char!r}, and no shell reads it",
             "write the program alone, and its arguments into args",
             "metacharacters",
         )
-    yield from _judge(command, args, _Around(cwd, search_path, windows), "command", 0)
+    yield from _judge(command, args, _CommandContext(cwd, search_path, windows), "command", 0)
 
 
-class _Around:
-    """Where a command would be looked for, and what was judged of it."""
+class _CommandContext:
+    """Where a command would be looked for, and what of it was judged already."""
 
     def __init__(self, cwd: Path | None, search_path: str | None, windows: bool) -> None:
         self.windows: Final = windows
@@ -91,48 +100,48 @@ class _Around:
 
 
 def _judge(
-    command: str, args: Sequence[str], around: _Around, key: str, depth: int
+    command: str, args: Sequence[str], context: _CommandContext, key: str, depth: int
 ) -> Iterator[Finding]:
-    program = around.located(command)
+    program = context.located(command)
     for name in names(command, program):
         yield from _named(name, key)
-        yield from _behind(name, args, around, depth)
-    if around.windows and (char := for_a_batch_file(program or command, args)):
+        yield from _behind(name, args, context, depth)
+    if context.windows and (char := char_for_batch_file(program or command, args)):
         reason = f"cmd.exe would read {char!r} in them, since the command is a batch file"
         mend = "start the program behind it (node, python)"
         yield Finding("args", reason, mend, "metacharacters")
 
 
 def _behind(
-    name: str, args: Sequence[str], around: _Around, depth: int, *, of_python: bool = False
+    name: str, args: Sequence[str], context: _CommandContext, depth: int, *, of_python: bool = False
 ) -> Iterator[Finding]:
-    """What a program of this name, or a module of Python's, runs of its arguments."""
+    """Judges what a program of this name, or a module of Python's, runs of its arguments."""
     if depth > _MAX_DEPTH:
         mend = "start the program itself"
         yield Finding("args", f"has over {_MAX_DEPTH} wrappers in one another", mend, "command")
         return
     if (interpreter := INTERPRETERS.get(name)) is not None:
-        code = code_in(interpreter, args)
+        code = first_code(interpreter, args)
         if not (of_python and code == NO_SCRIPT):
             yield from _given(name, code)
-        for found in found_in(interpreter, args):
+        for found in findings_in(interpreter, args):
             # A module is looked for in Python's folders, so that no link of the disk says what it
             # is; one that is called like a shell or a tool is most likely a server of that name.
-            if found.module and around.is_new(("-m", *found.module), depth):
+            if found.module and context.is_new(("-m", *found.module), depth):
                 module, *rest = found.module
-                root = plain(module.partition(".")[0])
-                yield from _behind(root, rest, around, depth + 1, of_python=True)
+                root = plain_name(module.partition(".")[0])
+                yield from _behind(root, rest, context, depth + 1, of_python=True)
     if (wrapper := WRAPPERS.get(name)) is not None:
-        yield from _wrapped(name, wrapper, args, around, depth)
+        yield from _wrapped(name, wrapper, args, context, depth)
 
 
 def _named(name: str, key: str) -> Iterator[Finding]:
     if name in _SHELLS:
         reason = f"{name} is a shell"
         mend = "start the program itself, or a script by its own path"
-    elif name in _OTHERS:
+    elif name in _OTHER_USERS:
         reason, mend = f"{name} runs as another user", "start the program itself"
-    elif name in _TOOLS or name.startswith("mkfs"):
+    elif name in _NO_SERVERS or name.startswith("mkfs"):
         reason, mend = f"{name} is no MCP server", "name the server's program"
     else:
         return
@@ -146,15 +155,38 @@ def _given(name: str, code: str | None) -> Iterator[Finding]:
 
 
 def _wrapped(
-    name: str, wrapper: Wrapper, args: Sequence[str], around: _Around, depth: int
+    name: str, wrapper: Wrapper, args: Sequence[str], context: _CommandContext, depth: int
 ) -> Iterator[Finding]:
-    if wrapper.shell and (char := for_a_shell(args)):
+    if wrapper.shell and (char := _char_for_shell(args)):
         mend = "start the program itself"
         yield Finding("args", f"{name} has a shell read {char!r}", mend, "metacharacters")
-    for inner in behind(wrapper, args):
+    for inner in wrapped_commands(wrapper, args):
         for variable in loads_code(inner.assigned):
             reason = f"{name} sets {variable[:40]}, which makes programs run other code"
             yield Finding("args", reason, "remove it", "env")
         yield from _given(name, inner.eval)
-        if inner.words and around.is_new(inner.words, depth):
-            yield from _judge(inner.words[0], inner.words[1:], around, "args", depth + 1)
+        if inner.words and context.is_new(inner.words, depth):
+            yield from _judge(inner.words[0], inner.words[1:], context, "args", depth + 1)
+
+
+def _char_in_name(command: str) -> str:
+    """Gives the first character that a command must not have, or an empty text."""
+    return _first_char(_NAME_CHARS, [command]) or next(
+        (c for c in command if not c.isprintable()), ""
+    )
+
+
+def _char_for_shell(args: Iterable[str]) -> str:
+    """Gives the first character that a shell would read, or an empty text."""
+    return _first_char(_SHELL_CHARS, args)
+
+
+def char_for_batch_file(program: str, args: Iterable[str]) -> str:
+    """Gives the first character that cmd.exe would read, which runs batch files unasked."""
+    if not program.lower().rstrip(". ").endswith(_BATCH_ENDINGS):
+        return ""
+    return _first_char(_BATCH_CHARS, args)
+
+
+def _first_char(chars: frozenset[str], texts: Iterable[str]) -> str:
+    return next((char for text in texts for char in text if char in chars), "")

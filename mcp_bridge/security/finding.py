@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
 
-Allowance: TypeAlias = Literal["command", "eval", "env", "metacharacters", "http"]
-ALLOWANCES: Final[tuple[Allowance, ...]] = get_args(Allowance)
-"""What `allow` in a server's entry may hold: the owner of the file vouches for it."""
+from mcp_bridge.core.server_config import Allowance
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One objection to an entry, and how to mend it."""
+
     key: str
-    """Of the entry: `command`, `args`, `env.NODE_OPTIONS`, `url`."""
+    """The key of the entry: `command`, `args`, `env.NODE_OPTIONS`, `url`."""
     reason: str
     mend: str
     allowance: Allowance

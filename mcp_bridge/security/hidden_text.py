@@ -1,4 +1,4 @@
-"""Characters that people do not see and models read: they carry instructions past a person's eyes.
+"""Removes characters that people do not see and models read: they could carry instructions.
 
 Control characters and terminal sequences, directions, zero-width characters, tags (U+E0000), runs
 of variation selectors, fillers. What writing needs stays: a line break, a joiner between two
@@ -22,12 +22,12 @@ _SEPARATORS: Final = "\u2028\u2029"
 _JOINERS: Final = "\u200c\u200d"
 _VARIANTS: Final = "\ufe0e\ufe0f"
 _JOINING_SCRIPTS: Final = 0x0600
-"""From Arabic on; Latin, Greek and Cyrillic never join."""
+"""The scripts from Arabic on; Latin, Greek and Cyrillic never join."""
 _MAX_DEPTH: Final = 100
 
 
-def shown(text: str) -> str:
-    """`text` as a person would see it."""
+def visible_text(text: str) -> str:
+    """Gives `text` as a person would see it."""
     if text.isascii() and text.isprintable():
         return text
     text = _TERMINAL.sub("", text)
@@ -37,36 +37,36 @@ def shown(text: str) -> str:
 
 
 def one_line(text: str, max_chars: int = 300) -> str:
-    """The same on one line, cut."""
-    return " ".join(shown(text).split())[:max_chars]
+    """Gives `text` as a person would see it, on one line, cut."""
+    return " ".join(visible_text(text).split())[:max_chars]
 
 
-def is_plain(text: str) -> bool:
-    """Whether nothing in `text` is hidden."""
-    return shown(text) == text
+def is_visible(text: str) -> bool:
+    """Tells whether nothing in `text` is hidden."""
+    return visible_text(text) == text
 
 
-def shown_value(value: Any, depth: int = 0) -> Any:
-    """The same in every text of a JSON value, its keys included."""
+def visible_value(value: Any, depth: int = 0) -> Any:
+    """Removes what is hidden in every text of a JSON value, its keys included."""
     if isinstance(value, str):
-        return shown(value)
+        return visible_text(value)
     if depth > _MAX_DEPTH:
         return value  # parsed JSON is never so deep
     if isinstance(value, list):
-        return [shown_value(item, depth + 1) for item in cast("list[Any]", value)]
+        return [visible_value(item, depth + 1) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         found: dict[str, Any] = {}
         for key, item in cast("dict[str, Any]", value).items():
-            seen = shown(key)
+            seen = visible_text(key)
             while seen in found:
                 seen += "_"
-            found[seen] = shown_value(item, depth + 1)
+            found[seen] = visible_value(item, depth + 1)
         return found
     return value
 
 
 def may_hide(written: str) -> bool:
-    """Whether JSON text may hold such characters, escaped or not. A quick look, for long texts."""
+    """Tells by a quick look whether JSON text may hold such characters, escaped or not."""
     return "\\u" in written or _HIDDEN.search(written) is not None
 
 

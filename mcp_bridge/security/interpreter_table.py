@@ -1,4 +1,7 @@
-"""Interpreters, and which of their options bring code: from their manual pages and `--help`."""
+"""Tells of interpreters which of their options bring code, from manual pages and `--help`.
+
+The options of Node.js are those of versions 18 to 24; `--no-` turns any of its flags off.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,132 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from mcp_bridge.security.interpreter import Interpreter
-from mcp_bridge.security.javascript_table import BUN, DENO, NODE, NODEMON, TS
-from mcp_bridge.security.python_modules import TAKE_CODE
+from mcp_bridge.security.interpreters import Interpreter
 
+_NODE_CODE: Final = (
+    "--eval", "--print", "--require", "--import", "--loader", "--experimental-loader",
+    "--env-file", "--env-file-if-exists", "--inspect", "--inspect-brk", "--inspect-wait",
+    "--inspect-port", "--debug-port", "--experimental-config-file",
+    "--experimental-default-config-file", "--openssl-config", "--snapshot-blob", "--run",
+)  # fmt: skip
+"""Given code, a file to load before the script, or a port where a debugger may give some."""
+_NODE_VALUED: Final = (
+    "--conditions", "--title", "--input-type", "--experimental-default-type", "--icu-data-dir",
+    "--diagnostic-dir", "--disable-proto", "--disable-warning", "--dns-result-order",
+    "--heapsnapshot-signal", "--heapsnapshot-near-heap-limit", "--max-http-header-size",
+    "--redirect-warnings", "--secure-heap", "--secure-heap-min", "--stack-trace-limit",
+    "--tls-cipher-list", "--tls-keylog", "--trace-event-categories", "--trace-event-file-pattern",
+    "--trace-require-module", "--unhandled-rejections", "--use-largepages", "--v8-pool-size",
+    "--watch-path", "--watch-kill-signal", "--localstorage-file", "--cpu-prof-dir",
+    "--cpu-prof-name", "--cpu-prof-interval", "--heap-prof-dir", "--heap-prof-name",
+    "--heap-prof-interval", "--inspect-publish-uid", "--report-dir", "--report-directory",
+    "--report-filename", "--report-signal", "--build-snapshot-config", "--experimental-sea-config",
+    "--experimental-policy", "--policy-integrity", "--security-revert", "--max-old-space-size",
+    "--max-old-space-size-percentage", "--max-semi-space-size", "--stack-size", "--allow-fs-read",
+    "--allow-fs-write", "--network-family-autoselection-attempt-timeout",
+    "--es-module-specifier-resolution", "--experimental-specifier-resolution",
+    "--test-concurrency", "--test-name-pattern", "--test-reporter", "--test-reporter-destination",
+    "--test-shard", "--test-timeout", "--test-skip-pattern", "--test-coverage-include",
+    "--test-coverage-exclude", "--test-coverage-lines", "--test-coverage-branches",
+    "--test-coverage-functions", "--test-isolation", "--test-global-setup",
+)  # fmt: skip
+_NODE_FLAGS: Final = (
+    "--no-*", "--harmony*", "--abort-on-uncaught-exception", "--allow-addons",
+    "--allow-child-process", "--allow-net", "--allow-wasi", "--allow-worker", "--check",
+    "--cpu-prof", "--disable-wasm-trap-handler", "--disallow-code-generation-from-strings",
+    "--enable-etw-stack-walking", "--enable-fips", "--enable-network-family-autoselection",
+    "--enable-source-maps", "--entry-url", "--experimental-abortcontroller",
+    "--experimental-detect-module", "--experimental-eventsource", "--experimental-fetch",
+    "--experimental-global-webcrypto", "--experimental-import-meta-resolve",
+    "--experimental-json-modules", "--experimental-network-imports",
+    "--experimental-network-inspection", "--experimental-permission",
+    "--experimental-print-required-tla", "--experimental-require-module",
+    "--experimental-shadow-realm", "--experimental-sqlite", "--experimental-strip-types",
+    "--experimental-test-coverage", "--experimental-test-module-mocks",
+    "--experimental-top-level-await", "--experimental-transform-types",
+    "--experimental-vm-modules", "--experimental-wasm-modules", "--experimental-webstorage",
+    "--experimental-websocket", "--experimental-worker", "--expose-gc", "--force-context-aware",
+    "--force-fips", "--force-node-api-uncaught-exceptions-policy", "--frozen-intrinsics",
+    "--heap-prof", "--help", "--huge-max-old-generation-size", "--insecure-http-parser",
+    "--interactive", "--interpreted-frames-native-stack", "--jitless", "--node-memory-debug",
+    "--openssl-legacy-provider", "--openssl-shared-config", "--optimize-for-size",
+    "--pending-deprecation", "--permission", "--preserve-symlinks", "--preserve-symlinks-main",
+    "--prof", "--prof-process", "--report-compact", "--report-exclude-env",
+    "--report-exclude-network", "--report-on-fatalerror", "--report-on-signal",
+    "--report-uncaught-exception", "--single-threaded", "--strip-types", "--test",
+    "--test-force-exit", "--test-only", "--throw-deprecation", "--trace-deprecation",
+    "--trace-env", "--trace-exit", "--trace-promises", "--trace-sigint", "--trace-sync-io",
+    "--trace-tls", "--trace-uncaught", "--trace-warnings", "--track-heap-objects",
+    "--use-bundled-ca", "--use-env-proxy", "--use-openssl-ca", "--use-system-ca", "--version",
+    "--watch", "--watch-preserve-output", "--zero-fill-buffers",
+)  # fmt: skip
+_NODE: Final = Interpreter(
+    "epr", _NODE_CODE, "C", _NODE_VALUED,
+    flags="chiv", long_flags=_NODE_FLAGS, words=("-",),
+)  # fmt: skip
+_TS: Final = Interpreter(
+    "epr", _NODE_CODE, "CPO",
+    (*_NODE_VALUED, "--tsconfig", "--project", "--compiler-options", "--cwd-mode"),
+    flags="chivTHsD",
+    long_flags=(*_NODE_FLAGS, "--transpile-only", "--esm", "--swc", "--files", "--pretty",
+                "--type-check", "--log-error", "--skip-project", "--clear-screen"),
+    words=("-",), runs=("watch",),
+)  # fmt: skip
+_NODEMON: Final = Interpreter(
+    "prx", (*_NODE_CODE, "--exec"), "ewdisC",
+    (*_NODE_VALUED, "--ext", "--watch", "--delay", "--ignore", "--signal", "--config",
+     "--cwd", "--polling-interval"),
+    flags="chvqLVIH", mixed=True,
+    long_flags=(*_NODE_FLAGS, "--quiet", "--verbose", "--legacy-watch", "--on-change-only",
+                "--exitcrash"),
+)  # fmt: skip
+_BUN: Final = Interpreter(
+    "epr",
+    ("--eval", "--print", "--require", "--import", "--preload", "--inspect", "--inspect-brk",
+     "--inspect-wait", "--shell", "--env-file"),
+    "cdluF",
+    ("--config", "--cwd", "--port", "--conditions", "--tsconfig-override", "--define", "--loader",
+     "--elide-lines", "--main-fields", "--filter", "--install", "--extension-order", "--drop",
+     "--jsx-factory", "--jsx-fragment", "--jsx-import-source", "--jsx-runtime", "--title",
+     "--max-http-header-size", "--dns-result-order", "--user-agent", "--backend"),
+    flags="bhiv",
+    long_flags=("--no-*", "--bun", "--watch", "--hot", "--smol", "--silent", "--if-present",
+                "--prefer-offline", "--prefer-latest", "--expose-gc", "--zero-fill-buffers",
+                "--throw-deprecation", "--use-system-ca", "--version", "--revision", "--help"),
+    words=("exec", "repl", "-"), runs=("run",),
+)  # fmt: skip
+_DENO: Final = Interpreter(
+    "e",
+    ("--eval", "--preload", "--require", "--import", "--inspect", "--inspect-brk",
+     "--inspect-wait", "--env-file"),
+    "cL",
+    ("--config", "--import-map", "--lock", "--cert", "--location", "--seed", "--log-level",
+     "--ext", "--port", "--host", "--minimum-dependency-age"),
+    flags="AERSNWIPqhrf",
+    long_flags=("--no-*", "--allow-*", "--deny-*", "--ignore-*", "--unstable*", "--watch*",
+                "--quiet", "--reload", "--cached-only", "--check", "--frozen", "--vendor",
+                "--node-modules-dir", "--permission-set", "--v8-flags", "--unsafely-ignore*",
+                "--coverage", "--parallel", "--tunnel", "--help", "--version"),
+    words=("eval", "repl", "-"), runs=("run", "serve", "task", "test", "bench", "x"),
+)  # fmt: skip
+_PYTHON_MODULES: Final = (
+    # of the standard library
+    "_pyrepl", "asyncio", "bdb", "cProfile", "code", "doctest", "idlelib", "lib2to3", "pdb",
+    "pickle", "pip", "profile", "profiling", "pty", "pydoc", "runpy", "site", "test", "timeit",
+    "trace", "turtledemo", "unittest",
+    # debuggers, profilers, runners
+    "austin", "coverage", "debugpy", "fire", "honcho", "invoke", "ipdb", "ipykernel", "jupyter",
+    "kernprof", "line_profiler", "memory_profiler", "memray", "nox", "pudb", "pyinstrument",
+    "pytest", "scalene", "snakeviz", "tox", "viztracer", "watchdog", "watchfiles",
+)  # fmt: skip
+"""Modules that run code or a program of their arguments, or what stdin brings, after `python -m`.
+
+Those that are programs of their own under the same name (`uv`, `IPython`) are judged as such.
+"""
 _PYTHON: Final = Interpreter(
     "ci", (), "WX", ("--check-hash-based-pycs",), flags="bBdEhIOPqRsSuvVx?t3",
     long_flags=("--help*", "--version"), settings=("pycache_prefix", "presite"),
-    module="m", modules=TAKE_CODE, words=("-",),
+    module="m", modules=_PYTHON_MODULES, words=("-",),
 )  # fmt: skip
 _SHELL: Final = Interpreter(
     "cis", ("--command", "--init-command", "--init-file", "--rcfile", "--interactive"), "oO",
@@ -66,15 +187,15 @@ _EVALS: Final = Interpreter("e", ("--eval",), stdin=False)
 
 INTERPRETERS: Final[Mapping[str, Interpreter]] = MappingProxyType(
     {
-        **dict.fromkeys(("node", "nodejs", "iojs", "electron"), NODE),
+        **dict.fromkeys(("node", "nodejs", "iojs", "electron"), _NODE),
         **dict.fromkeys(
             ("tsx", "ts-node", "ts-node-esm", "jiti", "esno", "vite-node", "babel-node",
              "swc-node"),
-            TS,
+            _TS,
         ),
-        "nodemon": NODEMON,
-        "bun": BUN,
-        "deno": DENO,
+        "nodemon": _NODEMON,
+        "bun": _BUN,
+        "deno": _DENO,
         **dict.fromkeys(("python", "pythonw", "pypy", "py", "micropython"), _PYTHON),
         "ipython": replace(
             _PYTHON,

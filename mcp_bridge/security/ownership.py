@@ -1,4 +1,4 @@
-"""Whose file of servers it is: whoever may write it decides what is started here."""
+"""Checks whose file of servers it is: whoever may write it decides what is started here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROOT: Final = 0
 
 
 def fault(status: os.stat_result, file: str, user: int) -> str | None:
-    """What is wrong with an open file, and the mend; None where nothing is.
+    """Says what is wrong with an open file, and how to mend it; None where nothing is.
 
     `status` is of the open file itself, so that no other can be put in its place meanwhile.
     """
@@ -30,10 +30,10 @@ def fault(status: os.stat_result, file: str, user: int) -> str | None:
 
 
 def is_own_group(group: int, user: int) -> bool:
-    """Whether a group is the one that a distribution makes for each user, and nobody else is in it.
+    """Tells whether a group is the one made for this user, and nobody else is in it.
 
-    Debian, Ubuntu and Fedora make one, and a umask of 002 with it: every new file may be written by
-    its group there, which is its owner alone.
+    Debian, Ubuntu and Fedora make one for each user, and a umask of 002 with it: every new file may
+    be written by its group there, which is its owner alone.
     """
     try:
         import grp
@@ -48,5 +48,5 @@ def is_own_group(group: int, user: int) -> bool:
 
 
 def is_checked() -> bool:
-    """Windows keeps neither owner nor mode in these terms, so nothing is looked at there."""
+    """Tells whether owners are checked: Windows keeps neither owner nor mode in these terms."""
     return sys.platform != "win32"

@@ -1,4 +1,4 @@
-"""All that speaks against one server's configuration, less what its owner allows."""
+"""Collects what speaks against one server's configuration, less what its owner allows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from pathlib import Path
 
 from mcp.client.stdio import get_default_environment
 
-from mcp_bridge.home import from_home
+from mcp_bridge.core.files import expand_home
+from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security.addresses import plain_text
 from mcp_bridge.security.commands import judge
 from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.finding import Finding
-from mcp_bridge.servers import ServerConfig
 
 
 def objections(config: ServerConfig) -> Iterator[Finding]:
-    """Asked when the file is read, and again before a server is started: a link may have changed.
+    """Yields the objections that the owner does not allow. This reads the disk.
 
-    Reads the disk.
+    It is asked when the file is read, and again before a server is started: a link may have
+    changed.
     """
     for finding in _findings(config):
         if finding.allowance not in config.allow:
@@ -38,7 +39,7 @@ def _findings(config: ServerConfig) -> Iterator[Finding]:
     yield from judge(
         config.command,
         config.args,
-        cwd=Path(from_home(config.cwd)) if config.cwd else None,
+        cwd=Path(expand_home(config.cwd)) if config.cwd else None,
         search_path=path,
         windows=sys.platform == "win32",
     )

@@ -1,4 +1,4 @@
-"""Which program a command means: where it lies, and every name that it goes by."""
+"""Finds the program that a command means: where it lies, and every name that it goes by."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
-from mcp_bridge.home import from_home
+from mcp_bridge.core.files import expand_home
 
 _MAX_LINKS: Final = 16
-"""Symbolic links followed by name; real chains have two or three."""
+"""So many symbolic links are followed by name; real chains have two or three."""
 _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1")
 _VERSION: Final = re.compile(r"[-._]?\d[\d.]*t?$")
 """`python3.13t`, `perl5.36`, `node-22`."""
 
 
 def located(command: str, cwd: Path | None, search_path: str | None) -> str | None:
-    """The absolute path of the program; None where there is none. Reads the disk.
+    """Gives the absolute path of the program, or None where there is none. This reads the disk.
 
-    A command with a slash in it is meant from the folder that it is started in.
+    A command with a slash in it is looked for from the folder that it is started in.
     """
-    command = from_home(command)
+    command = expand_home(command)
     if cwd is not None and os.path.dirname(command):  # noqa: PTH120 - `./x` and `x` differ here
         command = str(cwd / command)
     found = shutil.which(command, path=search_path)
@@ -31,19 +31,19 @@ def located(command: str, cwd: Path | None, search_path: str | None) -> str | No
 
 
 def names(command: str, program: str | None) -> Iterator[str]:
-    """What the command is called as written, at each link, and where the links end; as `plain`.
+    """Yields the command's plain names: as written, at each link, and where the links end.
 
     A program may look at the name that it is called by (busybox does), and a link may hide one.
     """
     seen: set[str] = set()
     for name in (command, *_links(program)):
-        if (short := plain(name)) and short not in seen:
+        if (short := plain_name(name)) and short not in seen:
             seen.add(short)
             yield short
 
 
-def plain(name: str) -> str:
-    """`/usr/bin/Python3.11.exe`, `python@3.11` -> `python`: no folder, case, ending, version."""
+def plain_name(name: str) -> str:
+    """Removes folder, case, ending and version: `/usr/bin/Python3.11.exe` becomes `python`."""
     base = PureWindowsPath(name).name.lower()  # which knows both slashes
     base = base.partition("@")[0] or base
     for ending in _ENDINGS:

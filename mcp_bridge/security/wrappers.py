@@ -1,4 +1,4 @@
-"""Programs that run another program: which words of their arguments are that program.
+"""Finds out which words of a program's arguments are another program that it runs.
 
 Options are read as each wrapper reads them. Where one is not known, both readings count: that it
 stands alone, and that the word behind it is its value. So nothing hides behind an option that is
@@ -27,10 +27,12 @@ class Wrapper:
     long_valued: tuple[str, ...] = ()
     """Long options whose value may be the next word."""
     long_flags: tuple[str, ...] = ()
+    """Long options without a value."""
     operands: int = 0
-    """Words before the program: the seconds of timeout, the file of flock."""
+    """The number of words before the program: the seconds of timeout, the file of flock."""
     subcommands: tuple[str, ...] = ()
-    """The first word must be one of these, else nothing of ours is run; empty: there is none."""
+    """The first word must be one of these, else nothing is run; without any there is no such
+    word."""
     evals: tuple[str, ...] = ()
     """Options whose value is itself a command line for a shell."""
     split: tuple[str, ...] = ()
@@ -48,24 +50,24 @@ class Wrapper:
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
-    """One reading of what a wrapper runs."""
+class WrappedCommand:
+    """What a wrapper runs, in one reading of its options."""
 
     words: tuple[str, ...] = ()
     assigned: tuple[str, ...] = ()
-    """Names of variables that are set for it."""
+    """The names of variables that are set for the program."""
     eval: str = ""
     """The option that holds a command line."""
 
 
-def behind(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
-    """What `wrapper` runs when it is given `words`, in every reading."""
+def wrapped_commands(wrapper: Wrapper, words: Sequence[str]) -> Iterator[WrappedCommand]:
+    """Yields what `wrapper` runs when it is given `words`, in every reading."""
     for start in _starts(wrapper, words):
         yield from _read(wrapper, words[start:])
 
 
 def _starts(wrapper: Wrapper, words: Sequence[str]) -> Iterator[int]:
-    """Where the words behind the subcommand begin: each place, as an option may have its name."""
+    """Yields where the words behind the subcommand begin; an option's value may have its name."""
     if wrapper.bare or not wrapper.subcommands:
         yield 0
     for subcommand in wrapper.subcommands:
@@ -77,29 +79,29 @@ def _starts(wrapper: Wrapper, words: Sequence[str]) -> Iterator[int]:
                     yield words.index("--", at) + 1
 
 
-def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
+def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[WrappedCommand]:
     at, operands, unsure = 0, wrapper.operands, False
     assigned: list[str] = []
     while at < len(words):
         word = words[at]
         at += 1
         if word == "--":
-            yield Inner(_scoped(wrapper, words[at + operands :]), tuple(assigned))
+            yield WrappedCommand(_scoped(wrapper, words[at + operands :]), tuple(assigned))
             return
         if named := _ASSIGNED.match(word):
             assigned.append(named[1])
         elif word.startswith("-") and len(word) > 1:
             option = _option(wrapper, word)
             if option.name in wrapper.evals:
-                yield Inner(assigned=tuple(assigned), eval=option.name)
+                yield WrappedCommand(assigned=tuple(assigned), eval=option.name)
             elif option.name in (*wrapper.split, *wrapper.modules):
                 value, rest = option.joined, words[at:]
                 if option.takes_next:
                     value, rest = "".join(rest[:1]), rest[1:]
                 if option.name in wrapper.modules:
-                    yield Inner(("python", "-m", value, *rest), tuple(assigned))
+                    yield WrappedCommand(("python", "-m", value, *rest), tuple(assigned))
                     return
-                yield Inner(assigned=tuple(assigned))
+                yield WrappedCommand(assigned=tuple(assigned))
                 yield from _read(wrapper, [*_split(value), *rest])
                 return
             at += option.takes_next
@@ -108,11 +110,11 @@ def _read(wrapper: Wrapper, words: Sequence[str]) -> Iterator[Inner]:
         elif operands:
             operands -= 1
         else:
-            yield Inner(_scoped(wrapper, words[at - 1 :]), tuple(assigned))
+            yield WrappedCommand(_scoped(wrapper, words[at - 1 :]), tuple(assigned))
             if not unsure:
                 return
         unsure = False
-    yield Inner(assigned=tuple(assigned))
+    yield WrappedCommand(assigned=tuple(assigned))
 
 
 def _scoped(wrapper: Wrapper, words: Sequence[str]) -> tuple[str, ...]:

@@ -1,21 +1,18 @@
-"""A stdio MCP server for others, over WebSocket: `mcp-bridge serve -- COMMAND...`.
+"""Serves a stdio MCP server to others, over WebSocket: `mcp-bridge serve -- COMMAND...`.
 
-    options.py     what was asked for, and which of it is refused
-    secrets.py     the token, compared in constant time
-    admission.py   who may connect: host, path, origin, token
-    seats.py       how many may connect
-    app.py         the listening server, /health and the drain
-    relay.py       one connection and its one process
-    calls.py       which calls of a connection have no answer yet
-    envelope.py    what a message is, without reading what it holds
-    cli.py         the command line
-    unit.py        the systemd unit
+    options.py         what was asked for, and which of it is refused
+    token.py           the token, compared in constant time
+    access_control.py  who may connect (host, path, origin, token), and how many
+    bridge.py          the listening server, /health and the drain
+    relay.py           one connection and its one process
+    pending_calls.py   which calls of a connection have no answer yet
+    cli.py             the command line, and the systemd unit
 
 https://modelcontextprotocol.io/specification/2025-11-25/basic/transports allows custom transports
 that keep JSON-RPC and the lifecycle; here a text frame is one message, and the subprotocol `mcp`.
 """
 
-from mcp_bridge.serve.app import Bridge
+from mcp_bridge.serve.bridge import Bridge
 from mcp_bridge.serve.options import ServeLimits, ServeOptions, TlsFiles
 
 __all__ = ["Bridge", "ServeLimits", "ServeOptions", "TlsFiles"]

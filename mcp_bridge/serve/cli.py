@@ -1,4 +1,4 @@
-"""`mcp-bridge serve -- COMMAND...` and `mcp-bridge unit`."""
+"""The command line: `mcp-bridge serve -- COMMAND...` and `mcp-bridge unit`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from typing import Annotated, Final
 
 import typer
 
-from mcp_bridge.errors import BridgeError, ConfigError
-from mcp_bridge.serve.app import Bridge
+from mcp_bridge.core.errors import BridgeError, ConfigError
+from mcp_bridge.serve.bridge import Bridge
 from mcp_bridge.serve.options import DEFAULT_PORT, ServeLimits, ServeOptions, TlsFiles
-from mcp_bridge.serve.secrets import TOKEN_VARIABLE, find_token
-from mcp_bridge.serve.unit import unit as unit_text
+from mcp_bridge.serve.token import TOKEN_VARIABLE, find_token
 
 logger = logging.getLogger("mcp_bridge.serve")
 
@@ -27,12 +26,15 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # locals hold the token
 )
-_USUAL: Final = ServeLimits()
-_ENDS: Final = (signal.SIGTERM, signal.SIGINT)
+_DEFAULTS: Final = ServeLimits()
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_UNIT_FILE: Final = Path(__file__).with_name("mcp-bridge.service")
+_INSTALLED: Final = "/usr/bin/mcp-bridge"
+"""The path of the program in the unit's file."""
 
 
 def main() -> None:
-    """The entry point. A known error is one line on stderr and exit code 1."""
+    """Runs the command line. A known error is one line on stderr and exit code 1."""
     try:
         app()
     except BridgeError as error:
@@ -63,21 +65,21 @@ def serve(
         list[str], typer.Option(help="NAME or NAME=VALUE for the server; may be repeated.")
     ] = [],  # noqa: B006
     cwd: Annotated[str | None, typer.Option(help="The folder to start the server in.")] = None,
-    max_connections: Annotated[int, typer.Option(min=1)] = _USUAL.max_connections,
-    max_per_client: Annotated[int, typer.Option(min=1)] = _USUAL.max_per_client,
+    max_connections: Annotated[int, typer.Option(min=1)] = _DEFAULTS.max_connections,
+    max_per_client: Annotated[int, typer.Option(min=1)] = _DEFAULTS.max_per_client,
     max_message_bytes: Annotated[
         int, typer.Option(min=1024, help="Of one message from a client.")
-    ] = _USUAL.max_message_bytes,
+    ] = _DEFAULTS.max_message_bytes,
     max_line_bytes: Annotated[
         int, typer.Option(min=1024, help="Of one message from the server.")
-    ] = _USUAL.max_line_bytes,
-    open_timeout: Annotated[float, typer.Option(min=0.1)] = _USUAL.open_timeout_s,
-    ping_interval: Annotated[float, typer.Option(min=0.1)] = _USUAL.ping_interval_s,
-    ping_timeout: Annotated[float, typer.Option(min=0.1)] = _USUAL.ping_timeout_s,
-    idle_timeout: Annotated[float, typer.Option(min=0, help="0: never.")] = _USUAL.idle_s,
+    ] = _DEFAULTS.max_line_bytes,
+    open_timeout: Annotated[float, typer.Option(min=0.1)] = _DEFAULTS.open_timeout_s,
+    ping_interval: Annotated[float, typer.Option(min=0.1)] = _DEFAULTS.ping_interval_s,
+    ping_timeout: Annotated[float, typer.Option(min=0.1)] = _DEFAULTS.ping_timeout_s,
+    idle_timeout: Annotated[float, typer.Option(min=0, help="0: never.")] = _DEFAULTS.idle_s,
     drain: Annotated[
         float, typer.Option(min=0, help="Seconds for calls under way at SIGTERM.")
-    ] = _USUAL.drain_s,
+    ] = _DEFAULTS.drain_s,
 ) -> None:
     """Serve a stdio MCP server over WebSocket; each connection gets a process of its own."""
     if tls_key is not None and tls_cert is None:
@@ -115,7 +117,14 @@ def serve(
 def unit() -> None:
     """Print a hardened systemd unit."""
     found = shutil.which("mcp-bridge") or sys.argv[0]
-    typer.echo(unit_text(str(Path(found).absolute())), nl=False)
+    typer.echo(systemd_unit(str(Path(found).absolute())), nl=False)
+
+
+def systemd_unit(program: str) -> str:
+    """Gives the systemd unit. `program` is the absolute path of `mcp-bridge`, as systemd wants."""
+    quoted = f'"{program}"' if " " in program else program
+    text = _UNIT_FILE.read_text(encoding="utf-8")
+    return text.replace(f"ExecStart={_INSTALLED}", f"ExecStart={quoted}")
 
 
 async def _serve(options: ServeOptions) -> None:
@@ -128,7 +137,7 @@ async def _serve(options: ServeOptions) -> None:
                 bridge.hurry()
             told.set()
 
-        for number in _ENDS:
+        for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, stop)
         for lack in () if options.is_local else options.missing():
             logger.warning("other machines may reach this without %s", lack)

@@ -1,4 +1,4 @@
-"""What `mcp-bridge serve` was asked for, and which of it is refused."""
+"""The options of `mcp-bridge serve`, and which of them are refused."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mcp_bridge.errors import ConfigError
+from mcp_bridge.core.errors import ConfigError
+from mcp_bridge.core.server_config import ALLOWANCES, EMPTY, ServerConfig
 from mcp_bridge.security.addresses import is_loopback
-from mcp_bridge.security.finding import ALLOWANCES
-from mcp_bridge.serve.secrets import Token
-from mcp_bridge.servers import NOTHING, ServerConfig
+from mcp_bridge.serve.token import Token
 
 DEFAULT_PORT: Final = 8890
 MIB: Final = 1024 * 1024
@@ -20,43 +19,47 @@ MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files."""
+    """The PEM files of a certificate and its key."""
 
     cert: Path
-    """The certificate, and those that signed it behind it."""
+    """The certificate, followed by those that signed it."""
     key: Path | None = None
     """None where the key is in the same file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeLimits:
-    """Bytes, counts and seconds."""
+    """The bounds of a bridge: bytes, counts and seconds."""
 
     max_connections: int = 32
-    """A process each."""
+    """Each connection has a process of its own."""
     max_per_client: int = 16
-    """From one address. Behind a proxy all clients have one."""
+    """Connections from one address. Behind a proxy all clients have one address."""
     max_message_bytes: int = 4 * MIB
-    """Of one message from a client; what the SDK's HTTP server takes too."""
+    """The cap of one message from a client; the SDK's HTTP server takes as much."""
     max_line_bytes: int = 16 * MIB
-    """Of one message from the process; longer ones become an error in their place."""
+    """The cap of one message from the process; an error takes the place of a longer one."""
     max_calls: int = 256
-    """Of one connection, without an answer yet."""
+    """The calls of one connection that have no answer yet."""
     open_timeout_s: float = 10.0
-    """For TLS and the handshake."""
+    """The time for TLS and the handshake."""
     ping_interval_s: float = 20.0
     ping_timeout_s: float = 20.0
     stall_s: float = 15.0
-    """For the process to take its input, or the client its answers, where their buffers are full.
-    Shorter than the ping's: a client that is not being read cannot be heard answering."""
+    """The time for the process to take its input, or the client its answers, where buffers are
+    full. It is shorter than the ping's: a client that is not being read cannot be heard
+    answering."""
     idle_s: float = 3600.0
-    """Without a message in either direction; 0 is for ever. Clients let go after 30 minutes."""
+    """The time without a message in either direction; 0 is for ever. Clients let go after 30
+    minutes."""
     drain_s: float = 10.0
-    """For calls under way when the bridge is told to stop."""
+    """The time for calls under way when the bridge is told to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
+    """What one bridge serves, where, and to whom."""
+
     command: tuple[str, ...]
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
@@ -68,9 +71,9 @@ class ServeOptions:
     allow_hosts: frozenset[str] = frozenset()
     """Names, without a port, under which clients reach the bridge."""
     insecure: bool = False
-    """Listen for other machines without a token or without TLS."""
-    env: Mapping[str, str] = field(default_factory=lambda: NOTHING, repr=False)
-    """Added to the few variables that the process inherits."""
+    """Whether to listen for other machines without a token or without TLS."""
+    env: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
+    """Variables that are added to the few that the process inherits."""
     cwd: str | None = None
     limits: ServeLimits = ServeLimits()
 
@@ -90,12 +93,12 @@ class ServeOptions:
         return is_loopback(f"ws://[{self.host}]" if ":" in self.host else f"ws://{self.host}")
 
     def missing(self) -> tuple[str, ...]:
-        """What a bridge that other machines reach should have, and this one has not."""
+        """Names what a bridge that other machines reach should have, and this one has not."""
         lacks = {"a token (--token-file)": not self.token, "TLS (--tls-cert)": not self.tls}
         return tuple(what for what, missing in lacks.items() if missing)
 
     def check(self) -> None:
-        """Raises: ConfigError, with the mend."""
+        """Raises: ConfigError, which says how to mend it."""
         if not self.command:
             raise ConfigError("no command; write it behind --, as in: mcp-bridge serve -- uvx NAME")
         if not self.is_local and not self.insecure and (missing := self.missing()):
@@ -115,7 +118,7 @@ class ServeOptions:
 
 
 def tls_context(files: TlsFiles | None) -> ssl.SSLContext | None:
-    """Reads the files.
+    """Makes the context of TLS from the files; None without files.
 
     Raises: ConfigError.
     """

@@ -1,4 +1,4 @@
-"""One connection and its one process: text frames to lines, lines to text frames.
+"""Relays between one connection and its one process: text frames to lines, and back.
 
 Nothing is read from one side before the other has taken what came before, so neither a slow
 client nor a slow process makes memory grow; one that takes nothing at all is cut off.
@@ -19,22 +19,18 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from mcp_bridge.lines import Line, find_id, read_lines
-from mcp_bridge.messages import whole_pairs
-from mcp_bridge.process import ServerProcess
-from mcp_bridge.serve.calls import CallsUnderWay, TooManyCalls
-from mcp_bridge.serve.envelope import envelope
+from mcp_bridge.protocol.capped_lines import CappedLine, find_request_id, read_lines
+from mcp_bridge.protocol.messages import replace_lone_surrogates
 from mcp_bridge.serve.options import MIB, ServeLimits
-from mcp_bridge.websocket import sends_at_once
+from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls, message_kind
+from mcp_bridge.transports.process import ServerProcess
+from mcp_bridge.transports.websocket import sends_at_once
 
 logger = logging.getLogger(__name__)
 
-_FLUSH_S: Final = 0.5
-"""After the process died, for what it had already written."""
-
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CloseReason:
     """Why a connection ends; `code` is None where there is nobody left to tell."""
 
     code: CloseCode | None
@@ -42,42 +38,44 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopping:
-    """Set by the bridge, for all connections."""
+class ShutdownSignals:
+    """The bridge's signals to all of its connections."""
 
     soon: asyncio.Event
-    """End as soon as no call is under way."""
+    """Set when each connection is to end as soon as no call is under way."""
     now: asyncio.Event
+    """Set when each connection is to end at once."""
 
 
-_STOPPED: Final = Ending(CloseCode.GOING_AWAY, "the bridge is shutting down")
+_STOPPED: Final = CloseReason(CloseCode.GOING_AWAY, "the bridge is shutting down")
 
 
 class Relay:
+    """Relays until one of the two sides ends, or has to be ended."""
+
     def __init__(
         self,
         socket: ServerConnection,
         process: ServerProcess,
         limits: ServeLimits,
-        stopping: Stopping,
+        shutdown: ShutdownSignals,
     ) -> None:
         self._socket: Final = socket
         self._process: Final = process
         self._limits: Final = limits
-        self._stopping: Final = stopping
-        self._calls: Final = CallsUnderWay(limits.max_calls)
+        self._shutdown: Final = shutdown
+        self._calls: Final = PendingCalls(limits.max_calls)
         self._scope: Final = anyio.CancelScope()
-        self._reading: Final = anyio.CancelScope()
-        self._ending: Ending | None = None
+        self._reason: CloseReason | None = None
         self._last_message = anyio.current_time()
 
-    async def run(self) -> Ending:
-        """Until one of the two sides ends, or has to be ended. Leaves both to the caller."""
+    async def run(self) -> CloseReason:
+        """Relays, and says why it ended. It leaves both sides to the caller."""
         # One whole message may wait in the process's pipe while it is busy with another.
         self._process.stdin.transport.set_write_buffer_limits(self._limits.max_message_bytes)
-        works: list[Callable[[], Awaitable[Ending]]] = [
-            self._up,
-            self._down,
+        works: list[Callable[[], Awaitable[CloseReason]]] = [
+            self._client_to_process,
+            self._process_to_client,
             self._stop_soon,
             self._stop_now,
         ]
@@ -85,27 +83,28 @@ class Relay:
             works.append(self._idle)
         with self._scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._process.listen)
-                tasks.start_soon(self._watch)
+                tasks.start_soon(self._process.watch)
                 for work in works:
-                    tasks.start_soon(self._until, work)
-        return self._ending or _STOPPED
+                    tasks.start_soon(self._end_after, work)
+        return self._reason or _STOPPED
 
-    async def _until(self, work: Callable[[], Awaitable[Ending]]) -> None:
-        ending = await work()
-        self._ending = self._ending or ending
+    async def _end_after(self, work: Callable[[], Awaitable[CloseReason]]) -> None:
+        reason = await work()
+        self._reason = self._reason or reason
         self._scope.cancel()
 
-    async def _up(self) -> Ending:
-        """From the client to the process."""
+    async def _client_to_process(self) -> CloseReason:
+        """Passes messages from the client to the process."""
         stdin = self._process.stdin
         try:
             while True:
                 text = await self._socket.recv()
                 if isinstance(text, bytes):
-                    return Ending(CloseCode.UNSUPPORTED_DATA, "send text frames, no binary ones")
+                    return CloseReason(
+                        CloseCode.UNSUPPORTED_DATA, "send text frames, no binary ones"
+                    )
                 message = text.encode()
-                self._calls.sent(await envelope(message))
+                self._calls.sent(await message_kind(message))
                 self._last_message = anyio.current_time()
                 # In JSON a line break can only stand where a space could.
                 stdin.write(message.translate(_ONE_LINE) + b"\n")
@@ -113,60 +112,54 @@ class Relay:
                 async with asyncio.timeout(self._limits.stall_s) if full else _AT_ONCE:
                     await stdin.drain()
         except ConnectionClosed:
-            return Ending(None, "the client left")
+            return CloseReason(None, "the client left")
         except ValueError:
-            return Ending(CloseCode.INVALID_DATA, "send a JSON-RPC object in each frame")
+            return CloseReason(CloseCode.INVALID_DATA, "send a JSON-RPC object in each frame")
         except TooManyCalls:
             most = self._limits.max_calls
-            return Ending(CloseCode.POLICY_VIOLATION, f"more than {most} calls without an answer")
+            return CloseReason(
+                CloseCode.POLICY_VIOLATION, f"more than {most} calls without an answer"
+            )
         except TimeoutError:
-            return Ending(CloseCode.INTERNAL_ERROR, "the server does not read its input")
+            return CloseReason(CloseCode.INTERNAL_ERROR, "the server does not read its input")
         except OSError:
-            return await self._died()
+            return await self._process_died()
 
-    async def _down(self) -> Ending:
-        """From the process to the client."""
+    async def _process_to_client(self) -> CloseReason:
+        """Passes messages from the process to the client."""
         try:
-            with self._reading:
-                async for line in read_lines(self._process.stdout, self._limits.max_line_bytes):
-                    if (message := await self._message(line)) is not None:
-                        fits = sends_at_once(self._socket.transport, message)
-                        async with _AT_ONCE if fits else asyncio.timeout(self._limits.stall_s):
-                            await self._socket.send(message, text=True)
-                        self._last_message = anyio.current_time()
+            async for line in read_lines(self._process.stdout, self._limits.max_line_bytes):
+                if (message := await self._message(line)) is not None:
+                    fits = sends_at_once(self._socket.transport, message)
+                    async with _AT_ONCE if fits else asyncio.timeout(self._limits.stall_s):
+                        await self._socket.send(message, text=True)
+                    self._last_message = anyio.current_time()
         except ConnectionClosed:
-            return Ending(None, "the client left")
+            return CloseReason(None, "the client left")
         except TimeoutError:
-            return Ending(None, "the client does not read its answers")
+            return CloseReason(None, "the client does not read its answers")
         except OSError:
             pass  # the pipe broke
-        return await self._died()
+        return await self._process_died()
 
-    async def _watch(self) -> None:
-        """Ends the output of a process that is gone, though its children may hold it open."""
-        await self._process.exited.wait()
-        self._process.kill()  # where no supervisor has done so
-        await anyio.sleep(_FLUSH_S)
-        self._reading.cancel()
-
-    async def _message(self, line: Line) -> bytes | None:
+    async def _message(self, line: CappedLine) -> bytes | None:
         if line.too_long:
             logger.warning("dropped a line of %d bytes", line.size)
             said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
-            return self._refused(line.id(), said)
-        message = whole_pairs(line.whole().strip())
+            return self._error_answer(line.id(), said)
+        message = replace_lone_surrogates(line.content().strip())
         if not message:
             return None
         try:
-            self._calls.came(await envelope(message))
+            self._calls.received(await message_kind(message))
         except ValueError:
             logger.warning("dropped a line of %d bytes that is no JSON-RPC", line.size)
             said = "the answer is no JSON that can be read"
-            return self._refused(find_id(message, message), said)
+            return self._error_answer(find_request_id(message, message), said)
         return message
 
-    def _refused(self, written: bytes | None, said: str) -> bytes | None:
-        """In the place of an answer, so that its caller need not wait; None: nobody waits."""
+    def _error_answer(self, written: bytes | None, said: str) -> bytes | None:
+        """Gives an error in the place of an answer, as its caller waits; None where nobody does."""
         if written is None:
             return None
         call = json.loads(written)
@@ -174,27 +167,24 @@ class Relay:
         error = {"code": -32603, "message": said}  # JSON-RPC 2.0: internal error
         return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
 
-    async def _died(self) -> Ending:
-        with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
-            await self._process.exited.wait()
-        self._process.kill()  # nobody can talk to it any more
-        await self._process.said_all()
-        return Ending(CloseCode.INTERNAL_ERROR, f"the server {self._process.ending()}")
+    async def _process_died(self) -> CloseReason:
+        end = await self._process.wait_for_end()
+        return CloseReason(CloseCode.INTERNAL_ERROR, f"the server {end}")
 
-    async def _stop_soon(self) -> Ending:
-        await self._stopping.soon.wait()
+    async def _stop_soon(self) -> CloseReason:
+        await self._shutdown.soon.wait()
         await self._calls.none.wait()
         return _STOPPED
 
-    async def _stop_now(self) -> Ending:
-        await self._stopping.now.wait()
+    async def _stop_now(self) -> CloseReason:
+        await self._shutdown.now.wait()
         return _STOPPED
 
-    async def _idle(self) -> Ending:
+    async def _idle(self) -> CloseReason:
         # An event for each message would cost more than a look now and then.
         while (left := self._last_message + self._limits.idle_s - anyio.current_time()) > 0:  # noqa: ASYNC110
             await anyio.sleep(left)
-        return Ending(CloseCode.GOING_AWAY, f"no message for {self._limits.idle_s:g} s")
+        return CloseReason(CloseCode.GOING_AWAY, f"no message for {self._limits.idle_s:g} s")
 
 
 _AT_ONCE: Final = contextlib.nullcontext()

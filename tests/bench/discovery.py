@@ -4,12 +4,12 @@ Run: `python -m tests.bench.discovery`. Recall is over BFCL's 1,951 functions (n
 together; many share a name), asked with the person's own words in 2,351 requests: the share of the
 right functions among the first n, averaged over requests. The ranking's weights were chosen on the
 other requests here (`tuning_requests.json`, `measured_requests.json`), never on these; the stemmer
-and the kinds of value that count as words (`mcp_bridge/kinds.py`: without them 85.5 and 89.3 % on
-BFCL) were chosen with both in sight. `plain` is BM25 (k1 1.2, b 0.75) over the words of names and
-descriptions as they stand. Searches with the embedding take all-MiniLM-L6-v2 where its weights are
-in the cache; the numbers of its mix are among the best by recall@10 on the household's requests,
-and were chosen with BFCL's in sight: others as good there gave 0.8 points less to 0.1 more on BFCL.
-Times are CPU time, the best of several runs.
+and the kinds of value that count as words (`mcp_bridge/discovery/tool_search.py`: without them 85.5
+and 89.3 % on BFCL) were chosen with both in sight. `plain` is BM25 (k1 1.2, b 0.75) over the words
+of names and descriptions as they stand. Searches with the embedding take all-MiniLM-L6-v2 where its
+weights are in the cache; the numbers of its mix are among the best by recall@10 on the household's
+requests, and were chosen with BFCL's in sight: others as good there gave 0.8 points less to 0.1
+more on BFCL. Times are CPU time, the best of several runs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from typing import Any, Final, TypeAlias
 from caal_node.context.schemas import compact_schema
 from caal_node.context.token_estimate import tools_tokens
 from mcp_bridge import ToolInfo
-from mcp_bridge.discover import MAX_PATTERNS, Finder
+from mcp_bridge.discovery.search_answer import discover_tool
+from mcp_bridge.discovery.tool_search import MAX_PATTERNS, ToolFinder
 from mcp_bridge.embedding.semantic_index import SemanticQuery
-from mcp_bridge.offer import discover_tool
 from tests.bench import spoken_requests
 from tests.bench.bfcl_data import wheel
 from tests.bench.semantic_discovery import ByMeaning, by_meaning
@@ -193,8 +193,8 @@ def many(task: Task, count: int) -> list[ToolInfo]:
 
 def times(task: Task, count: int) -> list[object]:
     tools = many(task, count)
-    building = cpu_ms(lambda: Finder(tools))
-    finder = Finder(tools)
+    building = cpu_ms(lambda: ToolFinder(tools))
+    finder = ToolFinder(tools)
     said = sorted((asked.said for asked in task.asked), key=len)
     short, long = said[len(said) // 2], said[-1]
     return [
@@ -234,7 +234,7 @@ async def main() -> None:
     rows = [*_recalls(home, "chosen on"), *await _meant_recalls(home, "chosen on", meant)]
     print_table(f"household: {len(home.tools)} tools, {len(home.asked)} requests", columns, rows)
     rows = [*_recalls(task, "measured"), *await _meant_recalls(task, "measured", meant)]
-    rows.append(["by name alone", *recall(task, Finder(task.tools).find, _bare)])
+    rows.append(["by name alone", *recall(task, ToolFinder(task.tools).find, _bare)])
     if not isinstance(meant, str):
         find = await meant.find(task.tools, [asked.said for asked in task.asked])
         rows.append(["by name alone, with the embedding", *recall(task, find, _bare)])
@@ -258,7 +258,7 @@ async def main() -> None:
 def _recalls(task: Task, word: str) -> list[list[object]]:
     return [
         ["plain BM25", *recall(task, plain(task.tools))],
-        [f"mcp_discover ({word})", *recall(task, Finder(task.tools).find)],
+        [f"mcp_discover ({word})", *recall(task, ToolFinder(task.tools).find)],
     ]
 
 
@@ -272,7 +272,7 @@ async def _meant_recalls(task: Task, word: str, meant: ByMeaning | str) -> list[
 
 async def meant_times(task: Task, count: int, meant: ByMeaning) -> list[object]:
     tools = many(task, count)
-    finder, space = Finder(tools), await meant.space(tools)
+    finder, space = ToolFinder(tools), await meant.space(tools)
     said = sorted((asked.said.strip() for asked in task.asked), key=len)[len(task.asked) // 2]
     meaning = SemanticQuery(space, await meant.vectors([said]))
     return [

@@ -16,7 +16,7 @@ import numpy as np
 from caal_node import weights
 from caal_node.weights import cache
 from mcp_bridge import MiniLM, ToolInfo, VectorCache
-from mcp_bridge.discover import Finder
+from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.base import Vectors, unit
 from mcp_bridge.embedding.hybrid_rank import ToolVectors
 from mcp_bridge.embedding.semantic_index import SemanticQuery
@@ -44,8 +44,8 @@ class ByMeaning:
     async def find(
         self, tools: Sequence[ToolInfo], asked: Sequence[str]
     ) -> Callable[[str], Sequence[ToolInfo]]:
-        finder, space = Finder(tools), await self.space(tools)
-        worded = {said: finder.worded(said) for said in asked}
+        finder, space = ToolFinder(tools), await self.space(tools)
+        worded = {said: finder.patterns_of_words(said) for said in asked}
         rows = await self.vectors([text for some in worded.values() for text in some])
 
         def found(said: str) -> Sequence[ToolInfo]:

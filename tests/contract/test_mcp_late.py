@@ -16,7 +16,7 @@ from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.sources import mcp as mcp_source
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import BridgeEvent, Catalogue, ServerConfig, ServerManager, ToolsChanged
-from mcp_bridge.errors import UnknownTool
+from mcp_bridge.core.errors import UnknownTool
 from tests.mcp_events import PATIENCE_S, HttpStandIn, events
 
 AT_ONCE_S = 0.05

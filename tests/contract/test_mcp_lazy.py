@@ -17,7 +17,7 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.source import ToolListing
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import DISCOVER, Catalogue, ServerManager, ServerUnavailable, UnknownTool
-from mcp_bridge.tools import Definition
+from mcp_bridge.core.tools import ToolDefinition
 from tests.mcp_events import Events, events, sdk_server
 
 pytestmark = pytest.mark.usefixtures("servers_may_start_slowly")
@@ -65,7 +65,7 @@ async def test_what_a_server_offers_today_counts_before_anything_is_called(
     seen: Events, tmp_path: Path
 ) -> None:
     catalogue, config = Catalogue(tmp_path), sdk_server(seen)
-    old = (Definition("gone", "Was there.", {}), Definition("echo", "Other words.", {}))
+    old = (ToolDefinition("gone", "Was there.", {}), ToolDefinition("echo", "Other words.", {}))
     await asyncio.to_thread(catalogue.write, config, old)
     async with ServerManager([config], catalogue=catalogue) as manager:
         assert [tool.tool for tool in await manager.list_tools()] == ["gone", "echo"]
@@ -82,7 +82,7 @@ async def test_a_known_server_that_is_dead_says_so_and_is_tried_again(
     catalogue = Catalogue(tmp_path)
     args = ("-c", "import sys; sys.exit(3)")
     config = dataclasses.replace(sdk_server(seen), args=args, allow=frozenset({"eval", "env"}))
-    await asyncio.to_thread(catalogue.write, config, (Definition("echo", "", {}),))
+    await asyncio.to_thread(catalogue.write, config, (ToolDefinition("echo", "", {}),))
     async with ServerManager([config], catalogue=catalogue) as manager:
         for _ in range(2):
             with pytest.raises(ServerUnavailable, match="exited with code 3"):
@@ -95,7 +95,7 @@ async def test_closing_ends_a_start_that_is_under_way(seen: Events, tmp_path: Pa
     catalogue = Catalogue(tmp_path)
     args = ("-c", "import time; time.sleep(60)")
     config = dataclasses.replace(sdk_server(seen), args=args, allow=frozenset({"eval", "env"}))
-    await asyncio.to_thread(catalogue.write, config, (Definition("echo", "", {}),))
+    await asyncio.to_thread(catalogue.write, config, (ToolDefinition("echo", "", {}),))
     async with ServerManager([config], catalogue=catalogue) as manager:
         manager.wake(["sdk"])
         await asyncio.sleep(0)

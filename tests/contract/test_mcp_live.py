@@ -17,7 +17,7 @@ from tests.conversation import Conversation, conversation
 from tests.mcp_events import PATIENCE_S, events
 from tests.stand_in_model import Call, StandInModel
 
-LIVELY = Path(__file__).parents[1] / "lively_mcp_server.py"
+LIVELY = Path(__file__).parents[1] / "changing_mcp_server.py"
 
 
 class Agent(CaalAgent):

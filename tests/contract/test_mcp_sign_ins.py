@@ -21,7 +21,8 @@ from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.tools.sources.configured import configured_tiers
-from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns, sign_ins
+from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns
+from mcp_bridge.transports import sign_ins
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import Desk, signing_server
 

@@ -215,9 +215,9 @@ async def test_no_process_of_the_group_outlives_the_manager(seen: Events) -> Non
 async def test_a_supervisor_that_is_stuck_leaves_nothing_either(
     seen: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_bridge.process.EXIT_GRACE_S", 0.1)
-    monkeypatch.setattr("mcp_bridge.process._INSIST_S", 0.1)
-    monkeypatch.setattr("mcp_bridge.process._KILL_S", 0.1)
+    monkeypatch.setattr("mcp_bridge.transports.process.EXIT_GRACE_S", 0.1)
+    monkeypatch.setattr("mcp_bridge.transports.process._TERMINATE_S", 0.1)
+    monkeypatch.setattr("mcp_bridge.transports.process._KILL_S", 0.1)
     async with ServerManager([raw_server("family", "stubborn", found=seen)]):
         pids = [await seen.pid(), await seen.pid()]
         os.kill(supervisor_of(pids[1]), signal.SIGSTOP)

@@ -20,7 +20,7 @@ from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import DISCOVER, Pins, ServerConfig
-from mcp_bridge.tools import Definition
+from mcp_bridge.core.tools import ToolDefinition
 from tests.fake_rooms import FakeRooms
 
 TOKEN = "-".join(["a", "long", "random", "token"])
@@ -125,7 +125,7 @@ async def test_accepting_prints_both_wordings_and_names_what_waits(
         for said in words:
             pins = Pins(paths.tool_pins())
             pins.read([config])
-            pins.vet(config, [Definition("read", said, {})])
+            pins.vet(config, [ToolDefinition("read", said, {})])
             pins.write()
 
     await asyncio.to_thread(learn, "Reads.", "Reads [bold]and sends.")

@@ -25,7 +25,7 @@ from tests.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
 
-LIVELY = Path(__file__).parents[1] / "lively_mcp_server.py"
+LIVELY = Path(__file__).parents[1] / "changing_mcp_server.py"
 TURN_S = 120.0
 QUESTION = "Which room?"
 

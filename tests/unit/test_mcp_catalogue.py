@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mcp_bridge.catalogue as catalogue_module
+import mcp_bridge.connection.catalogue as catalogue_module
 from mcp_bridge import Catalogue, ServerConfig
-from mcp_bridge.catalogue import config_digest, definitions_digest
-from mcp_bridge.tools import Definition
+from mcp_bridge.core.tools import ToolDefinition, definitions_digest
 
 CONFIG = ServerConfig(name="time", command="uvx", args=("mcp-server-time",), env={"A": "b"})
 TOOLS = (
-    Definition("now", "The time.", {"type": "object", "properties": {"zone": {}}}, True),
-    Definition("convert", "Converts.\nTwo lines, ünïcode.", {"type": "object"}),
+    ToolDefinition("now", "The time.", {"type": "object", "properties": {"zone": {}}}, True),
+    ToolDefinition("convert", "Converts.\nTwo lines, ünïcode.", {"type": "object"}),
 )
 
 
@@ -61,7 +60,7 @@ def test_another_configuration_is_asked_afresh(kept: Catalogue, change: dict[str
     "change", [{"name": "clock"}, {"timeout_s": 3.0}, {"enabled": False}, {"secrets": ("abcdefg",)}]
 )
 def test_what_does_not_reach_the_server_does_not_matter(change: dict[str, object]) -> None:
-    assert config_digest(dataclasses.replace(CONFIG, **change)) == config_digest(CONFIG)  # type: ignore[arg-type]
+    assert dataclasses.replace(CONFIG, **change).digest() == CONFIG.digest()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

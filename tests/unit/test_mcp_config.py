@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import BridgeError, ConfigError, ServerConfig, load_servers, parse_servers
-from mcp_bridge.positions import JsonSyntaxError, read_json
+from mcp_bridge.config.json_file import JsonSyntaxError, parse_json
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1).filter(
     lambda name: name.strip() and not name.startswith("//")
@@ -90,14 +90,14 @@ JSON = st.recursive(
 
 @given(JSON, st.sampled_from([None, 0, 2]))
 def test_json_is_read_as_the_standard_library_reads_it(value: Any, indent: int | None) -> None:
-    assert read_json(json.dumps(value, indent=indent)).value == value
-    assert read_json(json.dumps(value, ensure_ascii=False)).value == value
+    assert parse_json(json.dumps(value, indent=indent)).value == value
+    assert parse_json(json.dumps(value, ensure_ascii=False)).value == value
 
 
 @given(st.text(st.sampled_from('{}[]",:\\/*\n 1aetrufalsn'), max_size=40))
 def test_broken_json_is_refused_with_a_line_or_read_like_json(text: str) -> None:
     try:
-        value = read_json(text).value
+        value = parse_json(text).value
     except JsonSyntaxError as error:
         line = error.line
     else:
@@ -118,7 +118,7 @@ def test_whatever_is_in_the_file_is_read_or_refused_in_one_line(value: Any) -> N
 
 
 def test_every_line_is_known() -> None:
-    document = read_json('{\n "a": [\n  1,\n  {"b":\n 2}],\n\n "c": {}\n}')
+    document = parse_json('{\n "a": [\n  1,\n  {"b":\n 2}],\n\n "c": {}\n}')
     assert {path: document.line(path) for path in document.lines} == {
         (): 1, ("a",): 2, ("a", 0): 3, ("a", 1): 4, ("a", 1, "b"): 4, ("c",): 7,
     }  # fmt: skip
@@ -281,8 +281,8 @@ def test_a_server_may_be_named_servers() -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_a_key_of_another_program_is_passed_over_where_it_is_no_server(name: str) -> None:
     for kept in ("words", 5, None, ["x"], {"a": 1}, {"command": None}):
-        for around in ("{%s}", '{"mcpServers": {%s}}', '{"servers": {%s}}'):
-            text = around % f'"a": {{"command": "x"}}, {json.dumps(name)}: {json.dumps(kept)}'
+        for context in ("{%s}", '{"mcpServers": {%s}}', '{"servers": {%s}}'):
+            text = context % f'"a": {{"command": "x"}}, {json.dumps(name)}: {json.dumps(kept)}'
             assert [config.name for config in read(text)] == ["a"]
 
 

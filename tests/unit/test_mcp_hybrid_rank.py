@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from mcp_bridge import Example, ToolInfo
-from mcp_bridge.discover import Finder
+from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.base import unit
 from mcp_bridge.embedding.hybrid_rank import MAX_SEMANTIC_MATCHES, ToolVectors
 from mcp_bridge.embedding.semantic_index import SemanticQuery
@@ -38,7 +38,7 @@ def meaning(tools: tuple[ToolInfo, ...], *asked: str) -> SemanticQuery:
 
 
 def found(asked: str, tools: tuple[ToolInfo, ...] = HOME) -> list[str]:
-    return [each.tool for each in Finder(tools).find(asked, meaning(tools, asked))]
+    return [each.tool for each in ToolFinder(tools).find(asked, meaning(tools, asked))]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def found(asked: str, tools: tuple[ToolInfo, ...] = HOME) -> list[str]:
 def test_a_request_without_a_word_in_common_finds_the_tool_that_it_means(
     said: str, right: str
 ) -> None:
-    assert Finder(HOME).find(said) == ()
+    assert ToolFinder(HOME).find(said) == ()
     assert found(said)[0] == right
 
 
@@ -62,19 +62,21 @@ def test_only_the_nearest_match_without_a_word_in_common() -> None:
 
 
 def test_an_exact_name_stands_first_and_is_not_embedded() -> None:
-    finder = Finder(HOME)
-    assert finder.worded(["s__send_mail", "Play_Music", "*lamp*", "a song"]) == ["a song"]
+    finder = ToolFinder(HOME)
+    assert finder.patterns_of_words(["s__send_mail", "Play_Music", "*lamp*", "a song"]) == [
+        "a song"
+    ]
     together = finder.find(["send_mail", "dark"], meaning(HOME, "send_mail", "dark"))
     assert [each.tool for each in together][:2] == ["send_mail", "switch_lamp"]
 
 
 def test_a_glob_is_found_as_without_vectors() -> None:
-    finder = Finder(HOME)
+    finder = ToolFinder(HOME)
     assert finder.find("*m*", meaning(HOME, "dark")) == finder.find("*m*")
 
 
 def test_several_patterns_take_turns() -> None:
-    both = Finder(HOME).find(["freezing", "dark"], meaning(HOME, "freezing", "dark"))
+    both = ToolFinder(HOME).find(["freezing", "dark"], meaning(HOME, "freezing", "dark"))
     assert {each.tool for each in both[:2]} == {"set_thermostat", "switch_lamp"}
 
 
@@ -101,7 +103,7 @@ def test_nothing_that_words_find_is_lost_and_nothing_comes_twice(
     search: tuple[tuple[ToolInfo, ...], SemanticQuery, list[str]],
 ) -> None:
     tools, query, asked = search
-    finder = Finder(tools)
+    finder = ToolFinder(tools)
     by_words, by_both = finder.find(asked), finder.find(asked, query)
     assert {each.name for each in by_words} <= {each.name for each in by_both}
     assert len(by_both) == len({each.name for each in by_both})
@@ -116,7 +118,7 @@ def test_an_exact_name_is_always_first_of_its_pattern(
     tools, query, _ = search
     for each in tools:
         asked = SemanticQuery(query.tools, {each.name: query.tools.rows[0]})
-        assert Finder(tools).find(each.name, asked)[0] == each
+        assert ToolFinder(tools).find(each.name, asked)[0] == each
 
 
 def test_the_texts_of_a_tool_are_its_words_and_then_its_parameters_too() -> None:

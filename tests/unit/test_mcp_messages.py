@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCError, JSONRPCResponse
 
-from mcp_bridge.messages import read_message, whole_pairs
+from mcp_bridge.protocol.messages import read_message, replace_lone_surrogates
 
 # All characters, halves of surrogate pairs and backslashes more often than others.
 _texts = st.text(st.characters() | st.characters(categories=["Cs"]) | st.sampled_from("\\ud83d"))
@@ -21,7 +21,7 @@ def test_only_halves_of_pairs_are_replaced(text: str, escaped: bool) -> None:
     # Halves that stand beside each other are a pair to whoever reads the JSON.
     meant = json.loads(sent.decode(errors="surrogatepass"))
     whole = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in meant)
-    read = json.loads(whole_pairs(sent))
+    read = json.loads(replace_lone_surrogates(sent))
     if escaped:
         assert read == whole
     else:  # as bytes, a half is up to three that are no UTF-8

@@ -7,8 +7,8 @@ import pytest
 from mcp.client.auth import OAuthClientProvider
 
 from mcp_bridge import OAuth, ServerConfig
-from mcp_bridge.http import HttpWatch, http_client
-from mcp_bridge.secrets import Secrets
+from mcp_bridge.security.server_secrets import ServerSecrets
+from mcp_bridge.transports.http import HttpMonitor, http_client
 
 REMOTE = ServerConfig("files", transport="http", url="https://files.example/mcp")
 BACK = "http://localhost:3000/callback"
@@ -75,7 +75,7 @@ async def test_tokens_are_kept_by_server() -> None:
 
 async def test_a_sign_in_at_a_plain_http_address_is_refused_before_anything_is_sent() -> None:
     auth = OAuth(sign_in=Person(), redirect_uri=BACK).auth(REMOTE)
-    async with await http_client(REMOTE, HttpWatch(1000, Secrets(REMOTE)), auth) as client:
+    async with await http_client(REMOTE, HttpMonitor(1000, ServerSecrets(REMOTE)), auth) as client:
         check = client.event_hooks["request"][0]
         with pytest.raises(httpx2.UnsupportedProtocol, match="plain http"):
             await check(httpx2.Request("POST", "http://as.example/token"))

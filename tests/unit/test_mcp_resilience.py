@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams
 
 from mcp_bridge import CallProgressed, Question, ToolInfo
-from mcp_bridge.asking import UnaskableError, fits, question_of
-from mcp_bridge.backoff import Backoff
-from mcp_bridge.breaker import Breaker
-from mcp_bridge.events import BridgeEvent
-from mcp_bridge.progress import GAP_S, teller
+from mcp_bridge.connection.retry import Backoff, CircuitBreaker
+from mcp_bridge.core.status import BridgeEvent
+from mcp_bridge.protocol.elicitation_handler import UnaskableError, answer_fits, question_of
+from mcp_bridge.protocol.progress import GAP_S, progress_reporter
 
 TOOL = ToolInfo("house__clean", "house", "clean", "", {})
 
@@ -49,7 +48,7 @@ def test_waits_are_random_by_default() -> None:
 
 
 def test_a_breaker_opens_rests_lets_one_through_and_closes() -> None:
-    breaker = Breaker(3, 30.0)
+    breaker = CircuitBreaker(3, 30.0)
     for second in range(3):
         assert breaker.admit(second) == 0.0
         assert breaker.failed(second, second) == (second == 2)
@@ -67,7 +66,7 @@ def test_a_breaker_opens_rests_lets_one_through_and_closes() -> None:
 
 
 def test_a_probe_whose_caller_went_away_makes_room_for_another() -> None:
-    breaker = Breaker(1, 30.0)
+    breaker = CircuitBreaker(1, 30.0)
     breaker.failed(0, 0)
     assert breaker.admit(30) == 0.0
     assert breaker.admit(59) > 0
@@ -78,7 +77,7 @@ def test_a_probe_whose_caller_went_away_makes_room_for_another() -> None:
 def test_a_breaker_refuses_only_after_enough_failures_in_a_row(
     attempts: list[tuple[bool, float]],
 ) -> None:
-    breaker, now, row = Breaker(4, 30.0), 0.0, 0
+    breaker, now, row = CircuitBreaker(4, 30.0), 0.0, 0
     for succeeds, pause_s in attempts:
         now += pause_s + 0.001
         if breaker.admit(now) > 0:
@@ -94,7 +93,7 @@ def test_a_breaker_refuses_only_after_enough_failures_in_a_row(
 
 
 def test_calls_that_end_with_one_crash_are_one_failure() -> None:
-    breaker = Breaker(2, 30.0)
+    breaker = CircuitBreaker(2, 30.0)
     assert not breaker.failed(began=1.0, now=5.0)
     assert not breaker.failed(began=2.0, now=5.0)
     assert breaker.failed(began=6.0, now=7.0)
@@ -103,7 +102,7 @@ def test_calls_that_end_with_one_crash_are_one_failure() -> None:
 def progressed(*signs: tuple[float, float, float | None, str]) -> list[CallProgressed]:
     told: list[BridgeEvent] = []
     clock = iter([at for at, *_ in signs])
-    tell = teller(TOOL, told.append, now=lambda: next(clock))
+    tell = progress_reporter(TOOL, told.append, now=lambda: next(clock))
     assert tell is not None
     for _, *sign in signs:
         tell(*sign)  # type: ignore[arg-type]  # as the server sends it
@@ -173,8 +172,8 @@ def test_answers_are_held_to_the_question() -> None:
         all={"type": "array", "items": {"enum": ["x", "y"]}},
     )
     good: dict[str, Any] = {"room": "a", "count": 3, "share": 0.5, "sure": False, "all": ["x"]}
-    assert fits(read, good)
-    assert fits(read, {"room": "b"})
+    assert answer_fits(read, good)
+    assert answer_fits(read, {"room": "b"})
     wrong: list[dict[str, Any]] = [
         {},
         {"room": "c"},
@@ -186,7 +185,7 @@ def test_answers_are_held_to_the_question() -> None:
         {"room": "a", "all": ["z"]},
         {"room": "a", "all": "x"},
     ]
-    assert not any(fits(read, content) for content in wrong)
+    assert not any(answer_fits(read, content) for content in wrong)
 
 
 @pytest.mark.parametrize(

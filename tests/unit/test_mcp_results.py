@@ -23,12 +23,12 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from mcp_bridge.heads import value_head, whole_escapes
-from mcp_bridge.results import normalise
-from mcp_bridge.servers import ServerConfig
-from mcp_bridge.shrink import MARGIN, shrink
-from mcp_bridge.spans import end_of_value
-from mcp_bridge.tools import ToolCallResult
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.tools import ToolCallResult
+from mcp_bridge.protocol.answer_truncation import SECRET_MARGIN, truncate_answer
+from mcp_bridge.protocol.call_values import normalise
+from mcp_bridge.protocol.json_prefixes import drop_partial_escape, value_prefix
+from mcp_bridge.protocol.json_spans import end_of_value
 
 
 def of(*texts: str, **more: Any) -> CallToolResult:
@@ -145,7 +145,7 @@ def test_cutting_on_the_way_in_changes_no_result(
         expected = whole(line, max_chars)
     except ValueError:
         return  # lone surrogates are no JSON for the SDK either
-    found = whole(shrink(line, max_chars, margin), max_chars)
+    found = whole(truncate_answer(line, max_chars, margin), max_chars)
     assert (found.is_error, found.truncated) == (expected.is_error, expected.truncated)
     if not expected.truncated:
         assert found == expected
@@ -162,7 +162,7 @@ def test_the_head_of_a_value_is_what_it_would_be_written_as(
 ) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=escaped).encode(errors="replace")
     compact = json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
-    head, size = value_head(b"[" + text + b"]", 1, 1 + len(text), room)
+    head, size = value_prefix(b"[" + text + b"]", 1, 1 + len(text), room)
     assert head == compact[:room]
     assert (size <= room) is (len(compact) <= room)
     if size <= room:
@@ -173,13 +173,13 @@ def test_what_is_no_json_is_not_mended_by_cutting() -> None:
     start = b'{"jsonrpc": "2.0", "id": 1, "result": {"content": [], "structuredContent": '
     for broken in (b"[1 2]", b"[tr ue]", b'["\\q"]', b"[1,]", b'["a" "b"]', b"nul"):
         line = start + broken + b"}}"
-        assert shrink(line, 100) == line
+        assert truncate_answer(line, 100) == line
 
 
 @given(st.text(st.sampled_from('ab"\\\n\x01é\U0001f600u0'), max_size=40), st.integers(0, 60))
 def test_a_cut_escape_is_left_out_and_a_whole_one_stays(text: str, at: int) -> None:
     written = json.dumps(text, ensure_ascii=False)
-    cut = whole_escapes(written[:at])
+    cut = drop_partial_escape(written[:at])
     assert written[:at].startswith(cut)
     assert at - len(cut) <= 5 or at > len(written)
     if len(cut) < len(written):
@@ -199,7 +199,9 @@ def test_what_fits_by_its_characters_comes_whole_in_every_script(
     }  # fmt: skip
     message = {"jsonrpc": "2.0", "id": "an id", "result": result}
     line = json.dumps(message, ensure_ascii=escaped, indent=2).encode()
-    assert whole(shrink(line, 65_536), 65_536) == ToolCallResult(value if structured else said)
+    assert whole(truncate_answer(line, 65_536), 65_536) == ToolCallResult(
+        value if structured else said
+    )
 
 
 @pytest.mark.parametrize("escaped", [True, False])
@@ -208,7 +210,7 @@ def test_what_is_cut_of_a_structure_is_text_and_no_escapes(escaped: bool) -> Non
     message = {"jsonrpc": "2.0", "id": "an id", "result": result}
     line = json.dumps(message, ensure_ascii=escaped).encode()
     for max_chars in range(1000, 1004):
-        found = whole(shrink(line, max_chars), max_chars)
+        found = whole(truncate_answer(line, max_chars), max_chars)
         kept, note = found.value.split("\n[cut here: ")
         assert kept == ('{"t":"' + "你好\U0001f600" * 400)[:max_chars]
         assert 0.999 < int(note.split()[3]) / 300_008 < 1.001
@@ -226,7 +228,7 @@ def test_large_answers_with_what_is_no_block_are_cut_as_others_are(
     blocks: list[Any], head: str
 ) -> None:
     message = {"jsonrpc": "2.0", "id": "an id", "result": {"content": blocks}}
-    found = whole(shrink(json.dumps(message).encode(), 5_000), 5_000)
+    found = whole(truncate_answer(json.dumps(message).encode(), 5_000), 5_000)
     assert found.truncated
     assert found.value.startswith(head)
 
@@ -246,7 +248,7 @@ def test_a_secret_across_the_cut_is_taken_out_whole(
 ) -> None:
     forms = {"plain": KEY, "base64": b64encode(KEY.encode()).decode(), "url": quote(KEY)}
     secret, cap = forms[form], 8_000
-    for place in (cap, cap + MARGIN):
+    for place in (cap, cap + SECRET_MARGIN):
         # Those that stand before it are taken out, too, and what lay far behind the cut moves up.
         # All of them are whole: half of a secret is none, wherever it comes from.
         head = f"{secret} " * min(more, (place + before) // (len(secret) + 1))
@@ -260,7 +262,7 @@ def test_a_secret_across_the_cut_is_taken_out_whole(
         message = {"jsonrpc": "2.0", "id": "an id", "result": result}
         line = json.dumps(message, ensure_ascii=escaped).encode()
         config = ServerConfig(name="a", env={"TOKEN": KEY})
-        found = whole(shrink(line, cap), cap, config.redact_result)
+        found = whole(truncate_answer(line, cap), cap, config.redact_result)
         assert secret[:6] not in found.value
         assert json.dumps(secret, ensure_ascii=escaped)[1:7] not in found.value
         assert len(found.value.split("\n[cut here")[0]) <= cap
@@ -278,7 +280,7 @@ def test_a_server_that_writes_the_mark_itself_gains_nothing() -> None:
 
 @given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_anything_else_comes_out_as_it_went_in(line: bytes) -> None:
-    assert shrink(line, 10) == line
+    assert truncate_answer(line, 10) == line
 
 
 @pytest.mark.parametrize("escaped", [True, False])
@@ -288,7 +290,7 @@ def test_a_giant_string_is_cut_between_two_characters(unit: str, escaped: bool) 
     message = {"jsonrpc": "2.0", "id": "an id", "result": {"content": [block]}}
     line = json.dumps(message, ensure_ascii=escaped).encode()
     for max_chars in (1000, 1001, 1003):
-        result = whole(shrink(line, max_chars), max_chars)
+        result = whole(truncate_answer(line, max_chars), max_chars)
         assert result.value.startswith(unit * max_chars + "\n[cut here:")
         assert result.truncated
 
@@ -298,7 +300,7 @@ def test_a_giant_picture_is_a_note_and_the_words_beside_it_stay_whole() -> None:
     file = {"type": "resource", "resource": {"uri": "x:y", "blob": "A" * 400_000}}
     content = [{"type": "text", "text": "here"}, picture, file]
     line = json.dumps({"jsonrpc": "2.0", "id": "an id", "result": {"content": content}}).encode()
-    result = whole(shrink(line, 1000), 1000)
+    result = whole(truncate_answer(line, 1000), 1000)
     assert result.value == (
         "here\n[image image/png, 3000.0 kB, not shown]\n[file, 300.0 kB, not shown]"
     )

@@ -11,8 +11,8 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from mcp_bridge import ConfigError, parse_servers
-from mcp_bridge.entries import KNOWN
-from mcp_bridge.schema import FILE, schema, written
+from mcp_bridge.config.entry_model import KNOWN_KEYS
+from mcp_bridge.config.schema import FILE, schema, written
 from tests.unit.test_mcp_config import SERVERS
 
 EXAMPLE = Path(__file__).parents[2] / "mcp_servers.json.example"
@@ -25,7 +25,7 @@ def fits(document: Any) -> bool:
 
 def test_the_file_is_what_the_code_says() -> None:
     assert FILE.read_text(encoding="utf-8") == written(), (
-        "run: python -m mcp_bridge.schema > mcp_bridge/mcp_servers.schema.json"
+        "run: python -m mcp_bridge.config.schema > mcp_bridge/mcp_servers.schema.json"
     )
     Draft202012Validator.check_schema(schema())
 
@@ -128,4 +128,4 @@ def test_the_example_fits_is_read_and_shows_every_key(tmp_path: Path) -> None:
     assert on(NOTES_DB="n.db") == ["time", "files", "git", "database", "drafts"]
     shown = {key for entry in json.loads(text).values() if isinstance(entry, dict) for key in entry}
     aliases = {"name", "type", "disabled"}
-    assert set(KNOWN) - aliases - shown == set()
+    assert set(KNOWN_KEYS) - aliases - shown == set()

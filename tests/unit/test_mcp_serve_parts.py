@@ -15,15 +15,18 @@ from hypothesis import strategies as st
 from websockets.datastructures import Headers
 
 from mcp_bridge import ConfigError
-from mcp_bridge.lines import read_lines
+from mcp_bridge.protocol.capped_lines import read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
-from mcp_bridge.serve.admission import Admission
-from mcp_bridge.serve.calls import CallsUnderWay, TooManyCalls
-from mcp_bridge.serve.cli import main
-from mcp_bridge.serve.envelope import Envelope, read, read_spans
-from mcp_bridge.serve.seats import NoSeat, Seats
-from mcp_bridge.serve.secrets import Token, find_token
-from mcp_bridge.serve.unit import unit
+from mcp_bridge.serve.access_control import AccessControl, ConnectionQuota, QuotaExceeded
+from mcp_bridge.serve.cli import main, systemd_unit
+from mcp_bridge.serve.pending_calls import (
+    MessageKind,
+    PendingCalls,
+    TooManyCalls,
+    parse_kind,
+    scan_kind,
+)
+from mcp_bridge.serve.token import Token, find_token
 
 TOKEN = "a-token-" + "0123456789abcdef"
 TLS = TlsFiles(Path("cert.pem"))
@@ -71,8 +74,8 @@ def test_a_stall_is_told_before_the_ping_that_it_delays_is_missed() -> None:
 
 @given(st.text(max_size=80))
 def test_a_token_fits_itself_alone(given_token: str) -> None:
-    assert Token(TOKEN).fits(given_token) == (given_token == TOKEN)
-    assert Token(given_token).fits(given_token)
+    assert Token(TOKEN).matches(given_token) == (given_token == TOKEN)
+    assert Token(given_token).matches(given_token)
 
 
 def test_the_token_comes_from_its_file_or_the_environment(tmp_path: Path) -> None:
@@ -81,12 +84,12 @@ def test_the_token_comes_from_its_file_or_the_environment(tmp_path: Path) -> Non
     file.chmod(0o600)
     found = find_token(file, {"MCP_BRIDGE_TOKEN": "another-" + TOKEN})
     assert found is not None
-    assert found.fits(TOKEN)
+    assert found.matches(TOKEN)
     assert TOKEN not in repr(found)
     assert find_token(None, {}) is None
     from_variable = find_token(None, {"MCP_BRIDGE_TOKEN": TOKEN})
     assert from_variable is not None
-    assert from_variable.fits(TOKEN)
+    assert from_variable.matches(TOKEN)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
@@ -145,12 +148,12 @@ def test_a_host_is_a_known_name_or_the_address_itself(
     host: str, arrived_at: str, status: int | None
 ) -> None:
     options = ServeOptions(("server",), allow_hosts=frozenset({"tools.example.com"}))
-    refused = Admission(options).host(Headers({"Host": host}), arrived_at)
+    refused = AccessControl(options).host(Headers({"Host": host}), arrived_at)
     assert (refused.status if refused else None) == status
 
 
 def test_none_or_two_of_a_header_are_refused() -> None:
-    admission = Admission(ServeOptions(("server",), token=Token(TOKEN)))
+    admission = AccessControl(ServeOptions(("server",), token=Token(TOKEN)))
     twice = Headers([("Host", "localhost"), ("Host", "localhost")])
     for headers in (Headers(), twice):
         assert (refused := admission.host(headers, "127.0.0.1")) is not None
@@ -167,69 +170,72 @@ def test_none_or_two_of_a_header_are_refused() -> None:
 )
 def test_both_ways_of_reading_a_message_agree(message: dict[str, Any]) -> None:
     text = json.dumps(message).encode()
-    assert read_spans(b" \n" + text) == read(text)
+    assert scan_kind(b" \n" + text) == parse_kind(text)
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_what_is_no_message_raises_value_error_alone(text: bytes) -> None:
-    for reading in (read, read_spans):
+    for reading in (parse_kind, scan_kind):
         with contextlib.suppress(ValueError):
-            assert isinstance(reading(text), Envelope)
+            assert isinstance(reading(text), MessageKind)
 
 
 def test_what_a_message_is() -> None:
-    def seen(**message: Any) -> Envelope:
-        return read(json.dumps(message).encode())
+    def seen(**message: Any) -> MessageKind:
+        return parse_kind(json.dumps(message).encode())
 
-    assert seen(id=1, method="tools/call") == Envelope(asks=1)
-    assert seen(id="a", result={}) == Envelope(answers="a")
-    assert seen(id=2, error={}) == Envelope(answers=2)
-    assert seen(method="notifications/progress") == Envelope()
-    assert seen(method="notifications/cancelled", params={"requestId": 4}) == Envelope(cancels=4)
-    assert seen(method="notifications/cancelled", params=[1]) == Envelope()
+    assert seen(id=1, method="tools/call") == MessageKind(asks=1)
+    assert seen(id="a", result={}) == MessageKind(answers="a")
+    assert seen(id=2, error={}) == MessageKind(answers=2)
+    assert seen(method="notifications/progress") == MessageKind()
+    assert seen(method="notifications/cancelled", params={"requestId": 4}) == MessageKind(cancels=4)
+    assert seen(method="notifications/cancelled", params=[1]) == MessageKind()
     # It stays open for as long as somebody listens: no drain waits for it.
-    assert seen(id=3, method="subscriptions/listen") == Envelope()
+    assert seen(id=3, method="subscriptions/listen") == MessageKind()
     for bad in (b"[]", b"null", b"", b'{"id": "' + b"x" * 200 + b'"}'):
         with pytest.raises(ValueError, match=r"."):
-            read(bad)
+            parse_kind(bad)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["asks", "answers", "cancels"]), st.integers(0, 5))))
 def test_calls_are_under_way_until_they_are_answered_or_given_up(
     steps: list[tuple[str, int]],
 ) -> None:
-    calls, under_way = CallsUnderWay(3), set[int]()
+    calls, under_way = PendingCalls(3), set[int]()
     for kind, call in steps:
         if kind == "answers":
-            calls.came(Envelope(answers=call))
+            calls.received(MessageKind(answers=call))
             under_way.discard(call)
         elif kind == "cancels":
-            calls.sent(Envelope(cancels=call))
+            calls.sent(MessageKind(cancels=call))
             under_way.discard(call)
         elif len(under_way) == 3:
             with pytest.raises(TooManyCalls):
-                calls.sent(Envelope(asks=call))
+                calls.sent(MessageKind(asks=call))
         else:
-            calls.sent(Envelope(asks=call))
+            calls.sent(MessageKind(asks=call))
             under_way.add(call)
         assert len(calls) == len(under_way)
         assert calls.none.is_set() == (not under_way)
 
 
-def test_seats_are_given_back_whatever_happens() -> None:
-    seats = Seats(2, 1)
-    with seats.taken("a"):
-        with pytest.raises(NoSeat, match="1 connections of yours are open"), seats.taken("a"):
-            pass
-        with pytest.raises(RuntimeError), seats.taken("b"):
-            raise RuntimeError
+def test_connections_are_given_back_whatever_happens() -> None:
+    quota = ConnectionQuota(2, 1)
+    with quota.reserve("a"):
         with (
-            seats.taken("b"),
-            pytest.raises(NoSeat, match="all 2 connections are in use"),
-            seats.taken("c"),
+            pytest.raises(QuotaExceeded, match="1 connections of yours are open"),
+            quota.reserve("a"),
         ):
             pass
-    assert len(seats) == 0
+        with pytest.raises(RuntimeError), quota.reserve("b"):
+            raise RuntimeError
+        with (
+            quota.reserve("b"),
+            pytest.raises(QuotaExceeded, match="all 2 connections are in use"),
+            quota.reserve("c"),
+        ):
+            pass
+    assert len(quota) == 0
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 20))
@@ -245,7 +251,9 @@ async def test_lines_are_the_same_however_they_arrive_and_long_ones_are_counted(
     assert [line.size for line in found] == [len(line) for line in expected]
     assert [line.too_long for line in found] == [len(line) > cap for line in expected]
     assert all(
-        line.whole() == text for line, text in zip(found, expected, strict=True) if len(text) <= cap
+        line.content() == text
+        for line, text in zip(found, expected, strict=True)
+        if len(text) <= cap
     )
 
 
@@ -264,7 +272,7 @@ async def test_the_id_of_a_line_that_is_too_long_is_found_at_either_end() -> Non
 
 
 def test_the_unit_starts_this_program() -> None:
-    text = unit("/opt/my tools/bin/mcp-bridge")
+    text = systemd_unit("/opt/my tools/bin/mcp-bridge")
     assert 'ExecStart="/opt/my tools/bin/mcp-bridge" serve --token-file %d/token' in text
     for line in ("DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict"):
         assert line in text.splitlines()

@@ -11,8 +11,8 @@ import pytest
 from mcp_types import ElicitRequestFormParams
 
 from mcp_bridge import CallTimeout, ServerUnavailable
-from mcp_bridge.elicitation import Accepted, Answer, Question
-from mcp_bridge.session import ServerSession
+from mcp_bridge.connection.server_session import ServerSession
+from mcp_bridge.core.elicitation import Accepted, Answer, Question
 from tests.mcp_fakes import FakeServer
 from tests.virtual_loop import run
 
@@ -84,7 +84,7 @@ def test_use_keeps_a_connection_open_and_a_long_call_is_use() -> None:
 def test_housekeeping_is_no_use() -> None:
     async def use(server: FakeServer, session: ServerSession) -> None:
         await asyncio.sleep(IDLE_S - 10)
-        await server.wires[-1].tell_of_changes()
+        await server.transports[-1].tell_of_changes()
         await asyncio.sleep(20)
         assert server.listed == 2
         assert server.open == 0
@@ -236,12 +236,12 @@ def test_changes_told_in_a_burst_are_listed_once_and_a_flood_seldom() -> None:
     async def use(server: FakeServer, session: ServerSession) -> None:
         for count in range(10):
             server.tools = [f"tool{n}" for n in range(count + 1)]
-            await server.wires[-1].tell_of_changes()
+            await server.transports[-1].tell_of_changes()
         await asyncio.sleep(1)
         assert server.listed == 2
         assert len(session.listing.definitions) == 10
         for _ in range(1000):
-            await server.wires[-1].tell_of_changes()
+            await server.transports[-1].tell_of_changes()
             await asyncio.sleep(0.01)
         assert server.listed <= 8, "ten seconds, one list in two of them"
 

@@ -12,16 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ConfigError, ServerConfig, parse_servers
-from mcp_bridge.errors import ServerUnavailable
-from mcp_bridge.process import spawn
-from mcp_bridge.security.commands import judge
-from mcp_bridge.security.finding import ALLOWANCES
+from mcp_bridge.core.errors import ServerUnavailable
+from mcp_bridge.core.server_config import ALLOWANCES
+from mcp_bridge.security.commands import char_for_batch_file, judge
 from mcp_bridge.security.interpreter_table import INTERPRETERS
-from mcp_bridge.security.interpreters import code_in
-from mcp_bridge.security.metacharacters import for_a_batch_file
-from mcp_bridge.security.programs import plain
+from mcp_bridge.security.interpreters import first_code
+from mcp_bridge.security.programs import plain_name
 from mcp_bridge.security.wrapper_table import WRAPPERS
-from mcp_bridge.security.wrappers import behind
+from mcp_bridge.security.wrappers import wrapped_commands
+from mcp_bridge.transports.process import spawn
 
 
 def verdicts(line: str, **options: bool) -> set[str]:
@@ -318,8 +317,8 @@ def test_links_are_followed_by_name_at_each_step(tmp_path: Path) -> None:
     assert "command" in verdicts(f"env {innocent} x")
     applet = link(tmp_path, "sh", program(tmp_path, "some-box"))
     assert "command" in verdicts(applet), "a program may look at the name that it is called by"
-    around = link(tmp_path, "helper", program(tmp_path, "busybox"))
-    assert "command" in verdicts(f"{around} sh -c x")
+    context = link(tmp_path, "helper", program(tmp_path, "busybox"))
+    assert "command" in verdicts(f"{context} sh -c x")
     python = link(tmp_path, "server", sys.executable)
     assert "eval" in verdicts(f"{python} -c 1")
     assert verdicts(f"{python} server.py") == set()
@@ -343,9 +342,9 @@ def test_a_link_in_a_circle_and_a_name_of_nonsense_end(tmp_path: Path) -> None:
 
 def test_names_lose_folder_case_ending_and_version() -> None:
     for name in ("/usr/bin/python3.13t", "C:\\Py\\PYTHON.EXE", "python@3.12", "python-3", "python"):
-        assert plain(name) == "python"
-    assert plain("7z") == "7z"
-    assert plain("@scope/pkg@1.0") == "pkg"
+        assert plain_name(name) == "python"
+    assert plain_name("7z") == "7z"
+    assert plain_name("@scope/pkg@1.0") == "pkg"
     assert verdicts("BASH x") == {"command"}
 
 
@@ -376,20 +375,20 @@ def test_arguments_are_read_by_a_shell_in_few_places_only() -> None:
 @pytest.mark.parametrize("bad", ["a&calc", "%COMSPEC%", 'a" & calc', "a|b", "a^b", "a>b", "a\r\nb"])
 def test_a_batch_file_gets_nothing_that_cmd_reads(bad: str) -> None:
     for program_ in ("C:\\x\\npx.CMD", "x.bat", "x.cmd. "):
-        assert for_a_batch_file(program_, [bad])
-    assert not for_a_batch_file("C:\\x\\node.exe", [bad])
+        assert char_for_batch_file(program_, [bad])
+    assert not char_for_batch_file("C:\\x\\node.exe", [bad])
     assert any(f.allowance == "metacharacters" for f in judge("npx.cmd", ["-y", bad], windows=True))
 
 
 @given(st.sampled_from(sorted(INTERPRETERS)), st.lists(st.text("-ecrpmX=a./ :", max_size=6)))
 def test_any_arguments_are_judged_without_an_error(name: str, args: list[str]) -> None:
-    code_in(INTERPRETERS[name], args)
+    first_code(INTERPRETERS[name], args)
     list(judge(name, args))
 
 
 @given(st.sampled_from(sorted(WRAPPERS)), st.lists(st.text("-abcnS=A/ '\"", max_size=6)))
 def test_any_wrapper_is_read_to_its_end(name: str, args: list[str]) -> None:
-    list(behind(WRAPPERS[name], args))
+    list(wrapped_commands(WRAPPERS[name], args))
     list(judge(name, args))
 
 

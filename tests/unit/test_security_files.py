@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from mcp_bridge import ConfigError, Pins, ServerConfig, load_servers, parse_servers
+from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security import ownership
 from mcp_bridge.security.addresses import is_loopback, plain_text, same_origin
 from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.ownership import fault
-from mcp_bridge.tools import Definition
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no owner and mode like these")
 
@@ -230,14 +230,14 @@ def test_a_redirect_stays_with_the_server_or_is_none(location: str, same: bool) 
 # What was accepted.
 
 CONFIG = ServerConfig(name="files", command="x", args=("y",))
-READ = Definition("read", "Reads a file.", {"type": "object"}, read_only=True)
+READ = ToolDefinition("read", "Reads a file.", {"type": "object"}, read_only=True)
 
 
-def changed(**other: Any) -> Definition:
+def changed(**other: Any) -> ToolDefinition:
     return dataclasses.replace(READ, **other)
 
 
-def pinned(folder: Path, *tools: Definition, config: ServerConfig = CONFIG) -> Pins:
+def pinned(folder: Path, *tools: ToolDefinition, config: ServerConfig = CONFIG) -> Pins:
     pins = Pins(folder)
     pins.read([config])
     pins.vet(config, tools)
@@ -254,7 +254,7 @@ def pinned(folder: Path, *tools: Definition, config: ServerConfig = CONFIG) -> P
     ],
 )
 def test_a_tool_that_changes_is_held_until_it_is_accepted(
-    tmp_path: Path, after: Definition
+    tmp_path: Path, after: ToolDefinition
 ) -> None:
     pinned(tmp_path, READ)
     pins = pinned(tmp_path, after)  # another process, another day
@@ -292,7 +292,7 @@ def test_a_tool_that_goes_back_waits_no_longer(tmp_path: Path) -> None:
 
 def test_new_tools_are_trusted_and_old_pins_outlive_their_tools(tmp_path: Path) -> None:
     pinned(tmp_path, READ)
-    other = Definition("write", "Writes.", {})
+    other = ToolDefinition("write", "Writes.", {})
     assert pinned(tmp_path, other).vet(CONFIG, [other]).offered == (other,)
     assert pinned(tmp_path).vet(CONFIG, [changed(description="back again")]).held
 
@@ -322,7 +322,7 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     one, two = Pins(tmp_path), Pins(tmp_path)
     for pins in (one, two):
         pins.read([CONFIG])
-    other = Definition("write", "Writes.", {})
+    other = ToolDefinition("write", "Writes.", {})
     one.vet(CONFIG, [READ])
     two.vet(CONFIG, [other])
     one.write()

@@ -1,4 +1,4 @@
-"""Ways around the judge: options that it does not know, programs behind programs, variables."""
+"""Ways context the judge: options that it does not know, programs behind programs, variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp_bridge import ServerConfig
 from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.interpreter_table import INTERPRETERS
-from mcp_bridge.security.interpreters import code_in
+from mcp_bridge.security.interpreters import first_code
 from mcp_bridge.security.policy import objections
 
 
@@ -281,8 +281,8 @@ def test_ordinary_servers_still_pass(line: str) -> None:
 def test_no_unknown_option_hides_what_follows_its_value(name: str, option: str, value: str) -> None:
     interpreter = INTERPRETERS[name]
     code = next(iter(interpreter.longs))
-    assert code_in(interpreter, [option, value, code, "x"]) == code
-    assert code_in(interpreter, [option, value]) is None, "it may be a flag before a script"
+    assert first_code(interpreter, [option, value, code, "x"]) == code
+    assert first_code(interpreter, [option, value]) is None, "it may be a flag before a script"
 
 
 # Variables.

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from mcp_bridge import ServerConfig, parse_servers
-from mcp_bridge.listing import clean
-from mcp_bridge.results import normalise
-from mcp_bridge.security.hidden_text import may_hide, shown, shown_value
-from mcp_bridge.security.redaction import looks_secret, redact
-from mcp_bridge.security.references import Unfit, fit
+from mcp_bridge.core.redaction import looks_secret, redact
+from mcp_bridge.protocol.call_values import normalise
+from mcp_bridge.protocol.tool_listing import clean_text
+from mcp_bridge.security.hidden_text import may_hide, visible_text, visible_value
+from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
 SAID = 'p/4+s "w"ö rd\\9'
 
@@ -151,11 +151,11 @@ VARIANTS = "".join(chr(0xE0100 + at) for at in range(20)) + "\ufe01\ufe05\ufe0f\
     ],
 )
 def test_what_nobody_sees_is_taken_out(hidden: str) -> None:
-    assert shown(f"adds{hidden} two{hidden}") == "adds two"
-    assert clean(f"adds{hidden} two", 100) == "adds two"
+    assert visible_text(f"adds{hidden} two{hidden}") == "adds two"
+    assert clean_text(f"adds{hidden} two", 100) == "adds two"
     assert may_hide(json.dumps(f"a{hidden}", ensure_ascii=False))
     assert may_hide(json.dumps(f"a{hidden}"))
-    assert shown_value({f"k{hidden}": [f"v{hidden}", 1]}) == {"k": ["v", 1]}
+    assert visible_value({f"k{hidden}": [f"v{hidden}", 1]}) == {"k": ["v", 1]}
     result = CallToolResult(content=[TextContent(text=json.dumps({"a": f"b{hidden}"}))])
     assert normalise(result).value == {"a": "b"}
     result = CallToolResult(content=[TextContent(text=f"a{hidden}b" * 100_000)])
@@ -175,13 +175,13 @@ def test_what_nobody_sees_is_taken_out(hidden: str) -> None:
     ],
 )
 def test_what_writing_needs_stays(text: str) -> None:
-    assert shown(text) == text
+    assert visible_text(text) == text
 
 
 @given(st.text())
 def test_taking_out_is_done_once_and_for_all(text: str) -> None:
-    once = shown(text)
-    assert shown(once) == once
+    once = visible_text(text)
+    assert visible_text(once) == once
     assert not any(0xE0000 <= ord(char) <= 0xE0FFF or char in "\u202e\u200b\ufeff" for char in once)
 
 
@@ -189,14 +189,14 @@ def test_taking_out_is_done_once_and_for_all(text: str) -> None:
     st.lists(st.sampled_from([*"ab👍ش", "\u200d", "\ufe0f", "\u200c", "\U000e0041"]), max_size=12)
 )
 def test_joiners_and_variants_carry_no_message(chars: list[str]) -> None:
-    once = shown("".join(chars))
-    assert shown(once) == once
+    once = visible_text("".join(chars))
+    assert visible_text(once) == once
     assert "\ufe0f\ufe0f" not in once
     assert "\u200d\u200d" not in once
 
 
 def test_keys_that_meet_lose_nothing() -> None:
-    assert shown_value({"a": 1, "a\u200b": 2}) == {"a": 1, "a_": 2}
+    assert visible_value({"a": 1, "a\u200b": 2}) == {"a": 1, "a_": 2}
 
 
 # Schemas.
@@ -226,8 +226,8 @@ def test_a_schema_elsewhere_is_refused_wherever_it_is_asked_for(ref: str, keywor
         {"$defs": {"default": there}},
         {"additionalProperties": {"not": there}},
     ):
-        with pytest.raises(Unfit, match="elsewhere"):
-            fit(schema)
+        with pytest.raises(UnfitSchema, match="elsewhere"):
+            checked_schema(schema)
 
 
 def test_a_reference_inside_and_data_that_looks_like_one_pass() -> None:
@@ -239,7 +239,7 @@ def test_a_reference_inside_and_data_that_looks_like_one_pass() -> None:
         },
         "$defs": {"x": {"type": "string"}},
     }
-    assert fit(schema) is schema
+    assert checked_schema(schema) is schema
 
 
 def test_words_of_a_schema_are_cleaned_and_names_must_be_plain() -> None:
@@ -247,7 +247,7 @@ def test_words_of_a_schema_are_cleaned_and_names_must_be_plain() -> None:
         "properties": {"a": {"description": f"x{TAGS}", "type": "string"}},
         "title": "t\u200b",
     }
-    cleaned: Any = fit(schema)
+    cleaned: Any = checked_schema(schema)
     assert cleaned == {"properties": {"a": {"description": "x", "type": "string"}}, "title": "t"}
     for bad in (
         {"properties": {"a\u200b": {}}},
@@ -255,18 +255,18 @@ def test_words_of_a_schema_are_cleaned_and_names_must_be_plain() -> None:
         {"required": ["a\u200b"]},
         {"properties": {"a": {"const": {"b": TAGS}}}},
     ):
-        with pytest.raises(Unfit, match="hidden characters"):
-            fit(bad)
+        with pytest.raises(UnfitSchema, match="hidden characters"):
+            checked_schema(bad)
     named: Any = {"properties": {"enum": {"description": "x\u200b"}}}
-    assert fit(named) == {"properties": {"enum": {"description": "x"}}}
+    assert checked_schema(named) == {"properties": {"enum": {"description": "x"}}}
 
 
 def test_a_schema_that_is_too_deep_is_refused() -> None:
     deep: dict[str, Any] = {"$ref": "#", "description": "x\u200b"}
     for _ in range(50):
         deep = {"properties": {"a": deep}}
-    with pytest.raises(Unfit, match="deeper"):
-        fit(deep)
+    with pytest.raises(UnfitSchema, match="deeper"):
+        checked_schema(deep)
 
 
 @given(
@@ -287,14 +287,14 @@ def test_a_schema_that_is_too_deep_is_refused() -> None:
 )
 def test_any_schema_is_cleaned_or_refused(schema: dict[str, Any]) -> None:
     try:
-        found: Any = fit(schema)
-    except Unfit:
+        found: Any = checked_schema(schema)
+    except UnfitSchema:
         return
     assert "\u200b" not in json.dumps(list(found), ensure_ascii=False)
 
 
 def test_what_a_tool_claims_adds_caution_and_takes_none_away() -> None:
-    from mcp_bridge.listing import _read_only  # pyright: ignore[reportPrivateUsage] # no way round
+    from mcp_bridge.protocol.tool_listing import _read_only  # pyright: ignore[reportPrivateUsage] # no way round
 
     def claims(**hints: bool) -> bool | None:
         return _read_only(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from caal_node.tools.question_task import field_value, is_cancellation, yes_or_no
 from mcp_bridge import Field
-from mcp_bridge.elicitation import Kind
+from mcp_bridge.core.elicitation import Kind
 
 ROOMS = (("k", "the kitchen"), ("b", "bath"), ("bb", "big bath"))
 

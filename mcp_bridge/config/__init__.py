@@ -1,0 +1,1 @@
+"""Reads the file of servers into `ServerConfig` objects."""

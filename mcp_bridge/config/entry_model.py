@@ -1,0 +1,277 @@
+"""One server's entry in the file: which keys it may hold, and of what kinds their values are.
+
+The models give both the check at run time and the JSON schema for editors. Keys that other programs
+keep in such files (`autoApprove`, `icon`, ...) are passed over; a key that nobody knows is an
+error, since it is most often a slip of the pen.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeAlias, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictStr,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from mcp_bridge.config.json_file import FileValue, kind_of
+from mcp_bridge.core.server_config import Allowance, TransportName
+
+MAX_TIMEOUT_S: Final = 3600.0
+"""An hour. Larger numbers are milliseconds written where seconds are read."""
+TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
+    {
+        "stdio": "stdio",
+        "http": "http",
+        "streamable-http": "http",
+        "streamable_http": "http",
+        "streamablehttp": "http",
+        "sse": "sse",
+        "ws": "websocket",
+        "websocket": "websocket",
+    }
+)
+LOCAL_KEYS: Final = ("command", "args", "env", "cwd", "requires_path")
+REMOTE_KEYS: Final = ("url", "headers", "token")
+FOREIGN_KEYS: Final = frozenset(
+    {"description", "note", "icon", "gallery", "version", "autoApprove", "alwaysAllow"}
+)
+REMARK_PATTERN: Final = "^//"
+FOREIGN_PATTERN: Final = "^[$_]"
+
+
+def is_remark(key: str) -> bool:
+    """Tells whether a key is a remark whatever it holds: people take servers out in this way."""
+    return key.startswith("//")
+
+
+def is_foreign(key: str) -> bool:
+    """Tells whether a key is a remark, or belongs to another program."""
+    return key in FOREIGN_KEYS or key.startswith(("//", "$", "_"))
+
+
+def _refuse(message: str) -> NoReturn:
+    raise PydanticCustomError("refused", "{message}", {"message": message})
+
+
+def _check_text(text: str) -> str:
+    if "\0" in text:
+        _refuse("holds a NUL character; remove it")
+    return text
+
+
+def _check_transport(written: str) -> str:
+    if written.lower() not in TRANSPORTS:
+        _refuse(f"{written[:40]!r} is not known; use stdio, http, sse or ws")
+    return written
+
+
+def _check_globs(patterns: list[str]) -> list[str]:
+    if any("**" in pattern for pattern in patterns):
+        _refuse('"**" walks through whole folders; name the levels with "*"')
+    return patterns
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _without_foreign_keys(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {key: v for key, v in cast("dict[str, Any]", value).items() if not is_foreign(key)}
+
+
+def _without_foreign_tools(value: object) -> object:
+    """A tool may have any name; what is no list under a foreign key is not a tool's."""
+    if not isinstance(value, dict):
+        return value
+    tools = cast("dict[str, Any]", value)
+    return {
+        tool: tools[tool]
+        for tool in tools
+        if not is_remark(tool) and (isinstance(tools[tool], list) or not is_foreign(tool))
+    }
+
+
+_CONFIG: Final = ConfigDict(strict=True, extra="forbid", frozen=True, regex_engine="python-re")
+_TRANSPORT_SCHEMA: Final = {"enum": [*TRANSPORTS, "streamableHttp"]}
+"""The last one is as some programs write it; the reader does not mind capitals."""
+
+_Text: TypeAlias = Annotated[StrictStr, AfterValidator(_check_text)]
+_FilledText: TypeAlias = Annotated[StrictStr, Field(pattern=r"\S"), AfterValidator(_check_text)]
+_Transport: TypeAlias = Annotated[
+    _Text, AfterValidator(_check_transport), WithJsonSchema(_TRANSPORT_SCHEMA)
+]
+_Seconds: TypeAlias = Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S)]
+_Several: TypeAlias = Annotated[list[_FilledText], Field(min_length=1)]
+_OneOrMore: TypeAlias = Annotated[
+    _Several, BeforeValidator(_as_list, json_schema_input_type=_FilledText | _Several)
+]
+_Globs: TypeAlias = Annotated[_OneOrMore, AfterValidator(_check_globs)]
+
+
+def _allow_foreign_keys(schema: dict[str, Any]) -> None:
+    schema["patternProperties"] = {REMARK_PATTERN: {}, FOREIGN_PATTERN: {}}
+
+
+class EnableCondition(BaseModel):
+    """The condition of `"auto_enable": "if_match"`. Both kinds must hold."""
+
+    model_config = _CONFIG | ConfigDict(json_schema_extra={"minProperties": 1})
+
+    file_exists: _Globs = []
+    """Patterns of files, of which one must be there."""
+    env_set: _OneOrMore = []
+    """Variables, which must all be set and not be empty."""
+
+
+class ExampleEntry(BaseModel):
+    """What a person would say, and the arguments of the call that is meant."""
+
+    model_config = _CONFIG | ConfigDict(json_schema_extra=_allow_foreign_keys)
+
+    say: _FilledText
+    arguments: dict[str, Any] = {}
+
+
+_Examples: TypeAlias = Annotated[
+    dict[str, list[Annotated[ExampleEntry, BeforeValidator(_without_foreign_keys)]]],
+    BeforeValidator(_without_foreign_tools),
+]
+
+_VARIABLES: Final = (
+    " ${NAME} is taken from the environment (${env:NAME} is the same), ${NAME:-text} falls back to "
+    "text, $${ stands for ${ itself."
+)
+
+
+class ServerEntry(BaseModel):
+    """One server's entry. null stands for "not set" wherever a key may be left out."""
+
+    model_config = _CONFIG
+
+    name: _FilledText | None = Field(
+        None, description="What the server is called; only where servers are a list."
+    )
+    command: _FilledText | None = Field(None, description=f"The program to start.{_VARIABLES}")
+    args: list[_Text] | None = Field(None, description=f"Its arguments.{_VARIABLES}")
+    env: dict[str, _Text] | None = Field(
+        None, description=f"Added to the few variables that it inherits.{_VARIABLES}"
+    )
+    cwd: _Text | None = Field(None, description=f"The folder to start it in.{_VARIABLES}")
+    requires_path: bool | None = Field(
+        None, description="The room's path is its last argument; without one it stays off."
+    )
+    url: _FilledText | None = Field(
+        None, description=f"Where the server is: http://, https://, ws:// or wss://.{_VARIABLES}"
+    )
+    headers: dict[str, _Text] | None = Field(
+        None, description=f"Sent with each request.{_VARIABLES}"
+    )
+    token: _FilledText | None = Field(None, description=f"Sent as a bearer token.{_VARIABLES}")
+    transport: _Transport | None = Field(
+        None, description="How it is spoken to; mostly clear from the rest."
+    )
+    type: _Transport | None = Field(None, description="The same as transport.")
+    enabled: bool | None = Field(None, description="Whether it is used at all.")
+    disabled: bool | None = Field(
+        None, description="The opposite of enabled, as other programs write it."
+    )
+    auto_enable: Literal["always", "never", "with_path", "if_match"] | None = Field(
+        None, description="When it is used."
+    )
+    enable_if: EnableCondition | None = Field(
+        None,
+        description="For if_match: one of the files is there, and all of the variables are set.",
+    )
+    timeout: _Seconds | None = Field(None, description="Seconds for one call.")
+    connect_timeout: _Seconds | None = Field(None, description="Seconds until it is ready.")
+    share: bool | None = Field(
+        None,
+        description=(
+            "Whether rooms in one process use one session of it; for servers that keep nothing "
+            "between two calls."
+        ),
+    )
+    allow: list[Allowance] | None = Field(
+        None,
+        description="What you vouch for although it could run or send what nobody has read.",
+    )
+    examples: _Examples | None = Field(
+        None, description="Tool -> what people say for it, with the call's arguments."
+    )
+
+
+KNOWN_KEYS: Final = tuple(ServerEntry.model_fields)
+
+
+def check_entry(place: FileValue) -> ServerEntry:
+    """Checks the keys of an entry and the kinds of its values.
+
+    Raises: ConfigError, for the first fault, with its place and how to mend it.
+    """
+    entry = {
+        key: value
+        for key, value in place.members().items()
+        if value is not None and (key in KNOWN_KEYS or not is_foreign(key))
+    }
+    try:
+        return ServerEntry.model_validate(entry)
+    except ValidationError as invalid:
+        error = invalid.errors(include_url=False)[0]
+        at = place
+        for step in error["loc"]:
+            if (*at.path, step) in place.document.lines:  # else it is the only one of a list
+                at = at / step
+        at.refuse(_words(error, at.path[len(place.path) :]))
+
+
+def _words(error: ErrorDetails, path: tuple[str | int, ...]) -> str:
+    """Says what is wrong and how to mend it."""
+    given = error["input"]
+    match error["type"]:
+        case "refused":
+            return error["msg"]
+        case "extra_forbidden":
+            return f"unknown key; {_nearest_key(path)}"
+        case "missing":
+            return f'lacks "{error["loc"][-1]}"; add what a person would say'
+        case "literal_error" if isinstance(given, str):
+            known = error.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
+            wrong = "allows nothing" if path[0] == "allow" else "is not known"
+            return f"{given[:40]!r} {wrong}; use {known}"
+        case "string_type" | "literal_error" | "string_unicode":
+            return f"is {kind_of(given)}; write a text in double quotes"
+        case "bool_type":
+            return f"is {kind_of(given)}; write true or false"
+        case "list_type":
+            return f"is {kind_of(given)}; write a list in brackets"
+        case "string_pattern_mismatch" | "too_short":
+            return "is empty; write it, or remove the entry"
+        case "less_than_equal":
+            return f"is over {MAX_TIMEOUT_S:.0f} seconds; write seconds, not milliseconds"
+        case "float_type" | "greater_than" | "finite_number":
+            return "is no number of seconds; write one above 0, for example 20"
+        case _:
+            return f"is {kind_of(given)}; write an object in braces"
+
+
+def _nearest_key(path: tuple[str | int, ...]) -> str:
+    """Proposes the known key that is nearest to the last step of `path`, or names them all."""
+    *outer, key = path
+    models = {"enable_if": EnableCondition, "examples": ExampleEntry}
+    known = tuple(models[str(outer[0])].model_fields) if outer else KNOWN_KEYS
+    if near := difflib.get_close_matches(str(key), known, 1):
+        return f'did you mean "{near[0]}"?'
+    return f"use {' or '.join(known)}" if len(known) == 2 else f"use one of {', '.join(known)}"

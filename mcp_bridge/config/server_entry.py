@@ -1,0 +1,230 @@
+"""What one server's entry means now: its settings, and whether the server is used.
+
+    command, args, env, cwd         a process to start, spoken to over stdin and stdout
+    url, headers, token, transport  a server elsewhere; `token` is sent as a bearer token
+    enabled (disabled)              whether to use it at all
+    auto_enable, enable_if          when to use it; requires_path gives it the room's path
+    timeout, connect_timeout        seconds for a call, and until the server is ready
+    share                           whether rooms in one process may use one session of it
+    allow                           what its owner vouches for: eval, env, command, ... (security/)
+    examples                        {tool: [{"say": "...", "arguments": {...}}]}
+
+A server is used always, never, with a path, or where something matches:
+
+    "auto_enable": "always"       (when nothing is said)
+    "auto_enable": "never"
+    "auto_enable": "with_path"    a path is given for the room
+    "auto_enable": "if_match", "enable_if": {"file_exists": [".git", "*.csv"], "env_set": "DSN"}
+
+Of several files one must be there, of several variables all must be set and not empty, and of the
+two kinds both must hold. A relative file is looked for in the room's path, or else in the working
+folder. `requires_path` keeps a server off without a path, and gives it the path as its last
+argument. `${NAME}` in any text of the first two lines is taken from the environment
+(`variables.py`).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+from mcp_bridge.config.entry_model import (
+    LOCAL_KEYS,
+    REMOTE_KEYS,
+    TRANSPORTS,
+    EnableCondition,
+    ServerEntry,
+    check_entry,
+)
+from mcp_bridge.config.json_file import FileValue
+from mcp_bridge.config.variables import VariableExpander
+from mcp_bridge.core.files import expand_home
+from mcp_bridge.core.server_config import EMPTY, Example, ServerConfig, TransportName
+from mcp_bridge.security.policy import objections
+
+_SOCKET_SCHEMES: Final = ("ws", "wss")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationContext:
+    """What an entry's meaning depends on besides the file of servers."""
+
+    environ: Mapping[str, str]
+    room_path: str | None = None
+    """A folder that the room's servers work in."""
+
+
+def is_server(value: Any) -> bool:
+    """Tells whether this looks like a server's entry, right or wrong, and not like a group."""
+    if not isinstance(value, dict):
+        return False
+    entry = cast("dict[str, Any]", value)
+    held = (entry.get(key) for key in ("command", "url"))
+    return any(one is not None and not isinstance(one, dict) for one in held)
+
+
+def read_entry(place: FileValue, name: str, context: ActivationContext) -> ServerConfig:
+    """Gives the settings that an entry means now. This reads the disk.
+
+    Raises: ConfigError.
+    """
+    entry = check_entry(place)
+    transport = _transport(place, entry)
+    local = transport == "stdio"
+    for key in REMOTE_KEYS if local else LOCAL_KEYS:
+        if key in entry.model_fields_set:
+            has, takes = ("command", "url") if local else ("url", "command")
+            (place / key).refuse(f'belongs to a server with "{takes}"; this one has "{has}"')
+    off = _reason_off(place, entry, context)
+    variables = VariableExpander(context.environ)
+
+    def read(text: FileValue) -> str:
+        # A server that is off must not fail for a variable that is not set.
+        return text.value if off else variables.expand(text)
+
+    given_path = (context.room_path or "") if entry.requires_path else ""
+    args = tuple(read(place / "args" / index) for index in range(len(entry.args or ())))
+    url = "" if local else read(place / "url").strip()
+    if not local:
+        transport = _remote_transport(
+            place, entry, transport, url, filled_in=not (off and "${" in url)
+        )
+    config = ServerConfig(
+        name=name,
+        transport=transport,
+        command=read(place / "command").strip() if local else "",
+        args=(*args, given_path) if given_path else args,
+        env=MappingProxyType({key: read(place / "env" / key) for key in entry.env or ()}),
+        cwd=read(place / "cwd") if entry.cwd is not None else None,
+        url=url,
+        headers=EMPTY if local else _headers(place, entry, read),
+        enabled=not off,
+        off_because=off,
+        timeout_s=entry.timeout,
+        connect_timeout_s=entry.connect_timeout,
+        share=bool(entry.share),
+        examples=MappingProxyType(
+            {
+                tool: tuple(Example(one.say, MappingProxyType(one.arguments)) for one in examples)
+                for tool, examples in (entry.examples or {}).items()
+            }
+        ),
+        secrets=tuple(variables.secrets),
+        sealed=tuple(variables.sealed),
+        allow=frozenset(entry.allow or ()),
+        given_path=given_path,
+    )
+    if not off:
+        for finding in objections(config):
+            at = place
+            for step in finding.key.split(".", 1):
+                at = at / step
+            at.refuse(str(finding))
+    return config
+
+
+def _transport(place: FileValue, entry: ServerEntry) -> TransportName:
+    if entry.command and entry.url:
+        place.refuse('has both "command" and "url"; keep one')
+    if not entry.command and not entry.url:
+        place.refuse('has neither "command" nor "url"; add one')
+    has = "command" if entry.command else "url"
+    for key, written in (("transport", entry.transport), ("type", entry.type)):
+        if written is not None:
+            transport = TRANSPORTS[written.lower()]
+            if (transport == "stdio") != (has == "command"):
+                (place / key).refuse(f'{written!r} does not go with "{has}"; remove it')
+            return transport
+    return "stdio" if entry.command else "http"
+
+
+def _remote_transport(
+    place: FileValue,
+    entry: ServerEntry,
+    transport: TransportName,
+    url: str,
+    *,
+    filled_in: bool,
+) -> TransportName:
+    """Looks whether the address is a WebSocket's; what is written beside it must fit."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https", *_SOCKET_SCHEMES) and bool(parts.hostname)
+        _ = parts.port  # raises where the port is no number
+    except ValueError:
+        usable = False
+    if filled_in and not usable:
+        (place / "url").refuse("is no http:// or https:// address, nor ws:// or wss://; write one")
+    socket = url.lower().startswith(tuple(f"{scheme}:" for scheme in _SOCKET_SCHEMES))
+    written = "transport" if entry.transport else "type" if entry.type else None
+    if written is None:
+        return "websocket" if socket else transport
+    if filled_in and socket != (transport == "websocket"):
+        (place / written).refuse("does not go with that url; remove it")
+    return transport
+
+
+def _headers(place: FileValue, entry: ServerEntry, read: Any) -> Mapping[str, str]:
+    headers = {name: read(place / "headers" / name) for name in entry.headers or ()}
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _is_one_line(value):
+            (place / "headers" / name).refuse("is no HTTP header; use plain words on one line")
+    if entry.token is not None:
+        if any(name.lower() == "authorization" for name in headers):
+            (place / "token").refuse('meets the header "Authorization"; keep one of the two')
+        token = read(place / "token").strip()
+        if not token or not _is_one_line(token):
+            (place / "token").refuse("is empty or not on one line; write the bare token")
+        headers["Authorization"] = f"Bearer {token}"
+    return MappingProxyType(headers)
+
+
+def _is_one_line(value: str) -> bool:
+    return value.isascii() and value.isprintable()
+
+
+def _reason_off(place: FileValue, entry: ServerEntry, context: ActivationContext) -> str:
+    """Says in a few words why the server of this entry is off; empty where it is on.
+
+    A condition that does not go with the rest is refused though it counts for nothing.
+    """
+    condition = entry.enable_if
+    if condition is None and entry.auto_enable == "if_match":
+        place.refuse('lacks "enable_if"; add {"file_exists": ...} or {"env_set": ...}')
+    if condition is not None and entry.auto_enable != "if_match":
+        (place / "enable_if").refuse('goes with "auto_enable": "if_match"; add that')
+    if condition is not None and not condition.model_fields_set:
+        (place / "enable_if").refuse("is empty; add file_exists or env_set")
+    if entry.enabled is False or entry.disabled:
+        return "switched off in the file"
+    if entry.auto_enable == "never":
+        return "auto_enable is never"
+    if (entry.requires_path or entry.auto_enable == "with_path") and not context.room_path:
+        return "no path is given for the room"
+    return _reason_unmatched(condition, context) if condition else ""
+
+
+def _reason_unmatched(condition: EnableCondition, context: ActivationContext) -> str:
+    for name in condition.env_set:
+        if not context.environ.get(name):
+            return f"{name} is not set"
+    files = condition.file_exists
+    if files and not any(_exists(file, context.room_path) for file in files):
+        return f"there is no {files[0]}"
+    return ""
+
+
+def _exists(file: str, folder: str | None) -> bool:
+    pattern = expand_home(file)
+    base = expand_home(folder) if folder else os.curdir
+    if not os.path.isabs(pattern):  # noqa: PTH117 - a pattern, not yet a path
+        pattern = os.path.join(glob.escape(base), pattern)  # noqa: PTH118 - as above
+    # A link that leads nowhere is there, too, for a pattern as for a name.
+    return next(glob.iglob(pattern, include_hidden=True), None) is not None  # noqa: PTH207 - as above

@@ -1,0 +1,1 @@
+"""Keeps servers connected and presents them as one set of tools: `ServerManager`."""

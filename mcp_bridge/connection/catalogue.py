@@ -1,0 +1,154 @@
+"""What servers offered when they were last asked, kept on disk: the first search needs no server.
+
+There is one file for each server's configuration, in a folder that the host gives. A file's name is
+a digest of the configuration, so that a changed one is asked afresh; inside stands a digest of the
+definitions, so that a damaged or hand-changed file is known for what it is. Such a file is logged
+and removed, and the next connection writes it anew. Nothing here is ever needed: a catalogue that
+cannot be read or written costs a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from mcp_bridge.core.files import read_capped, replace_file
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.tools import ToolDefinition, definitions_digest
+from mcp_bridge.security.pins import Pins, VettedTools
+
+logger = logging.getLogger(__name__)
+
+VERSION: Final = 1
+MAX_FILE_BYTES: Final = 8 * 1024 * 1024
+"""A thousand tools with schemas of 8 kB. Larger lists are not kept."""
+MAX_FILES: Final = 256
+"""The number of configurations that are kept; those unused for longest go first."""
+_SUFFIX: Final = ".json"
+
+ToolLists: TypeAlias = Sequence[tuple[ServerConfig, Sequence[ToolDefinition]]]
+
+
+class _StoredTool(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    read_only: bool | None
+
+
+class _CatalogueFile(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    version: Literal[1]
+    definitions: str
+    """The digest of `tools`."""
+    tools: list[_StoredTool]
+
+
+class Catalogue:
+    """A folder of tool lists. It uses the disk, so call it in a thread; a bad disk raises nothing."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder: Final = Path(folder)
+
+    def read(self, config: ServerConfig) -> tuple[ToolDefinition, ...] | None:
+        """Gives the tools as this configuration's server last gave them; None: not known."""
+        path = self._path(config)
+        try:
+            tools = _parse(read_capped(path, MAX_FILE_BYTES))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            logger.warning("the catalogue %s cannot be read (%s)", path, error.strerror)
+            return None
+        except (ValueError, RecursionError):  # pydantic's errors are ValueErrors
+            logger.warning("the catalogue file %s is damaged; it is removed and made anew", path)
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return tools
+
+    def write(self, config: ServerConfig, tools: Sequence[ToolDefinition]) -> None:
+        """Keeps a server's tools, unless they are too many."""
+        rows = [dataclasses.asdict(tool) for tool in tools]
+        body = {"version": VERSION, "definitions": definitions_digest(tools), "tools": rows}
+        data = json.dumps(body, separators=(",", ":")).encode()
+        if len(data) > MAX_FILE_BYTES:
+            logger.warning("%s: its %d tools are too much to keep", config.name, len(tools))
+            return
+        path = self._path(config)
+        try:
+            replace_file(path, data)
+            self._remove_oldest(path)
+        except OSError as error:
+            logger.warning("the catalogue %s cannot be written (%s)", path, error.strerror)
+
+    def _path(self, config: ServerConfig) -> Path:
+        return self._folder / f"{config.digest()}{_SUFFIX}"
+
+    def _remove_oldest(self, newest: Path) -> None:
+        files = [file for file in self._folder.glob(f"*{_SUFFIX}") if file != newest]
+        files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+        for file in files[MAX_FILES - 1 :]:
+            file.unlink(missing_ok=True)
+
+
+def _parse(data: bytes) -> tuple[ToolDefinition, ...]:
+    """Raises: ValueError, where it is no whole catalogue."""
+    found = _CatalogueFile.model_validate_json(data)
+    tools = tuple(ToolDefinition(**tool.model_dump()) for tool in found.tools)
+    if found.definitions != definitions_digest(tools):
+        raise ValueError("its digest is another")
+    return tools
+
+
+class ToolMemory:
+    """What a manager knows from earlier runs: what servers offered, and what of it was accepted.
+
+    The disk is used in threads. Without a catalogue nothing is remembered, and without pins
+    everything is accepted.
+    """
+
+    def __init__(self, catalogue: Catalogue | None, pins: Pins | None) -> None:
+        self._catalogue: Final = catalogue
+        self._pins: Final = pins
+
+    async def read_pins(self, configs: Sequence[ServerConfig]) -> None:
+        """Loads the pins of these servers, as another process may have accepted more."""
+        if (pins := self._pins) is not None:
+            await asyncio.to_thread(pins.read, configs)
+
+    async def read_lists(
+        self, configs: Sequence[ServerConfig]
+    ) -> Mapping[str, Sequence[ToolDefinition]]:
+        """Gives for each known server its tools when it was last asked."""
+        if (catalogue := self._catalogue) is None:
+            return {}
+        known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
+        return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
+
+    async def keep(self, lists: ToolLists) -> None:
+        """Keeps the lists as servers have just given them, and what was vetted since."""
+        if (pins := self._pins) is not None:
+            await asyncio.to_thread(pins.write)
+        if (catalogue := self._catalogue) is not None:
+            await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
+
+    def vet(self, config: ServerConfig, definitions: Iterable[ToolDefinition]) -> VettedTools:
+        """Divides `definitions` into what may be offered, and what is held back."""
+        if self._pins is None:
+            return VettedTools(tuple(definitions), {})
+        return self._pins.vet(config, tuple(definitions))

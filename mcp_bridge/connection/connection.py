@@ -1,0 +1,214 @@
+"""One connection to one server, from its first step to its last.
+
+A connection of the SDK must be entered, used and left in the same task, and a remote server that
+dies cancels that task. So `run` does all three, and requests run side by side in a task group
+inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import anyio
+from mcp import Client, MCPError
+from mcp.client.session import ClientRequestContext
+from mcp_types import ElicitRequestParams, ElicitResult
+from pydantic import ValidationError
+
+from mcp_bridge.connection.pending_request import PendingRequest
+from mcp_bridge.connection.tool_changes import ToolChanges
+from mcp_bridge.core.errors import ServerError
+from mcp_bridge.core.limits import Limits
+from mcp_bridge.protocol.elicitation_handler import answer_question
+from mcp_bridge.transports.server_transport import ServerTransport
+
+logger = logging.getLogger(__name__)
+
+_CURRENT_REQUEST: Final = contextvars.ContextVar[PendingRequest[Any]]("mcp_bridge_request")
+"""The request whose task this is. What a server asks within an answer is asked of its caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionEnd:
+    """How a connection ended."""
+
+    began: float
+    """When it began, in seconds of the loop's clock."""
+    ready: bool
+    """Whether the handshake was done."""
+    idle: bool = False
+    """Whether it was left because nobody used it."""
+    late: bool = False
+    """Whether it was not ready in time."""
+    cause: Exception | None = None
+
+
+class Connection:
+    """A connection that is used once. `running` holds the requests it took that are not over.
+
+    Args:
+        ready: Called after the handshake, with the client and the milliseconds that it took.
+        relist: Asks for the server's tools anew, as they may be others.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        requests: asyncio.Queue[PendingRequest[Any] | None],
+        limits: Limits,
+        *,
+        ready: Callable[[Client, int], None],
+        relist: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.running: Final[set[PendingRequest[Any]]] = set()
+        self._name: Final = name
+        self._requests: Final = requests
+        self._limits: Final = limits
+        self._tell_ready: Final = ready
+        self._relist: Final = relist
+        self._changes: Final = ToolChanges(name)
+        self._loop: Final = asyncio.get_running_loop()
+        self._last_used = self._loop.time()
+        self._whole_life: Final = anyio.CancelScope()
+        self._in_use_scope: anyio.CancelScope | None = None
+        """The scope around its use: cancelled to leave the connection in good order."""
+        self._lost: MCPError | None = None
+        self._was_idle = False
+        self._redact: Callable[[str], str] = str
+
+    async def run(
+        self, transport: ServerTransport, first: PendingRequest[Any], timeout_s: float
+    ) -> ConnectionEnd:
+        """Connects within `timeout_s` and serves requests. It raises only a cancellation."""
+        self.running.add(first)
+        self._redact = transport.secrets.redact_result
+        began = self._loop.time()
+        self._whole_life.deadline = began + timeout_s
+        ready = False
+        error: Exception | None = None
+        with self._whole_life:
+            try:
+                async with transport.client(self._changes.handle_message, self._elicit) as client:
+                    self._whole_life.deadline = math.inf
+                    ready = True
+                    self._tell_ready(client, round((self._loop.time() - began) * 1000))
+                    await self._serve(client, transport, first)
+            except Exception as raised:
+                error = raised
+        return ConnectionEnd(
+            began,
+            ready,
+            idle=self._was_idle,
+            late=self._whole_life.cancelled_caught and not ready,
+            cause=error or self._lost,
+        )
+
+    def stop(self) -> None:
+        """Ends its use in good order; one that is not ready yet goes on."""
+        if self._in_use_scope is not None:
+            self._in_use_scope.cancel()
+
+    def leave(self) -> None:
+        """Ends it in good order; one that is not ready yet is given up."""
+        (self._in_use_scope or self._whole_life).cancel()
+
+    def abort(self) -> None:
+        self._whole_life.cancel()
+
+    @property
+    def in_use(self) -> bool:
+        return any(request.counts and not request.future.done() for request in self.running)
+
+    async def _serve(
+        self, client: Client, transport: ServerTransport, first: PendingRequest[Any]
+    ) -> None:
+        async with anyio.create_task_group() as tasks:
+            self._in_use_scope = tasks.cancel_scope
+            tasks.start_soon(self._changes.follow, self._relist)
+            tasks.start_soon(self._changes.listen, client)
+            tasks.start_soon(self._leave_when_idle)
+            if first.tool:
+                self._changes.note()  # it was away: its tools may be others by now
+            request: PendingRequest[Any] | None = first
+            try:
+                while request is not None and transport.closed is None:
+                    tasks.start_soon(self._run_request, client, transport, request)
+                    request = await self._requests.get()
+                if request is not None and request not in self.running:
+                    # It came as the server went: it is for the next connection.
+                    self._requests.put_nowait(request)
+            finally:
+                self._in_use_scope = None
+            tasks.cancel_scope.cancel()
+
+    async def _leave_when_idle(self) -> None:
+        while (left := self._last_used + self._limits.idle_s - self._loop.time()) > 0:
+            await asyncio.sleep(left)
+            if self.in_use:
+                self._last_used = self._loop.time()
+        self._was_idle = True
+        self.stop()
+
+    async def _run_request(
+        self, client: Client, transport: ServerTransport, request: PendingRequest[Any]
+    ) -> None:
+        self.running.add(request)
+        _CURRENT_REQUEST.set(request)
+        with anyio.CancelScope() as request.scope:
+            try:
+                if not request.future.done():
+                    request.finish(await request.work(client))
+            except MCPError as error:
+                if transport.is_over(error):
+                    self._lost = error
+                    self.stop()  # whoever called `run` settles this request with the others
+                else:
+                    refusal = f"refused the request: {transport.describe_error(error)}"
+                    request.fail(ServerError(self._name, refusal))
+            except ValidationError:
+                request.fail(ServerError(self._name, "its answer does not follow the protocol"))
+            except Exception as error:
+                # The SDK raises a bare RuntimeError where a result misses its output schema.
+                schema = isinstance(error, RuntimeError) and "content" in str(error)
+                what = "does not fit its own output schema" if schema else "could not be read"
+                logger.debug("%s: %s", self._name, type(error).__name__)
+                request.fail(ServerError(self._name, f"its answer {what}"))
+        request.scope = None
+        if request.counts:
+            self._last_used = self._loop.time()
+        if request.future.done():
+            self.running.discard(request)
+
+    async def _elicit(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult:
+        request = self._request_of_question()
+        if request is None:
+            return await answer_question(None, self._name, "", params, 0.0, self._redact)
+        answer_s = self._limits.answer_s
+        if request.hold is not None:
+            request.hold(answer_s)
+        with anyio.CancelScope() as asking:
+            request.future.add_done_callback(lambda _: asking.cancel())
+            return await answer_question(
+                request.elicitor, self._name, request.tool, params, answer_s, self._redact
+            )
+        return ElicitResult(action="cancel")
+
+    def _request_of_question(self) -> PendingRequest[Any] | None:
+        """Finds the call that a question belongs to.
+
+        Servers of 2026-07-28 ask within the answer to a call. Older ones ask beside it and do not
+        say for which: then it is known only while one host alone has calls under way, as one
+        room's question must not be asked in another.
+        """
+        if (request := _CURRENT_REQUEST.get(None)) is not None:
+            return request
+        calls = [request for request in self.running if request.tool and not request.future.done()]
+        return calls[0] if calls and len({id(call.elicitor) for call in calls}) == 1 else None

@@ -1,0 +1,348 @@
+"""Many servers as one: their tools in one table, their failures in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Self
+
+from mcp_bridge.connection.catalogue import Catalogue, ToolMemory
+from mcp_bridge.connection.server_session import ServerSession
+from mcp_bridge.connection.server_set import ManagedServer, ServerSet, status_of
+from mcp_bridge.connection.session_pool import SessionPool
+from mcp_bridge.core.elicitation import Elicitor
+from mcp_bridge.core.errors import ConfigError, ServerUnavailable
+from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsChanged
+from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
+from mcp_bridge.discovery.tool_table import ToolTable
+from mcp_bridge.embedding.base import Embedder
+from mcp_bridge.embedding.semantic_index import SemanticIndex
+from mcp_bridge.embedding.vector_cache import VectorCache
+from mcp_bridge.protocol.call_values import check_arguments
+from mcp_bridge.protocol.progress import progress_reporter
+from mcp_bridge.protocol.tool_listing import exposed_tools
+from mcp_bridge.protocol.tool_names import server_prefixes
+from mcp_bridge.security.hidden_text import one_line
+from mcp_bridge.security.pins import Pins
+from mcp_bridge.transports.oauth import OAuth
+
+logger = logging.getLogger(__name__)
+
+_LATE: Final = "is not ready yet; its tools come as soon as it is"
+_LISTING: Final = "mcp-list:"
+_MIN_CALL_S: Final = 0.1
+"""So much is left to a call when connecting took all of its time: it then ends as a time-out."""
+
+
+class ServerManager:
+    """Use it as `async with ServerManager(servers) as manager`; a dead server raises nothing.
+
+    Args:
+        connect_timeout_s, call_timeout_s: Seconds; a server's own settings go before them.
+        ready_s: How long entering and reloading wait for servers. One that takes longer is among
+            `failed` until it is there, which `on_event` then tells of. None waits for all.
+        limits: The other bounds.
+        pins: Where tools are kept as they were accepted; one that changes is held back until it is
+            accepted again, and is among `failed`. None takes them as they come.
+        catalogue: Where tools are remembered. Servers that it knows are not connected at first,
+            but by the first call of one of their tools, which also asks for their list afresh.
+        on_event: Told what happens between calls and within them.
+        elicitor: Asks the person what a server asks; None declines. A call may bring its own.
+        pool: Where servers with `"share": true` are shared; None is the event loop's own.
+        oauth: Signs in to remote servers that ask for it; None tells of it in `failed`.
+        embedder: Makes searches go by what words mean as well; None goes by words. Whoever made it
+            closes it.
+        vectors: Where the tools' vectors are kept between runs; None makes them anew.
+
+    Raises:
+        ConfigError: Two servers have one name.
+    """
+
+    def __init__(
+        self,
+        servers: Iterable[ServerConfig] = (),
+        *,
+        connect_timeout_s: float | None = None,
+        call_timeout_s: float | None = None,
+        ready_s: float | None = None,
+        limits: Limits | None = None,
+        catalogue: Catalogue | None = None,
+        pins: Pins | None = None,
+        on_event: EventSink | None = None,
+        elicitor: Elicitor | None = None,
+        pool: SessionPool | None = None,
+        oauth: OAuth | None = None,
+        embedder: Embedder | None = None,
+        vectors: VectorCache | None = None,
+    ) -> None:
+        limits = limits or Limits()
+        self._limits: Final = dataclasses.replace(
+            limits,
+            connect_timeout_s=connect_timeout_s or limits.connect_timeout_s,
+            call_timeout_s=call_timeout_s or limits.call_timeout_s,
+        )
+        self._ready_s: Final = ready_s
+        self._configs = _by_name(servers)
+        self._servers: Final = ServerSet(self._limits, pool, oauth, self._list_changed)
+        self._table = ToolTable()
+        self._renewing = False
+        """Whether the table is about to be made anew, so that no change needs to be told."""
+        self._tasks: Final[dict[str, asyncio.Task[None]]] = {}
+        """The tasks that run beside the callers, by name; joined at the end."""
+        self._memory: Final = ToolMemory(catalogue, pins)
+        self._held: dict[str, Mapping[str, str]] = {}
+        """For each server its tools that have changed, and why they are held back."""
+        self._on_event: Final = on_event
+        self._elicitor: Final = elicitor
+        self._meanings: Final = SemanticIndex(embedder, vectors) if embedder else None
+        self._reloading: Final = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with self._reloading:
+                known = await self._memory.read_lists(list(self._wanted.values()))
+                await self._renew(known, self._ready_s)
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes every server side by side; no process of theirs is left."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._meanings is not None:
+            await self._meanings.aclose()
+        _, gone = self._servers.replace({})
+        self._table = ToolTable()
+        await asyncio.gather(*map(self._servers.release, gone))
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """For each server that is down: what is wrong with it and how to mend it.
+
+        The same for each tool that is held back, as `server__tool`.
+        """
+        down = {
+            name: server.session.failure or _LATE
+            for name, server in self._servers.items()
+            if server.session.failure is not None or self._is_late(server)
+        }
+        return down | {
+            f"{server}__{one_line(tool, 80)}": why
+            for server, held in self._held.items()
+            for tool, why in held.items()
+        }
+
+    @property
+    def servers(self) -> tuple[ServerStatus, ...]:
+        """The status of every configured server, in the file's order."""
+        return tuple(
+            status_of(
+                config,
+                server.session if (server := self._servers.get(name)) else None,
+                held=self._held.get(name, {}),
+            )
+            for name, config in self._configs.items()
+        )
+
+    async def list_tools(self) -> tuple[ToolInfo, ...]:
+        """Gives all tools that can be called now, in the order of the servers and their lists."""
+        return self._table.tools
+
+    async def discover(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
+        """Gives the tools that match a glob (`*file*`) or words, best first."""
+        return await self._table.find(patterns, self._meanings)
+
+    def wake(self, servers: Iterable[str]) -> None:
+        """Connects those of `servers` that are idle, beside the caller.
+
+        What goes wrong is in `failed`; the next call of such a server tries again.
+        """
+        for name in dict.fromkeys(servers):
+            server = self._servers.get(name)
+            if server is not None and server.session.recalled:
+                self._start_task(f"mcp-wake:{name}", partial(_wake, server.session))
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout_s: float | None = None,
+        on_event: EventSink | None = None,
+        elicitor: Elicitor | None = None,
+    ) -> ToolCallResult:
+        """Calls a tool by its exposed name. Cancelling the caller cancels it at the server.
+
+        Args:
+            timeout_s: How long the server may be silent, from here to the result or a sign of
+                progress, a reconnect included. `Limits.call_cap_s` bounds the whole.
+            on_event, elicitor: For this call, in place of the manager's.
+
+        Raises:
+            UnknownTool: No tool has that name.
+            BadArguments: The arguments are not JSON, or too large.
+            ServerUnavailable, CallTimeout, ServerError: As in `mcp_bridge.core.errors`.
+        """
+        arguments = arguments or {}
+        tool = self._table.resolve(name)
+        check_arguments(name, arguments)
+        server = self._servers[tool.server]
+        timeout_s = timeout_s or server.config.timeout_s or self._limits.call_timeout_s
+        if server.session.recalled:
+            began = time.monotonic()
+            await server.session.confirm()
+            tool = self._table.resolve(name)
+            timeout_s = max(timeout_s - (time.monotonic() - began), _MIN_CALL_S)
+        return await server.session.call(
+            tool.tool,
+            arguments,
+            timeout_s=timeout_s,
+            on_progress=progress_reporter(tool, on_event or self._on_event),
+            elicitor=elicitor or self._elicitor,
+        )
+
+    async def reload(
+        self, servers: Iterable[ServerConfig] | None = None, *, ready_s: float | None = None
+    ) -> ReloadReport:
+        """Lists every server anew, tries failed ones again, and takes `servers` for the old ones.
+
+        Calls to servers whose configuration is unchanged go on undisturbed. `ready_s` goes before
+        the manager's own.
+        """
+        async with self._reloading:
+            if servers is not None:
+                self._configs = _by_name(servers)
+            return await self._renew({}, self._ready_s if ready_s is None else ready_s)
+
+    async def _renew(
+        self, remembered: Mapping[str, Sequence[ToolDefinition]], ready_s: float | None
+    ) -> ReloadReport:
+        """Uses the servers of the configuration, and lists all but the remembered ones."""
+        before, wanted = self._table, self._wanted
+        self._renewing = True
+        try:
+            await self._memory.read_pins(list(wanted.values()))
+            new, gone = self._servers.replace(wanted)
+            asked: list[ManagedServer] = []
+            for name, server in self._servers.items():
+                if name in new and server.session.listed:
+                    continue  # another manager has asked it
+                if (known := remembered.get(name)) is not None:
+                    server.session.recall(known)
+                else:
+                    asked.append(server)
+            if gone:
+                self._rebuild_table()  # no name may lead to a server that is not there
+            await asyncio.gather(
+                self._list_within(asked, ready_s), *map(self._servers.release, gone)
+            )
+        finally:
+            self._renewing = False
+            self._rebuild_table()
+        await self._remember(asked)
+        return ReloadReport(**self._table.differences(before), failed=self.failed)
+
+    async def _list_within(self, servers: Sequence[ManagedServer], ready_s: float | None) -> None:
+        """Lists the tools of `servers` anew. Those that take longer go on beside the callers."""
+        names = [f"{_LISTING}{id(server.session)}" for server in servers]
+        for name, server in zip(names, servers, strict=True):
+            self._start_task(name, partial(self._list, server))
+        if tasks := [self._tasks[name] for name in names]:
+            done, _ = await asyncio.wait(tasks, timeout=ready_s)
+            for task in done:
+                task.result()
+
+    async def _list(self, server: ManagedServer) -> None:
+        session = server.session
+        await session.refresh()
+        if not self._renewing and (session.failure is not None or not session.listing.definitions):
+            self._tell(server.config.name)  # nobody waits any more to hear of it
+
+    def _is_late(self, server: ManagedServer) -> bool:
+        session = server.session
+        begun = session.listed or session.recalled or session.failure is not None
+        return f"{_LISTING}{id(session)}" in self._tasks and not begun and not self._renewing
+
+    @property
+    def _wanted(self) -> dict[str, ServerConfig]:
+        return {name: config for name, config in self._configs.items() if config.enabled}
+
+    def _list_changed(self, server: str) -> None:
+        """Takes in that a server's list has become another one."""
+        if self._renewing:
+            return
+        before = self._table
+        self._rebuild_table()
+        found = self._table.differences(before)
+        # A tool that is held back is remembered as well, though nothing changes in the table.
+        self._start_task(f"mcp-keep:{server}", partial(self._remember, [self._servers[server]]))
+        if any(found.values()):
+            logger.info("%s: its tools are not those it had", server)
+            self._tell(server, **found)
+
+    def _tell(
+        self,
+        server: str,
+        added: tuple[str, ...] = (),
+        removed: tuple[str, ...] = (),
+        changed: tuple[str, ...] = (),
+    ) -> None:
+        if self._on_event is not None:
+            self._on_event(ToolsChanged(server, added, removed, changed, failed=self.failed))
+
+    def _rebuild_table(self) -> None:
+        prefixes = server_prefixes(self._configs)
+        vetted = {
+            name: self._memory.vet(server.config, server.session.listing.definitions)
+            for name, server in self._servers.items()
+        }
+        self._held = {name: tools.held for name, tools in vetted.items() if tools.held}
+        self._table = ToolTable(
+            tool
+            for name, server in self._servers.items()
+            for tool in exposed_tools(vetted[name].offered, server.config, prefixes[name])
+        )
+        if self._meanings is not None:
+            self._meanings.set_tools(self._table.tools)
+
+    def _start_task(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Runs `work` beside the callers, once at a time for each name."""
+        if name not in self._tasks:
+            task = self._tasks[name] = asyncio.create_task(work(), name=name)
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    async def _remember(self, servers: Sequence[ManagedServer]) -> None:
+        fresh = [
+            (server.config, session.listing.definitions)
+            for server in servers
+            if (session := server.session).listed and not session.failure and not session.recalled
+        ]
+        await self._memory.keep(fresh)
+
+
+async def _wake(session: ServerSession) -> None:
+    with contextlib.suppress(ServerUnavailable):
+        await session.confirm()
+
+
+def _by_name(servers: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
+    configs: dict[str, ServerConfig] = {}
+    for config in servers:
+        if config.name in configs:
+            raise ConfigError("two servers have this name; rename one", key=config.name)
+        configs[config.name] = config
+    return configs

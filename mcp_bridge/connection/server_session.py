@@ -1,0 +1,185 @@
+"""One server as its users see it: its tools, its calls, and what is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import httpx2
+from mcp import Client
+
+from mcp_bridge.connection.connection_actor import ConnectionActor, MakeTransport
+from mcp_bridge.connection.pending_request import CallDeadline, PendingRequest
+from mcp_bridge.connection.retry import Uniform
+from mcp_bridge.core.elicitation import Elicitor
+from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
+from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.tools import ToolCallResult, ToolDefinition
+from mcp_bridge.protocol.call_values import normalise
+from mcp_bridge.protocol.progress import Progress
+from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
+from mcp_bridge.security.server_secrets import ServerSecrets
+from mcp_bridge.transports.server_transport import ServerTransport
+
+logger = logging.getLogger(__name__)
+
+_PROGRESS_CHARS: Final = 4_096
+"""The length of a message that tells of progress, of which 200 characters are shown."""
+
+
+class ServerSession:
+    """Start it, use it, close it. Several managers may use one; it knows nothing of their names.
+
+    Args:
+        auth: Signs a remote server's requests; one for all connections, since it holds the tokens.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        limits: Limits,
+        *,
+        auth: httpx2.Auth | None = None,
+        make_transport: MakeTransport | None = None,
+        uniform: Uniform = random.uniform,
+    ) -> None:
+        self.config: Final = config
+        self.listing = ToolListing()
+        self.recalled = False
+        """Whether `listing` is what the server offered some other time, and not asked for since."""
+        self.listed = False
+        """Whether the server itself was asked, and answered, at least once."""
+        self.watchers: Final[list[Callable[[], None]]] = []
+        """Functions that are called when `listing` has become another."""
+        self._secrets: Final = ServerSecrets(config)
+        self._limits: Final = limits
+        self._confirming: Final = asyncio.Lock()
+        self._actor: Final = ConnectionActor(
+            config,
+            limits,
+            list_tools=self._list_tools,
+            relist=self._relist,
+            idled=self._idled,
+            make_transport=make_transport
+            or partial(ServerTransport, auth=auth, secrets=self._secrets),
+            uniform=uniform,
+        )
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong and how to mend it, on one line; None while nothing is."""
+        return self._actor.failure
+
+    @property
+    def connect_ms(self) -> int | None:
+        """How long the last connection took."""
+        return self._actor.connect_ms
+
+    @property
+    def protocol(self) -> str | None:
+        """The version that the last connection speaks, for example `2026-07-28`."""
+        return self._actor.protocol
+
+    def start(self) -> None:
+        self._actor.start()
+
+    def recall(self, definitions: Sequence[ToolDefinition]) -> None:
+        """Takes these tools for the server's, until it is asked."""
+        self.listing = ToolListing(tuple(definitions))
+        self.recalled = True
+
+    async def refresh(self) -> None:
+        """Connects if need be and lists the tools anew. What goes wrong is in `failure`.
+
+        Recalled tools stay where the server cannot be reached: the next call tries again.
+        """
+        try:
+            await self._ask_for_tools(counts=True)
+        except (CallTimeout, ServerUnavailable, ServerError) as error:
+            self._actor.failure = error.reason
+            logger.warning("%s: %s", self.config.name, error.reason)
+            if not self.recalled:
+                self._take(ToolListing())
+
+    async def confirm(self) -> None:
+        """Connects an idle server and takes its list of today for the remembered one.
+
+        Raises: ServerUnavailable.
+        """
+        async with self._confirming:
+            if not self.recalled:
+                return  # another call has done it meanwhile
+            self._actor.admit()
+            await self.refresh()
+            if self.failure is not None:
+                raise ServerUnavailable(self.config.name, self.failure)
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        timeout_s: float,
+        on_progress: Progress | None = None,
+        elicitor: Elicitor | None = None,
+    ) -> ToolCallResult:
+        """Calls a tool by its name at the server.
+
+        Raises: ServerUnavailable, CallTimeout, ServerError.
+        """
+        self._actor.admit()
+        deadline = CallDeadline(timeout_s, self._limits.call_cap_s)
+
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            deadline.note_progress()
+            if on_progress is not None:
+                said = (message or "")[:_PROGRESS_CHARS]
+                on_progress(progress, total, self._secrets.redact_result(said))
+
+        async def work(client: Client) -> ToolCallResult:
+            result = await client.call_tool(tool, dict(arguments), progress_callback=progressed)
+            return normalise(result, self._limits.max_result_chars, self._secrets.redact_result)
+
+        request = PendingRequest(work, tool=tool, elicitor=elicitor, hold=deadline.hold)
+        return await self._actor.submit(request, deadline)
+
+    async def aclose(self) -> None:
+        """Ends the connection, the process and their task. Calls under way fail."""
+        await self._actor.aclose()
+
+    async def _ask_for_tools(self, *, counts: bool) -> None:
+        """Raises: ServerUnavailable, CallTimeout, ServerError."""
+        deadline_s = 2 * self._actor.connect_timeout_s
+        request = PendingRequest(self._list_tools, counts=counts)
+        await self._actor.submit(request, CallDeadline(deadline_s, deadline_s))
+
+    async def _list_tools(self, client: Client) -> None:
+        listing = await list_tools(client, self._limits, self._secrets.redact_result)
+        self._actor.failure = None
+        self.recalled = False
+        self.listed = True
+        for note in listing.notes:
+            logger.warning("%s: %s", self.config.name, note)
+        self._take(listing)
+
+    def _take(self, listing: ToolListing) -> None:
+        changed = listing != self.listing
+        self.listing = listing
+        if changed:
+            for watcher in list(self.watchers):
+                watcher()
+
+    async def _relist(self) -> None:
+        """Asks beside the calls, when the tools may be others. The old ones stay if that fails."""
+        try:
+            await self._ask_for_tools(counts=False)
+        except (CallTimeout, ServerUnavailable, ServerError) as error:
+            logger.warning("%s: its changed tools: %s", self.config.name, error.reason)
+
+    def _idled(self) -> None:
+        self.recalled = self.listed

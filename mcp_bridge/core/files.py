@@ -1,0 +1,48 @@
+"""Small helpers for paths and files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def expand_home(path: str) -> str:
+    """Puts the home folder in the place of `~` or `~name`; an unknown name leaves `path` as it is.
+
+    `Path.expanduser` would raise there, and whoever looks for the file has the better words.
+    """
+    try:
+        return os.path.expanduser(path)  # noqa: PTH111 - the other one raises
+    except ValueError:  # a NUL in the name
+        return path
+
+
+def read_capped(path: Path, max_bytes: int) -> bytes:
+    """Reads a file of at most `max_bytes`.
+
+    Raises: OSError; ValueError, where the file is longer.
+    """
+    with path.open("rb") as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise ValueError(f"the file has more than {max_bytes} bytes")
+    return data
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Writes the whole file or nothing, as another process may read it now. Makes its folder.
+
+    Raises: OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(scratch).replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(scratch).unlink()
+        raise

@@ -1,0 +1,106 @@
+"""The settings of one server, as they are known before it is started or called."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from mcp_bridge.core.redaction import (
+    looks_secret,
+    redact,
+    secrets_in_args,
+    secrets_in_env,
+    secrets_in_headers,
+    secrets_in_url,
+)
+
+TransportName: TypeAlias = Literal["stdio", "http", "sse", "websocket"]
+Allowance: TypeAlias = Literal["command", "eval", "env", "metacharacters", "http"]
+ALLOWANCES: Final[tuple[Allowance, ...]] = get_args(Allowance)
+"""What `allow` in a server's entry may hold: the owner of the file vouches for it."""
+
+EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Words that a person could say, and the arguments of the call that they mean."""
+
+    say: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """The settings of one server. Fields that may hold a secret are kept out of `repr`."""
+
+    name: str
+    transport: TransportName = "stdio"
+    command: str = ""
+    """The program to start, for stdio."""
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Variables that are added to the few that a child inherits (HOME, PATH, ...)."""
+    cwd: str | None = None
+    url: str = field(default="", repr=False)
+    """http:// or https:// for http and sse; ws:// or wss:// for websocket."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    enabled: bool = True
+    off_because: str = ""
+    """Why the server is not enabled, where that is known."""
+    timeout_s: float | None = None
+    """The deadline of one call; None leaves it to the manager."""
+    connect_timeout_s: float | None = None
+    share: bool = False
+    """Whether several managers of one process may use one session. `SessionPool` says when that is
+    safe."""
+    examples: Mapping[str, tuple[Example, ...]] = field(
+        default_factory=dict[str, tuple[Example, ...]], repr=False
+    )
+    """Examples by the tool's name at the server."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Further values to keep out of messages: everything that came from the environment."""
+    allow: frozenset[Allowance] = frozenset()
+    """What the file's owner vouches for, although the security checks object to it."""
+    given_path: str = ""
+    """The room's path, where it is the last of `args`."""
+    sealed: tuple[str, ...] = field(default=(), repr=False)
+    """Those of `secrets` that look like keys: no result may hold them either."""
+
+    def digest(self) -> str:
+        """Gives a digest of what starts or reaches the server: two rooms with one could share it."""
+        names = ("transport", "command", "args", "env", "cwd", "url", "headers")
+        values = {name: getattr(self, name) for name in names}
+        values = {**values, "env": dict(self.env), "headers": dict(self.headers)}
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def redact(self, text: str) -> str:
+        """Removes this server's secrets from `text`, for messages and logs.
+
+        Every value of its environment and headers counts as one, since a message can do without.
+        """
+        given = (*self.secrets, *self.env.values(), *secrets_in_headers(self.headers))
+        return redact(text, (*given, *self._keys()))
+
+    def redact_result(self, text: str) -> str:
+        """Removes what looks like a key. Plain values (a folder, a time zone) stay in a result."""
+        return self.result_redactor()(text)
+
+    def result_redactor(self) -> Callable[[str], str]:
+        """Gives `redact_result` for many results: it looks for the keys only once."""
+        keys = (*self.sealed, *self._keys())
+        return lambda text: redact(text, keys)
+
+    def _keys(self) -> tuple[str, ...]:
+        headers = {name: value for name, value in self.headers.items() if looks_secret(name, value)}
+        return (
+            *secrets_in_env(self.env),
+            *secrets_in_headers(headers),
+            *secrets_in_url(self.url),
+            *secrets_in_args(self.args),
+        )

@@ -1,0 +1,66 @@
+"""What callers see of a tool and of its result."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from mcp_bridge.core.server_config import Example
+
+JsonValue: TypeAlias = Any
+"""None, bool, int, float, str, list or dict, all the way down."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """One tool as its server describes it, within caps."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """One tool of one server, as callers know it."""
+
+    name: str
+    """What `call_tool` takes: `server__tool`, `^[A-Za-z0-9_-]{1,64}$`, unique in the manager."""
+    server: str
+    tool: str
+    """The tool's name at its server."""
+    description: str
+    """The description without control and direction characters; it may be cut."""
+    input_schema: Mapping[str, Any]
+    """The JSON schema of an object."""
+    read_only: bool | None = None
+    """What the server claims; None where it says nothing. The claim may be a lie: let it add
+    caution (False), and never allow a call because of it. True is only good for letting readers of
+    one server run side by side, as a liar harms its own order alone."""
+    examples: tuple[Example, ...] = ()
+    """Examples from the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallResult:
+    """What a tool answered."""
+
+    value: JsonValue
+    """Structured content where there is some; else text, read as JSON where it is an object or a
+    list. Pictures, sound and files are described in a short note."""
+    is_error: bool = False
+    """Whether the tool says that it failed; `value` then says why."""
+    truncated: bool = False
+    """Whether `value` is a text that was cut, with a note at its end."""
+
+
+def definitions_digest(tools: Sequence[ToolDefinition]) -> str:
+    """Gives a digest of everything that a model or a host reads of these tools."""
+    values = [dataclasses.asdict(tool) for tool in tools]
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Finds tools by globs, by words and by meaning."""

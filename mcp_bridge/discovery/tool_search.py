@@ -1,0 +1,152 @@
+"""Finds tools by globs and by words.
+
+A pattern with `*`, `?` or `[` is a glob over the exposed name and the tool's own name; its words
+are looked for as well, behind the names that match. Anything else is words, ranked by
+`tool_index.py`, and a tool's exact name stands before everything. Dates, times, places and sums of
+money in a request count as the words for them too (`value_kinds`). Several patterns are several
+needs: the answer takes from each in turn, so that none hides the others. Upper and lower case are
+the same.
+
+Where vectors of the tools and of the words are given, words are ranked both by what they are and by
+what they mean (`mcp_bridge/embedding`), and a tool that is near in meaning matches without a word
+in common. Globs and exact names say what they want, and are looked for by their words alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import translate
+from itertools import zip_longest
+from typing import Final
+
+import numpy as np
+
+from mcp_bridge.core.tools import ToolInfo
+from mcp_bridge.discovery.tool_index import ToolIndex
+from mcp_bridge.embedding.semantic_index import SemanticQuery
+
+MAX_PATTERNS: Final = 8
+MAX_PATTERN_CHARS: Final = 4_096
+"""The caps on what may be asked at once. A sentence is under 200 characters; a whole request of a
+person, which a host may pass as it is, is rarely over 2,000."""
+MAX_GLOB_CHARS: Final = 200
+"""This is longer than any name."""
+_EXACT_SCORE: Final = 1e9
+"""The score of a name that matches as a whole, far above any words."""
+_GLOB_MARKS: Final = re.compile(r"[*?\[\]!]+")
+_MONTH: Final = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_ORDINAL: Final = r"\d{1,2}(?:st|nd|rd|th)?"
+_DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|today|tonight|tomorrow|yesterday"
+_DATE: Final = re.compile(
+    rf"\b(?:\d{{4}}[-/.]\d{{1,2}}(?:[-/.]\d{{1,2}})?|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2,4}}"
+    rf"|{_MONTH}\s+{_ORDINAL}|{_ORDINAL}(?:\s+of)?\s+{_MONTH}|{_DAY})(?!\w)",
+    re.IGNORECASE,
+)
+_TIME: Final = re.compile(
+    r"\b(?:\d{1,2}(?::\d{2})?\s?[ap]\.?m\b|\d{1,2}:\d{2}\b|\d{1,2}\s?o['’]clock\b|noon\b)",
+    re.IGNORECASE,
+)
+_MONEY: Final = re.compile(r"[$€£¥]|\b(?:dollars?|euros?|pounds|usd|eur|gbp)\b", re.IGNORECASE)
+_PLACE: Final = re.compile(
+    r"\b(?:in|at|near|from|to)\s+[A-Z][a-z]+\b|\b[A-Z][a-z]+,\s?[A-Z][a-zA-Z]+\b"
+)
+"""A capital behind such a word, or "Portland, OR"."""
+_VALUE_KINDS: Final = (("date", _DATE), ("time", _TIME), ("amount", _MONEY), ("city", _PLACE))
+
+
+def discover(patterns: str | Sequence[str], tools: Iterable[ToolInfo]) -> tuple[ToolInfo, ...]:
+    """Gives the tools that match any pattern, best first; equals stand in the order given."""
+    return ToolFinder(tuple(tools)).find(patterns)
+
+
+class ToolFinder:
+    """Answers many searches over one set of tools."""
+
+    def __init__(self, tools: Sequence[ToolInfo]) -> None:
+        self._index: Final = ToolIndex(tools)
+        self._names: Final = [(tool.name.lower(), tool.tool.lower()) for tool in self._index.tools]
+        """For each tool its exposed name, and its name at the server."""
+        self._by_whole_name: Final[dict[str, list[int]]] = {}
+        for number, names in enumerate(self._names):
+            for name in dict.fromkeys(names):
+                self._by_whole_name.setdefault(name, []).append(number)
+
+    def patterns_of_words(self, patterns: str | Sequence[str]) -> list[str]:
+        """Gives those of the patterns that may be found by what they mean."""
+        return [
+            pattern
+            for pattern in _asked(patterns)
+            if not _is_glob(pattern) and pattern.lower() not in self._by_whole_name
+        ]
+
+    def find(
+        self, patterns: str | Sequence[str], meaning: SemanticQuery | None = None
+    ) -> tuple[ToolInfo, ...]:
+        """Gives the tools that match any pattern, best first; equals stand in the order given.
+
+        Args:
+            meaning: The vectors of these tools, and of `patterns_of_words`; None searches by words
+                alone.
+        """
+        answers = [self._find_one(pattern, meaning) for pattern in _asked(patterns)]
+        turns = zip_longest(*answers, fillvalue=-1)
+        numbers = dict.fromkeys(number for turn in turns for number in turn)
+        numbers.pop(-1, None)
+        return tuple(self._index.tools[number] for number in numbers)
+
+    def _find_one(self, pattern: str, meaning: SemanticQuery | None) -> list[int]:
+        """Gives the numbers of the tools that match, best first."""
+        words = pattern[:MAX_PATTERN_CHARS]
+        first: list[int] = []
+        if _is_glob(pattern):
+            first += self._matching_glob(pattern[:MAX_GLOB_CHARS].lower())
+            scores = self._index.scores(_GLOB_MARKS.sub(" ", words))
+        else:
+            scores = self._index.scores(" ".join((words, *value_kinds(words))))
+        matches = scores > 0
+        if meaning is not None and (asked := meaning.requests.get(pattern)) is not None:
+            scores, matches = meaning.tools.hybrid_scores(
+                scores, self._index.most_by_one_term, asked
+            )
+        named = [*self._by_whole_name.get(pattern.lower(), []), *first]
+        scores[named] = _EXACT_SCORE  # equals: they keep the order given
+        matches[named] = True
+        matching = np.flatnonzero(matches)
+        order = matching[np.argsort(-scores[matching], kind="stable")]
+        return [int(number) for number in order]
+
+    def _matching_glob(self, glob: str) -> Iterator[int]:
+        literal = max(_GLOB_MARKS.split(glob), key=len) if "[" not in glob else ""
+        matches = re.compile(translate(glob)).match
+        for number, names in enumerate(self._names):
+            # Most names fall to the cheap test.
+            if (literal in names[0] or literal in names[1]) and (
+                matches(names[0]) or matches(names[1])
+            ):
+                yield number
+
+
+def _asked(patterns: str | Sequence[str]) -> list[str]:
+    """Gives each pattern once, within the cap, without what is empty."""
+    asked = [patterns] if isinstance(patterns, str) else list(patterns)[:MAX_PATTERNS]
+    return [pattern for pattern in dict.fromkeys(raw.strip() for raw in asked) if pattern]
+
+
+def _is_glob(pattern: str) -> bool:
+    # A question ends in "?" and is no glob.
+    return "*" in pattern or "[" in pattern or ("?" in pattern and " " not in pattern)
+
+
+def value_kinds(request: str) -> list[str]:
+    """Gives the word for each kind of value in `request`. 4,096 characters take 6 ms at worst.
+
+    Tools name a kind (`date`, `city`), people say a value ("on March 4th", "in Oslo"), so the two
+    share no word. Dates in digits, times and signs of money are found in every language, the rest
+    in English. Kinds that were tried and found nothing more are left out: durations, numbers of
+    people, distances, identifiers, paths and addresses (`tests/bench/discovery.py`).
+    """
+    return [word for word, value in _VALUE_KINDS if value.search(request)]

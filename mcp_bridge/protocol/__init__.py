@@ -1,0 +1,1 @@
+"""Turns MCP messages into bounded, cleaned values, and back."""

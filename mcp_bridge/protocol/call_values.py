@@ -1,0 +1,146 @@
+"""Checks the arguments of a call, and makes of its result one JSON value of bounded size.
+
+Formats: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn, TypeAlias
+
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from mcp_bridge.core.errors import BadArguments
+from mcp_bridge.core.limits import MAX_RESULT_CHARS
+from mcp_bridge.core.tools import JsonValue, ToolCallResult
+from mcp_bridge.protocol.answer_truncation import TruncationMark, link_note, media_note
+from mcp_bridge.protocol.json_prefixes import drop_partial_escape
+from mcp_bridge.security.hidden_text import may_hide, visible_text, visible_value
+
+MAX_ARGUMENT_BYTES: Final = 1024 * 1024
+"""The arguments of one call, as JSON. The SDK's own servers take up to 4 MiB; a model writes some
+100 bytes."""
+Redact: TypeAlias = Callable[[str], str]
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
+    """Checks that a call can be sent; else it would break the connection, and every other call.
+
+    Raises: BadArguments.
+    """
+    try:
+        written = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadArguments(name, f"are not JSON ({type(error).__name__})") from None
+    if len(written) > MAX_ARGUMENT_BYTES:
+        raise BadArguments(name, f"are {len(written)} bytes; at most {MAX_ARGUMENT_BYTES} may be")
+
+
+def normalise(
+    result: CallToolResult, max_chars: int = MAX_RESULT_CHARS, redact: Redact = _as_it_is
+) -> ToolCallResult:
+    """Gives structured content, else text read as JSON where it is an object or a list, else text.
+
+    Several blocks that are all such JSON become a list of them. What is longer than `max_chars`
+    as text becomes a text, cut, with a note of the whole length. `redact` takes the server's
+    secrets out, and characters that nobody sees are left out.
+    """
+    mark = TruncationMark.read(result.meta)
+    is_error = mark.is_error if mark else result.is_error
+    structured = result.structured_content
+    if structured is not None and not is_error:
+        written = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
+        redacted = redact(written)
+        if len(redacted) <= max_chars:
+            value = structured if redacted == written else _json_or_text(redacted)
+            return ToolCallResult(visible_value(value) if may_hide(redacted) else value)
+        cut = _cut(drop_partial_escape(redacted[:max_chars]), len(redacted))
+        return ToolCallResult(cut, truncated=True)
+    texts = [redact(_text(block)) for block in result.content]
+    joined = "\n".join(texts)
+    if mark:
+        # The secrets are out, but for one that is cut apart at the very end.
+        kept = joined[: max(0, min(max_chars, len(joined) - mark.margin))]
+        kept = drop_partial_escape(kept) if mark.written else kept
+        return ToolCallResult(_cut(kept, mark.size), is_error, truncated=True)
+    if len(joined) > max_chars:
+        cut = _cut(joined[:max_chars], len(joined))
+        return ToolCallResult(cut, is_error, truncated=True)
+    value = _value(texts, joined)
+    return ToolCallResult(visible_value(value) if may_hide(joined) else value, is_error)
+
+
+def _json_or_text(text: str) -> JsonValue:
+    """Reads JSON, which is none any more where a number was a secret and was taken out."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _cut(kept: str, size: int) -> str:
+    return visible_text(f"{kept}\n[cut here: {len(kept)} of about {size} characters]")
+
+
+def _value(texts: list[str], joined: str) -> JsonValue:
+    try:
+        values = [_json(text) for text in texts]
+    except (ValueError, RecursionError):
+        return joined
+    match values:
+        case []:
+            return ""
+        case [value]:
+            return value
+        case _:
+            return values
+
+
+def _json(text: str) -> JsonValue:
+    """Reads an object or a list. A bare number or word stays a text: we must not round `1e5`.
+
+    Raises: ValueError, for anything else.
+    """
+    if not text.lstrip().startswith(("{", "[")):
+        raise ValueError("neither an object nor a list")
+    value = json.loads(text, parse_constant=_no_constant)
+    # A lone surrogate (`\ud800`) parses, but cannot be sent anywhere.
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _text(block: ContentBlock) -> str:
+    match block:
+        case TextContent():
+            return block.text
+        case ImageContent():
+            return media_note("image", block.mime_type, len(block.data))
+        case AudioContent():
+            return media_note("audio", block.mime_type, len(block.data))
+        case ResourceLink():
+            return link_note(block.name, str(block.uri))
+        case EmbeddedResource(resource=TextResourceContents() as resource):
+            return resource.text
+        case EmbeddedResource(resource=BlobResourceContents() as resource):
+            return media_note("file", resource.mime_type, len(resource.blob))
+        case EmbeddedResource():
+            return "[file]"

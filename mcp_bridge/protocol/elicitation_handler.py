@@ -1,0 +1,189 @@
+"""Brings a server's question from the SDK to the host's elicitor, and the answer back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+
+from mcp_bridge.core.elicitation import Accepted, Answer, Dismissed, Elicitor, Field, Kind, Question
+from mcp_bridge.protocol.tool_listing import clean_text
+
+logger = logging.getLogger(__name__)
+
+MAX_QUESTION_CHARS: Final = 500
+"""The length of the message, and of each field's words: half a minute, spoken."""
+MAX_FIELDS: Final = 8
+"""More fields are a form for a screen, and no question by voice."""
+MAX_CHOICES: Final = 50
+MAX_URL_CHARS: Final = 2_048
+_KINDS: Final[Mapping[str, Kind]] = {
+    "string": "text",
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+}
+
+
+async def answer_question(
+    elicitor: Elicitor | None,
+    server: str,
+    tool: str,
+    params: ElicitRequestParams,
+    timeout_s: float,
+    redact: Callable[[str], str] = str,
+) -> ElicitResult:
+    """Gives the answer for the server: a refusal where nobody can, does or may answer.
+
+    `redact` takes the server's own secrets out of the question, which is spoken.
+    """
+    if elicitor is None:
+        logger.info("%s: asked a question, and there is nobody to ask", server)
+        return ElicitResult(action="decline")
+    try:
+        question = question_of(server, tool, _cleared(params, redact))
+        async with asyncio.timeout(timeout_s):
+            answer = await elicitor(question)
+    except UnaskableError as error:
+        logger.warning("%s: its question cannot be asked: %s", server, error)
+        return ElicitResult(action="decline")
+    except TimeoutError:
+        logger.info("%s: its question had no answer within %g s", server, timeout_s)
+        return ElicitResult(action="decline")
+    except Exception:
+        # The host's own code; the server gets a refusal, and the call goes on.
+        logger.exception("%s: asking its question failed", server)
+        return ElicitResult(action="decline")
+    return _result(question, answer)
+
+
+class UnaskableError(ValueError):
+    """No person could be asked this question; the text says why, without the question's words."""
+
+
+def _cleared(params: ElicitRequestParams, redact: Callable[[str], str]) -> ElicitRequestParams:
+    """Takes the secrets out of a question. Raises: UnaskableError."""
+    written = params.model_dump_json(by_alias=True)
+    if (found := redact(written)) == written:
+        return params
+    try:
+        return type(params).model_validate_json(found)
+    except ValueError:
+        raise UnaskableError("it holds a secret that the server was given") from None
+
+
+def question_of(server: str, tool: str, params: ElicitRequestParams) -> Question:
+    """Turns the SDK's parameters into a question. Raises: UnaskableError."""
+    message = clean_text(params.message, MAX_QUESTION_CHARS)
+    if not isinstance(params, ElicitRequestFormParams):
+        if len(params.url) > MAX_URL_CHARS or not params.url.startswith("https://"):
+            raise UnaskableError("its address is no https:// address of usual length")
+        return Question(server, tool, message, url=clean_text(params.url, MAX_URL_CHARS))
+    return Question(server, tool, message, tuple(_fields(params.requested_schema)))
+
+
+def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
+    properties: object = schema.get("properties") or {}
+    if not isinstance(properties, dict):
+        raise UnaskableError("its fields are no object")
+    fields = cast("dict[str, Any]", properties)
+    if len(fields) > MAX_FIELDS:
+        raise UnaskableError(f"it has {len(fields)} fields; {MAX_FIELDS} at most can be asked for")
+    required = schema.get("required")
+    for name, inner in fields.items():
+        if not isinstance(inner, dict):
+            raise UnaskableError("one of its fields is no schema")
+        asked = isinstance(required, list) and name in required
+        yield _field(name, cast("dict[str, Any]", inner), required=asked)
+
+
+def _field(name: str, schema: Mapping[str, Any], *, required: bool) -> Field:
+    choices = tuple(_choices(schema))
+    kind = _KINDS.get(str(schema.get("type")))
+    if schema.get("type") == "array":
+        choices = tuple(_choices(schema.get("items") or {}))
+        kind = "choices" if choices else None
+    elif choices:
+        kind = "choice"
+    if kind is None or len(choices) > MAX_CHOICES:
+        raise UnaskableError("one of its fields is of no kind that can be asked for")
+    return Field(
+        name=name,
+        kind=kind,
+        title=_words(schema.get("title")) or name,
+        description=_words(schema.get("description")),
+        required=required,
+        default=schema.get("default"),
+        choices=choices,
+    )
+
+
+def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields values and their words, in any of the ways that the protocol's versions have had."""
+    titled = schema.get("oneOf") or schema.get("anyOf")
+    if isinstance(titled, list):
+        for option in cast("list[Any]", titled):
+            found = cast("dict[str, Any]", option) if isinstance(option, dict) else {}
+            if isinstance(value := found.get("const"), str):
+                yield value, _words(found.get("title")) or value
+    elif isinstance(values := schema.get("enum"), list):
+        names = schema.get("enumNames")
+        words = cast("list[Any]", names) if isinstance(names, list) else []
+        for number, value in enumerate(cast("list[Any]", values)):
+            if isinstance(value, str):
+                said = _words(words[number]) if number < len(words) else ""
+                yield value, said or value
+
+
+def _words(value: object) -> str:
+    return clean_text(value, MAX_QUESTION_CHARS) if isinstance(value, str) else ""
+
+
+def _result(question: Question, answer: Answer) -> ElicitResult:
+    match answer:
+        case Accepted() if question.url:
+            return ElicitResult(action="accept")
+        case Accepted(content):
+            if not answer_fits(question, content):
+                logger.warning("%s: the answer to its question does not fit it", question.server)
+                return ElicitResult(action="decline")
+            return ElicitResult(action="accept", content=dict(content))
+        case Dismissed():
+            return ElicitResult(action="cancel")
+        case _:
+            return ElicitResult(action="decline")
+
+
+def answer_fits(question: Question, content: Mapping[str, Any]) -> bool:
+    """Tells whether `content` fits the question's kinds and choices, and has all that is required.
+
+    Bounds and patterns are the server's to check: a pattern of a stranger's can take for ever.
+    """
+    fields = {field.name: field for field in question.fields}
+    return all(name in fields for name in content) and all(
+        _is(field, content[name]) if name in content else not field.required
+        for name, field in fields.items()
+    )
+
+
+def _is(field: Field, value: object) -> bool:
+    allowed = {choice for choice, _ in field.choices}
+    match field.kind:
+        case "text":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+            return finite and not isinstance(value, bool)
+        case "choice":
+            return value in allowed
+        case "choices":
+            chosen = cast("list[object]", value) if isinstance(value, list) else [None]
+            return all(one in allowed for one in chosen)

@@ -1,0 +1,1 @@
+"""Carries messages to one server: a process, HTTP, server-sent events or a WebSocket."""

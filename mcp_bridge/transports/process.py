@@ -1,0 +1,299 @@
+"""Runs a server's process under a supervisor of its own; in the end all that it started is gone.
+
+On POSIX the host starts `supervisor.py`, which starts the server and outlives it until nothing is
+left. Elsewhere, and in a frozen program, which has no interpreter at hand, the process is started
+as it is: then its group is ended where there are groups, and on Windows the process alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, SubprocessStreamProtocol
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+from mcp.client.stdio import get_default_environment
+
+from mcp_bridge.core.errors import ServerUnavailable
+from mcp_bridge.core.files import expand_home
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.security.hidden_text import one_line, visible_text
+from mcp_bridge.security.policy import objections
+from mcp_bridge.security.programs import located
+from mcp_bridge.transports.orphan_reaper import kill_all_below
+
+EXIT_GRACE_S: Final = 1.0
+"""The time after stdin closes: a healthy server needs some 50 ms."""
+_TERMINATE_S: Final = 1.5
+"""The time from SIGTERM on; the supervisor kills after 1 s and needs a moment to see the end."""
+_SUPERVISOR: Final = str(Path(__file__).with_name("supervisor.py"))
+"""This is run, not imported: it knows signals that Windows has not."""
+_KILL_S: Final = 5.0
+"""The time for the supervisor to kill everything and see it end: it gives up after 2 s, and a
+machine may hold it up for some more. Normally it takes some milliseconds."""
+_KERNEL_S: Final = 0.5
+"""The time for the kernel to carry out SIGKILL."""
+_FLUSH_S: Final = 0.5
+"""The time after the process died for reading what it had already written."""
+_STDERR_LINES: Final = 20
+_STDERR_LINE_CHARS: Final = 300
+_STDERR_PENDING_CHARS: Final = 16 * 1024
+"""So much is kept of a line that does not end: secrets are looked for before it is cut."""
+
+
+class _Protocol(SubprocessStreamProtocol):
+    """Tells when the process itself ended, though a grandchild may hold its pipes open."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=64 * 1024, loop=loop)
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
+class ServerProcess:
+    """A running server, made by `spawn`. Its owner must call `stop`, whatever happens."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        transport: asyncio.SubprocessTransport,
+        protocol: _Protocol,
+        lifeline: int | None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        process = asyncio.subprocess.Process(transport, protocol, loop)
+        # They were asked for.
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise ServerUnavailable(config.name, "its process has no pipes")
+        self.stdin: Final = process.stdin
+        self.stdout: Final = process.stdout
+        self.pid: Final = process.pid
+        """The supervisor's process id, where there is one."""
+        self.exited: Final = protocol.exited
+        self._stderr_ended: Final = asyncio.Event()
+        self._config: Final = config
+        self._stderr: Final = process.stderr
+        self._transport: Final = transport
+        self._lifeline = lifeline
+        self._supervised: Final = lifeline is not None
+        self._last_words: Final[deque[str]] = deque(maxlen=_STDERR_LINES)
+
+    @property
+    def returncode(self) -> int | None:
+        return self._transport.get_returncode()
+
+    def last_words(self) -> str:
+        """Gives the last line of stderr that says something, or an empty text."""
+        return next((line for line in reversed(self._last_words) if line), "")
+
+    async def watch(self) -> None:
+        """Reads stderr, so that the process never blocks on it, and ends `stdout` when it is gone."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read_stderr)
+            await self.exited.wait()
+            self.kill()  # where no supervisor has: grandchildren may hold stdout open
+            await anyio.sleep(_FLUSH_S)
+            self.close_output()
+
+    def close_output(self) -> None:
+        """Ends what `stdout` gives, though a grandchild may hold it open."""
+        if (pipe := self._transport.get_pipe_transport(1)) is not None:
+            pipe.close()
+
+    async def wait_for_end(self) -> str:
+        """Ends a process whose output has ended, and says as half a sentence how it ended.
+
+        It waits, but not for ever, until exit code and last words are known.
+        """
+        with anyio.move_on_after(_FLUSH_S):  # mostly its output ended because it did
+            await self.exited.wait()
+        self.kill()  # nobody can talk to it any more
+        if await self._exits(_KILL_S):
+            with anyio.move_on_after(_KERNEL_S):  # a grandchild may hold it open
+                await self._stderr_ended.wait()
+        match self.returncode:
+            case None:
+                reason = "closed its output"
+            case code if code < 0:
+                reason = f"was ended by signal {-code}"
+            case code:
+                reason = f"exited with code {code}"
+        words = self.last_words()
+        return f"{reason}: {words}" if words else f"{reason} without a word on stderr"
+
+    async def _read_stderr(self) -> None:
+        rest = ""
+        while chunk := await self._stderr.read(8192):
+            *lines, rest = (rest + chunk.decode(errors="replace")).split("\n")
+            self._last_words.extend(map(self._line, lines[-_STDERR_LINES:]))
+            rest = rest[-_STDERR_PENDING_CHARS:]
+        self._last_words.append(self._line(rest))
+        self._stderr_ended.set()
+
+    def _line(self, text: str) -> str:
+        # Cut afterwards: a cut secret would not be known for one.
+        return one_line(self._config.redact(visible_text(text)), _STDERR_LINE_CHARS)
+
+    async def stop(self) -> None:
+        """Ends what is left: stdin closes, then SIGTERM is sent, then SIGKILL.
+
+        The order is after https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
+        """
+        with contextlib.suppress(OSError, RuntimeError):
+            self.stdin.close()
+        try:
+            if not await self._exits(EXIT_GRACE_S):
+                self._signal(signal.SIGTERM)
+                if not await self._exits(_TERMINATE_S):
+                    self.kill()
+                    await self._exits(_KILL_S)
+            if not self._supervised or not self.exited.is_set():
+                if self._supervised and sys.platform == "linux":
+                    # First: of what loses its supervisor only the server itself ends by that.
+                    await anyio.to_thread.run_sync(kill_all_below, self.pid)
+                self._signal_group(_SIGKILL)  # the supervisor itself, should it be stuck
+                await self._exits(_KERNEL_S)
+        finally:
+            self._close_lifeline()
+            with contextlib.suppress(PermissionError):
+                self._transport.close()
+
+    def kill(self) -> None:
+        """Kills the server and all that it started, without asking first."""
+        if self._supervised:
+            self._signal(signal.SIGUSR2)
+        else:
+            self._signal_group(_SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        if self._supervised and not self.exited.is_set():
+            # Not by the transport: it looks first whether the process ended, and so takes the exit
+            # code away from whoever waits for it.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+        elif not self._supervised:
+            self._signal_group(number)
+
+    def _signal_group(self, number: int) -> None:
+        # The pid is the group's id, since the process began a session. It stays so while any
+        # member lives, after the leader too.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._transport.kill()
+            else:
+                os.killpg(self.pid, number)
+
+    def _close_lifeline(self) -> None:
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+
+    async def _exits(self, within_s: float) -> bool:
+        with anyio.move_on_after(within_s):
+            await self.exited.wait()
+        return self.exited.is_set()
+
+
+_SIGKILL: Final = signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgramStart:
+    """The program to start, ready for the system."""
+
+    program: str
+    cwd: str | None
+    environ: Mapping[str, str]
+    supervisor: str
+
+
+def _find_program(config: ServerConfig) -> _ProgramStart:
+    """Looks for the program. Reads the disk.
+
+    Raises: ServerUnavailable, which says what is missing.
+    """
+    for finding in objections(config):  # again: a link may lead elsewhere than when it was read
+        raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
+    environ = get_default_environment() | dict(config.env)
+    cwd = Path(expand_home(config.cwd)) if config.cwd else None
+    if cwd is not None and not cwd.is_dir():
+        raise ServerUnavailable(
+            config.name, f"its cwd {str(cwd)!r} is no folder; make it or mend it"
+        )
+    command = config.command
+    program = located(command, cwd, environ.get("PATH"))
+    if program is None:
+        mend = "put its arguments into args" if " " in command else "install it, or mend its path"
+        raise ServerUnavailable(config.name, f"the command {command!r} was not found; {mend}")
+    return _ProgramStart(program, str(cwd) if cwd else None, environ, _compiled(_SUPERVISOR))
+
+
+@cache
+def _compiled(source: str) -> str:
+    """Gives the path of its byte code, where that can be kept: compiling takes 5 ms of each start."""
+    try:
+        SourceFileLoader("supervisor", source).get_code("supervisor")  # writes it, if need be
+        kept = cache_from_source(source)
+    except (OSError, ImportError, NotImplementedError):
+        return source
+    return kept if Path(kept).exists() else source
+
+
+async def spawn(config: ServerConfig) -> ServerProcess:
+    """Starts a server.
+
+    Raises: ServerUnavailable, which says what is missing.
+    """
+    start = await anyio.to_thread.run_sync(_find_program, config)
+    loop = asyncio.get_running_loop()
+    before, watched, lifeline = _supervised(start)
+    try:
+        transport, protocol = await loop.subprocess_exec(
+            lambda: _Protocol(loop),
+            *before,
+            start.program,
+            *config.args,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=start.environ,
+            cwd=start.cwd,
+            start_new_session=True,
+            pass_fds=() if watched is None else (watched,),
+        )
+    except BaseException as error:
+        if lifeline is not None:
+            os.close(lifeline)
+        if not isinstance(error, OSError | ValueError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else "a value holds a NUL"
+        raise ServerUnavailable(config.name, f"could not be started ({reason}); mend it") from None
+    finally:
+        if watched is not None:
+            os.close(watched)
+    return ServerProcess(config, transport, protocol, lifeline)
+
+
+def _supervised(start: _ProgramStart) -> tuple[list[str], int | None, int | None]:
+    """Gives the words before the command, the lifeline's end to pass on, and the one to keep."""
+    if sys.platform == "win32" or getattr(sys, "frozen", False) or not sys.executable:
+        return [], None, None
+    watched, lifeline = os.pipe()
+    keep_locale = "1" if "LC_CTYPE" in start.environ else "0"
+    program = [sys.executable, "-I", "-S", start.supervisor]
+    return [*program, str(os.getpid()), str(watched), keep_locale], watched, lifeline

@@ -1,0 +1,220 @@
+"""Enters a client of the SDK by a server's configuration, and puts its errors into words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.auth import OAuthFlowError
+from mcp.client.session import ElicitationFnT, MessageHandlerFnT
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CONNECTION_CLOSED, Implementation
+
+from mcp_bridge.core.errors import ServerUnavailable
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.protocol.response_repair import repairing_transport
+from mcp_bridge.security.hidden_text import one_line
+from mcp_bridge.security.server_secrets import ServerSecrets
+from mcp_bridge.transports.http import MAX_MESSAGE_BYTES, HttpMonitor, http_client
+from mcp_bridge.transports.stdio import stdio_transport
+from mcp_bridge.transports.websocket import websocket_transport
+
+
+def _version() -> str:
+    try:
+        return version("caal-node")
+    except PackageNotFoundError:  # run from a source tree
+        return "0"
+
+
+_OURSELVES: Final = Implementation(name="mcp-bridge", version=_version())
+"""Made at import, as finding the version reads the disk."""
+_GONE: Final = ("Connection closed", "SSE stream ended")
+"""The SDK's words for the end of a connection; a server may send the same code for other ends."""
+_HTTP_ERROR: Final = "Server returned an error response"
+"""The SDK's words for most HTTP errors; the status is lost in them."""
+_UNREADABLE: Final = "Failed to parse JSON response"
+"""The SDK's words for an answer that is no JSON, with an excerpt of it behind them."""
+_SESSION_OVER: Final = "Session terminated"
+"""The SDK's words for a 404 to a known session: the server has restarted, and took nothing in."""
+
+
+class ServerTransport:
+    """The transport of one connection to one server, and what it tells beside its messages."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        max_chars: int,
+        on_close: Callable[[], None],
+        auth: httpx2.Auth | None = None,
+        secrets: ServerSecrets | None = None,
+    ) -> None:
+        self.config: Final = config
+        self.closed: str | None = None
+        """Why the process or the WebSocket ended by itself."""
+        self._max_chars: Final = max_chars
+        self._on_close: Final = on_close
+        self._auth: Final = auth
+        self.secrets: Final = secrets or ServerSecrets(config)
+        self._monitor: Final = HttpMonitor(max_chars, self.secrets)
+
+    @asynccontextmanager
+    async def client(
+        self, on_message: MessageHandlerFnT, elicit: ElicitationFnT
+    ) -> AsyncGenerator[Client]:
+        """Enters the transport and does the handshake. The task that entered it must leave it.
+
+        The version is the newest that both know, from 2024-11-05 to 2026-07-28. `on_message` gets
+        the server's notifications, `elicit` its questions.
+        """
+        async with Client(
+            repairing_transport(self._transport()),
+            client_info=_OURSELVES,
+            cache=None,
+            message_handler=on_message,
+            elicitation_callback=elicit,
+        ) as client:
+            yield client
+
+    def _transport(self) -> AbstractAsyncContextManager[Any]:
+        match self.config.transport:
+            case "stdio":
+                return stdio_transport(self.config, self._max_chars, self._close)
+            case "http":
+                return self._streamable_http()
+            case "sse":
+                return self._server_sent_events()
+            case "websocket":
+                return websocket_transport(self.config, self._max_chars, self._close)
+
+    @asynccontextmanager
+    async def _streamable_http(self) -> AsyncGenerator[Any]:
+        async with (
+            await http_client(self.config, self._monitor, self._auth) as client,
+            streamable_http_client(
+                self.config.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
+            ) as streams,
+        ):
+            yield streams
+
+    @asynccontextmanager
+    async def _server_sent_events(self) -> AsyncGenerator[Any]:
+        client = await http_client(self.config, self._monitor, self._auth)
+
+        def given(
+            headers: dict[str, str] | None = None,
+            timeout: httpx2.Timeout | None = None,
+            auth: httpx2.Auth | None = None,
+        ) -> httpx2.AsyncClient:
+            return client  # with its own headers and timeouts; the SDK enters and leaves it
+
+        async with sse_client(self.config.url, httpx_client_factory=given) as streams:
+            yield streams
+
+    def _close(self, reason: str) -> None:
+        self.closed = reason
+        self._on_close()
+
+    def is_over(self, error: MCPError) -> bool:
+        """Tells whether `error` means that this connection has ended."""
+        if error.message == _SESSION_OVER:
+            return True
+        if self.config.transport in ("stdio", "websocket"):
+            return self.closed is not None
+        return error.code == CONNECTION_CLOSED and error.message.startswith(_GONE)
+
+    def may_heal(self, error: BaseException | None, ready: bool) -> bool:
+        """Tells whether what ended this connection may pass by itself, so that we try again
+        unasked.
+
+        What never came up is for a person to mend, but for an address where nothing answers yet.
+        """
+        if ready:
+            return True
+        errors = list(_single_errors(error)) if error else []
+        unreachable = any(isinstance(single, httpx2.TransportError) for single in errors)
+        broken = self._monitor.status is not None and self._monitor.status >= 500
+        return self.config.transport != "stdio" and (unreachable or broken)
+
+    def describe_error(self, error: MCPError) -> str:
+        """Gives what the server said, on one line and without secrets."""
+        if error.message == _HTTP_ERROR and self._monitor.status is not None:
+            return f"HTTP {self._monitor.status}"
+        if error.message.startswith(_UNREADABLE):
+            long = f"over {MAX_MESSAGE_BYTES // 1024**2} MiB"  # what our own reading of it says
+            told = f"{long}; ask for less" if long in error.message else "no JSON that can be read"
+            return f"its answer is {told}"
+        return one_line(self.secrets.redact_message(error.message))
+
+    def explain_end(self, error: BaseException | None, ready: bool) -> str:
+        """Says on one line what ended this connection, `ready` or not yet, and how to mend it."""
+        if self.closed is not None:
+            far = self.config.transport == "websocket"
+            if ready:
+                mend = "the next call connects again" if far else "the next call starts it again"
+            else:
+                mend = "look into its bridge's log" if far else "mend its command, args or env"
+            return f"{self.closed}; {mend}"
+        if self._monitor.refused:
+            return self._monitor.refused
+        errors = list(_single_errors(error)) if error else []
+        for single in errors:
+            if isinstance(single, ServerUnavailable):
+                return single.reason
+            if isinstance(single, OAuthFlowError):
+                return f"signing in to it failed ({type(single).__name__}); sign in again"
+        if self.config.transport != "stdio":
+            for single in errors:
+                if isinstance(single, httpx2.TransportError):
+                    return self._no_connection(single)
+                if isinstance(single, httpx2.HTTPStatusError):
+                    return _explain_status(single.response.status_code)
+            if self._monitor.status is not None and self._monitor.status >= 400:
+                return _explain_status(self._monitor.status)
+        for single in errors:
+            if isinstance(single, MCPError):
+                return f"refused to begin ({self.describe_error(single)})"
+        return f"could not be used ({type(errors[0]).__name__ if errors else 'no reason'})"
+
+    def _no_connection(self, error: httpx2.TransportError) -> str:
+        parts = urlsplit(self.config.url)
+        where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+        if "SSL" in str(error) or "certificate" in str(error):
+            return f"has no certificate to be trusted at {where}; mend it, or the url"
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            return f"nothing answers at {where}; start it, or mend the url"
+        return f"the connection to {where} broke ({type(error).__name__})"
+
+
+def is_unsent(error: BaseException) -> bool:
+    """Tells whether the server cannot have seen the request, so that it may be sent again."""
+    return all(
+        isinstance(single, httpx2.ConnectError | httpx2.ConnectTimeout)
+        or (isinstance(single, MCPError) and single.message == _SESSION_OVER)
+        for single in _single_errors(error)
+    )
+
+
+def _explain_status(status: int) -> str:
+    match status:
+        case 401 | 403:
+            return f"refused us (HTTP {status}); set or mend its token"
+        case 404 | 405:
+            return f"has no MCP endpoint there (HTTP {status}); mend the path of the url"
+        case _:
+            return f"answered HTTP {status}; look into its log"
+
+
+def _single_errors(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _single_errors(inner)
+    else:
+        yield error

@@ -1,0 +1,100 @@
+"""Speaks JSON-RPC over a process's stdin and stdout, one message on each line.
+
+The SDK's own transport grows one line without a bound and parses it on the event loop. This one
+caps lines, cuts giant answers in a worker thread, tells at once when the process dies, and leaves
+nothing of the process behind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final, TypeAlias
+
+import anyio
+import anyio.lowlevel
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage
+
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.protocol.capped_lines import CappedLine, read_lines
+from mcp_bridge.protocol.messages import error_answer, read_message
+from mcp_bridge.transports.process import spawn
+
+logger = logging.getLogger(__name__)
+
+MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+"""Longer lines are thrown away while they arrive; so much is held in memory for each server."""
+
+Incoming: TypeAlias = SessionMessage | Exception
+Streams: TypeAlias = tuple[
+    MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]
+]
+
+
+@asynccontextmanager
+async def stdio_transport(
+    config: ServerConfig, max_chars: int, on_close: Callable[[str], None]
+) -> AsyncGenerator[Streams]:
+    """Starts the process, yields its read and write streams, and ends it and all that it started.
+
+    `on_close` is called once, with the reason, when the process ends or its pipes break by
+    themselves; not when the caller leaves.
+
+    Raises:
+        ServerUnavailable: it could not be started.
+    """
+    process = await spawn(config)
+    to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
+    from_session, to_server = anyio.create_memory_object_stream[SessionMessage](0)
+    leaving = False
+
+    async def read() -> None:
+        with to_session:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                async for line in read_lines(process.stdout, MAX_LINE_BYTES):
+                    if (message := await _message(line, config, max_chars)) is not None:
+                        await to_session.send(SessionMessage(message))
+            if not leaving:
+                on_close(config.redact(await process.wait_for_end()))
+
+    async def write() -> None:
+        async with to_server:
+            try:
+                async for message in to_server:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    process.stdin.write(text.encode() + b"\n")
+                    await process.stdin.drain()
+            except OSError:
+                process.close_output()  # whoever cannot be asked will not answer
+
+    async with anyio.create_task_group() as tasks:
+        try:
+            for work in (process.watch, read, write):
+                tasks.start_soon(work)
+            yield from_server, from_session
+        finally:
+            leaving = True
+            # Bounded: every wait in `stop` has a deadline.
+            with anyio.CancelScope(shield=True):
+                from_server.close()
+                from_session.close()
+                await anyio.lowlevel.checkpoint()  # lets the writer pass on what it accepted
+                await process.stop()
+            tasks.cancel_scope.cancel()
+
+
+async def _message(line: CappedLine, config: ServerConfig, max_chars: int) -> JSONRPCMessage | None:
+    if line.too_long:
+        logger.warning("%s: dropped a line of %d bytes", config.name, line.size)
+        said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
+        return error_answer(*line.ends(), said)
+    text = line.content()
+    if not text.strip():
+        return None
+    message = await read_message(text, max_chars)
+    if message is None:
+        logger.warning("%s: a line of %d bytes on stdout is no JSON-RPC", config.name, line.size)
+    return message
