@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 _HERE = Path(__file__).parent
-_OWN = _HERE / "data" / "reply_dialects.jsonl"
+_OWN = _HERE / "data" / "reply_formats.jsonl"
 _BESIDE = _HERE.parents[1] / "shared" / "cases" / "tool_call_texts.jsonl"
 
 

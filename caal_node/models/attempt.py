@@ -10,7 +10,7 @@ from caal_node.models.question import Question
 from caal_node.models.signs import Sign, read_signs
 from caal_node.models.ways import Way
 from caal_node.models.ways.speech import only_speech, without_thinking
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     Event,
     TextDelta,

@@ -24,7 +24,7 @@ from caal_node.models.standing import Standing
 from caal_node.models.track_record import DOUBTS, TrackRecord
 from caal_node.models.ways import Native, OneReply, Plain, Protocol, StyleName, Thresholds, Way
 from caal_node.prompting import sentence
-from caal_node.replies import Event, TextDelta, TextWasThinking
+from caal_node.reply_parser import Event, TextDelta, TextWasThinking
 
 Told: TypeAlias = Event | ServerCall | ServerResult | Done
 TextStyle: TypeAlias = Literal["auto"] | StyleName

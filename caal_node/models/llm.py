@@ -31,7 +31,7 @@ from caal_node.models.livekit_errors import as_api_error
 from caal_node.models.memory import Memory
 from caal_node.models.port import Backend, Done, ServerCall, ServerResult, Usage
 from caal_node.models.question import Question
-from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.reply_parser import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
 from caal_node.tools.examples import from_text
 from caal_node.tools.spec import Example
 

@@ -14,7 +14,7 @@ from caal_node.context.items import System, User
 from caal_node.errors import ModelLacksTools, ModelReplyError
 from caal_node.models.port import Backend, NativeCall, Request, Text
 from caal_node.models.signs import is_about_the_way
-from caal_node.replies import Event, ReplyParser, TextWasThinking
+from caal_node.reply_parser import Event, ReplyParser, TextWasThinking
 
 PROBE_TOKENS: Final = 64
 """Tokens: a call of one short argument takes 20 to 30 in every dialect."""

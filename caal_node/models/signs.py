@@ -9,7 +9,7 @@ from caal_node.errors import ModelContextFull, ModelError, ModelLacksTools, Mode
 from caal_node.models.port import Done
 from caal_node.models.ways.port import Doubt
 from caal_node.models.ways.speech import without_thinking
-from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.reply_parser import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
 
 Sign: TypeAlias = (
     Literal[

@@ -18,7 +18,7 @@ from typing import Any, Final
 from caal_node.context.compact import compact_schema
 from caal_node.errors import UnknownTool
 from caal_node.events import TierName
-from caal_node.replies.names import toolbox
+from caal_node.reply_parser.tool_index import ToolIndex
 from caal_node.tools.spec import ToolSpec
 
 NAME_MAX: Final = 64
@@ -71,7 +71,7 @@ class ToolTable:
             UnknownTool: with the nearest names that do exist.
         """
         if (entry := self._entries.get(name)) is None:
-            known = toolbox([entry.schema for entry in self])
+            known = ToolIndex.from_schemas([entry.schema for entry in self])
             raise UnknownTool(name, known.nearest(name))
         return entry
 

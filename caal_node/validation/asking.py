@@ -28,7 +28,7 @@ from caal_node.models.port import (
 from caal_node.models.question import Question
 from caal_node.models.warm import warm
 from caal_node.models.ways import OneReply, Thresholds
-from caal_node.replies import Event, Reply, TextDelta, summarise
+from caal_node.reply_parser import Event, Reply, TextDelta, summarise
 
 Asking: TypeAlias = Literal["native", "text"]
 """With the server's own tool calls, or by the text protocol."""

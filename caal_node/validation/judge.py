@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.replies import Reply, ToolCall
+from caal_node.reply_parser import Reply, ToolCall
 from caal_node.validation.case import ABSENT, Calling, Calls, Clean, Right, Speech
 
 SHOWN_CHARS: Final = 80

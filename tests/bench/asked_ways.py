@@ -22,7 +22,7 @@ from caal_node.models.question import Question
 from caal_node.models.warm import warm
 from caal_node.models.ways import Native, OneReply, Plain, Protocol, Way
 from caal_node.prompting import read
-from caal_node.replies import Event, summarise
+from caal_node.reply_parser import Event, summarise
 from tests.bench.spoken_requests import Heard, Requests
 
 REPLY_TOKENS: Final = 200

@@ -31,8 +31,8 @@ from caal_node.models.embedded import EmbeddedEngine
 from caal_node.models.llm import LLM
 from caal_node.models.port import Done, NativeCall, Request
 from caal_node.models.reference import parse_reference
-from caal_node.replies import Event, ToolCall, summarise
-from caal_node.replies.values import load_json
+from caal_node.reply_parser import Event, ToolCall, summarise
+from caal_node.reply_parser.values import load_json
 from caal_node.session import make_llm
 from caal_node.settings import Settings
 from caal_node.weights import QWEN_CODER_05B, present

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     Event,
     ReplyParser,
@@ -42,9 +42,9 @@ from caal_node.replies import (
     parse_reply,
     summarise,
 )
-from caal_node.replies.bare.brackets import ENDS_INSIDE
-from caal_node.replies.markers import cut_marker, markers
-from caal_node.replies.summary import joined
+from caal_node.reply_parser.markers import cut_marker, markers
+from caal_node.reply_parser.summary import joined
+from caal_node.reply_parser.unmarked.bracket_calls import ENDS_INSIDE
 from tests.bench.table import print_table
 from tests.reply_examples import EXAMPLES, PEERS, TOOLS
 

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any, Final
 
-from caal_node.replies import ReplyParser
+from caal_node.reply_parser import ReplyParser
 from tests.bench.table import print_table
 
 CHUNKS: Final = (1, 8, 64)

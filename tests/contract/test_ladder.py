@@ -18,7 +18,7 @@ from caal_node.models.backends import make_backend
 from caal_node.models.ladder import Ladder
 from caal_node.models.port import Done, ServerCall, ServerResult
 from caal_node.models.question import Question
-from caal_node.replies import Event, Reply, TextDelta, summarise
+from caal_node.reply_parser import Event, Reply, TextDelta, summarise
 from tests.stand_in_model import (
     Break,
     Call,

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PURE = (
-    "caal_node/replies",
+    "caal_node/reply_parser",
     "caal_node/context",
     "caal_node/speakable",
     "caal_node/room/cues.py",

@@ -24,7 +24,7 @@ from caal_node.models.ways.outline import outline
 from caal_node.models.ways.reach import is_far, reach
 from caal_node.models.ways.reply_schema import line_schema, reply_schema
 from caal_node.models.ways.styles import STYLES, OneObject
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     TextDelta,
     ToolCallEnd,

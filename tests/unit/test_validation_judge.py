@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from caal_node.context.items import User
-from caal_node.replies import Reply, ToolCall, UnknownCall
+from caal_node.reply_parser import Reply, ToolCall, UnknownCall
 from caal_node.validation.asking import Asking
 from caal_node.validation.case import ABSENT, Calling, Calls, Clean, Right, Speech, SuiteName
 from caal_node.validation.judge import fault, same

@@ -24,7 +24,7 @@ from caal_node.models.ways.reading import TextReader
 from caal_node.models.ways.reply_schema import reply_schema, wishes_schema
 from caal_node.models.ways.styles import OneObject
 from caal_node.prompting import sentence
-from caal_node.replies import Event, TextDelta, ToolCallEnd, ToolCallStart
+from caal_node.reply_parser import Event, TextDelta, ToolCallEnd, ToolCallStart
 
 Must: TypeAlias = Literal["either", "say", "call"]
 

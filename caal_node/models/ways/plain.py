@@ -10,7 +10,7 @@ from caal_node.models.question import Question
 from caal_node.models.ways.port import Doubt, Reader, Way, WayName
 from caal_node.models.ways.reply_text import ReplyText
 from caal_node.models.ways.speech import only_speech
-from caal_node.replies import Event, ReasoningDelta
+from caal_node.reply_parser import Event, ReasoningDelta
 
 
 class Plain:

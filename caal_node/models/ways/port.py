@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from caal_node.models.port import Chunk, Request
 from caal_node.models.question import Question
-from caal_node.replies import Event
+from caal_node.reply_parser import Event
 
 WayName: TypeAlias = Literal["native", "one_reply", "protocol", "plain"]
 Doubt: TypeAlias = Literal[

@@ -10,7 +10,7 @@ from caal_node.models.ways.limits import DEFAULT, Limits, calls_left
 from caal_node.models.ways.port import Doubt
 from caal_node.models.ways.reply_text import ReplyText
 from caal_node.models.ways.speech import only_speech
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     Event,
     ReasoningDelta,

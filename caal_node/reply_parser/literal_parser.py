@@ -1,0 +1,230 @@
+"""Values in Python's, JavaScript's and Gemma's manner: one tolerant reader for finished text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?(?![\w.])")
+_NEXT = re.compile(r"\s*(\S?)")
+_WORDS = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "none": None,
+    "nan": float("nan"),
+}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "\n": ""}
+_BARE_END = re.compile(r",\s*[\w\"'-]+\s*:|\}\s*(?:$|[,\]}])")
+_DELIMITERS = ('<|"|>', "<escape>")
+"""What Gemma's models put around strings."""
+_MAX_DEPTH = 64
+
+
+class UnreadableLiteral(ValueError):
+    """The text is no value."""
+
+
+class UnquotedText(str):
+    """A value that stood without quotes: text, unless its schema says otherwise."""
+
+    __slots__ = ()
+
+
+class LiteralParser:
+    """A reader over `text`; `at` is where it stands."""
+
+    def __init__(self, text: str, at: int = 0) -> None:
+        self.text = text
+        self.at = at
+
+    def space(self) -> str:
+        """Skip white space; the next character, or ""."""
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+        return self.text[self.at : self.at + 1]
+
+    def value(self, depth: int = 0, *, ends: str = ",)]}") -> Any:
+        """One value.
+
+        Raises:
+            UnreadableLiteral: there is none.
+        """
+        if depth > _MAX_DEPTH:
+            raise UnreadableLiteral("nested too deeply")
+        began = self.at
+        char = self.space()
+        for delimiter in _DELIMITERS:
+            if self.text.startswith(delimiter, self.at):
+                return self._delimited(delimiter)
+        if char == "{":
+            return self.mapping(depth)
+        if char in ("[", "("):
+            return self._sequence("]" if char == "[" else ")", depth)
+        if char in ("'", '"'):
+            start = self.at
+            quoted = self._quoted(char)
+            if quoted is not None:
+                return quoted
+            self.at = start
+        return self._bare(ends, began)
+
+    def mapping(self, depth: int = 0) -> dict[str, Any]:
+        """`{key: value, ...}`, keys with or without quotes, the closing brace may be missing."""
+        self.at += 1
+        found: dict[str, Any] = {}
+        while True:
+            char = self.space()
+            if char in ("", "}"):
+                self.at += 1
+                return found
+            if char == ",":
+                self.at += 1
+                continue
+            key = self._key()
+            found[key] = self.value(depth + 1, ends=",}")
+
+    def _key(self) -> str:
+        for delimiter in _DELIMITERS:
+            if self.text.startswith(delimiter, self.at):
+                key = str(self._delimited(delimiter))
+                break
+        else:
+            char = self.text[self.at]
+            quoted = self._quoted(char) if char in ("'", '"') else None
+            if quoted is not None:
+                key = quoted
+            else:
+                end = self.text.find(":", self.at)
+                if end < 0:
+                    raise UnreadableLiteral("a key without a value")
+                key = self.text[self.at : end].strip()
+                self.at = end
+        if self.space() != ":":
+            raise UnreadableLiteral("a key without a value")
+        self.at += 1
+        return key
+
+    def _sequence(self, end: str, depth: int) -> list[Any]:
+        self.at += 1
+        found: list[Any] = []
+        while True:
+            char = self.space()
+            if char in ("", end):
+                self.at += 1
+                return found
+            if char == ",":
+                self.at += 1
+                continue
+            before = self.at
+            found.append(self.value(depth + 1, ends="," + end))
+            if self.at == before:
+                raise UnreadableLiteral("not a list")
+
+    def _delimited(self, delimiter: str) -> str:
+        start = self.at + len(delimiter)
+        end = self.text.find(delimiter, start)
+        if end < 0:
+            # Never closed: all that is left, but for the call's own bracket.
+            rest = self.text[start:].rstrip()
+            self.at = len(self.text)
+            return rest.removesuffix("}")
+        self.at = end + len(delimiter)
+        return self.text[start:end]
+
+    def _quoted(self, quote: str) -> str | None:
+        """A quoted string; None when the quote is never closed."""
+        mark = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
+        at = self.at + len(mark)
+        parts: list[str] = []
+        finder = re.compile(r"\\|" + re.escape(mark))
+        while True:
+            found = finder.search(self.text, at)
+            if found is None:
+                return None
+            parts.append(self.text[at : found.start()])
+            at = found.end()
+            if found.group() != "\\":
+                break
+            parts.append(self._escape(at))
+            at += 1
+            if parts[-1] == "\0u":
+                parts[-1], at = self._unicode(at)
+        self.at = at
+        for delimiter in _DELIMITERS:  # A string that began with one quote and ends with another.
+            if self.text.startswith(delimiter, self.at):
+                self.at += len(delimiter)
+        return "".join(parts)
+
+    def _escape(self, at: int) -> str:
+        letter = self.text[at : at + 1]
+        if letter == "u" and re.match(r"[0-9a-fA-F]{4}", self.text[at + 1 : at + 5]):
+            return "\0u"
+        return _ESCAPES.get(letter, "\\" + letter)
+
+    def _unicode(self, at: int) -> tuple[str, int]:
+        return chr(int(self.text[at : at + 4], 16)), at + 4
+
+    def _bare(self, ends: str, began: int) -> Any:
+        number = _NUMBER.match(self.text, self.at)
+        if number is not None:
+            follows = _NEXT.match(self.text, number.end())
+            if follows is not None and (not follows[1] or follows[1] in ends):
+                self.at = number.end()
+                digits = number.group()
+                return int(digits) if re.fullmatch(r"[+-]?\d{1,400}", digits) else float(digits)
+        if "}" in ends:
+            # A mapping's value may hold commas: it ends where the next key begins.
+            found = _BARE_END.search(self.text, self.at)
+        else:
+            found = re.compile("[" + re.escape(ends) + "]").search(self.text, self.at)
+        end = found.start() if found else len(self.text)
+        text = self.text[began:end]
+        self.at = end
+        word = text.strip()
+        if word.lower() in _WORDS:
+            return _WORDS[word.lower()]
+        if not word and not found:
+            raise UnreadableLiteral("a value is missing")
+        return UnquotedText(text if "\n" in text else word)
+
+
+def keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dict[str, Any]:
+    """The arguments of `f(a=1, b='x')`, from what stands between the brackets.
+
+    names: what positional arguments are called, in order.
+    literal: nothing but literals; a word without quotes is not taken for text.
+
+    Raises:
+        UnreadableLiteral: it is no argument list.
+    """
+    reader = LiteralParser(text)
+    found: dict[str, Any] = {}
+    count = 0
+    keyword = re.compile(r"\s*\**([^\W\d][\w.-]*)\s*=(?!=)\s*")
+    while True:
+        char = reader.space()
+        if not char:
+            return found
+        if char == ",":
+            reader.at += 1
+            continue
+        before = reader.at
+        named = keyword.match(text, reader.at)
+        if named is not None:
+            reader.at = named.end()
+            key = named.group(1)
+        elif found and not count:
+            # Not Python. `minutes=1,000` would be no minutes.
+            raise UnreadableLiteral("a value without a name behind one with a name")
+        elif count < len(names):
+            key = names[count]
+            count += 1
+        else:
+            raise UnreadableLiteral("more arguments than parameters")
+        value = reader.value(ends=",")
+        if literal and isinstance(value, UnquotedText):
+            raise UnreadableLiteral("not a literal")
+        found[key] = str(value).strip() if isinstance(value, UnquotedText) else value
+        if reader.at == before or reader.space() not in ("", ","):
+            raise UnreadableLiteral("not an argument list")

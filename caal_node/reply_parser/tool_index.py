@@ -1,0 +1,153 @@
+"""Which tool a model means by a name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from caal_node.reply_parser.spelling import (
+    MAX_NAME_CHARS,
+    ends_with,
+    normalised,
+    same_words,
+    spellings,
+    torn,
+    words,
+)
+
+_NEAREST = 5
+"""How many valid names an error lists: enough to choose from, short enough to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSignature:
+    """What understanding a call needs to know of a tool."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    """JSON schema of its arguments."""
+    properties: Mapping[str, Any]
+    required: tuple[str, ...]
+
+
+def properties_of(tool: ToolSignature | None) -> Mapping[str, Any]:
+    """A tool's parameters; none when the tool is not known."""
+    return tool.properties if tool is not None else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolIndex:
+    """The tools that may be called. Without any, every name is allowed."""
+
+    tools: tuple[ToolSignature, ...]
+    by_name: Mapping[str, ToolSignature]
+    by_key: Mapping[str, ToolSignature | None] = field(repr=False)
+    """By normalised name; None where two tools share one."""
+
+    @classmethod
+    def from_schemas(cls, tools: Sequence[Mapping[str, Any]]) -> ToolIndex:
+        """Read OpenAI-style schemas; what is not one is left out."""
+        known: list[ToolSignature] = []
+        for entry in tools:
+            function = entry.get("function", entry)
+            if not isinstance(function, Mapping):
+                continue
+            described = cast("Mapping[str, Any]", function)
+            name = described.get("name")
+            if not isinstance(name, str) or not name:
+                continue
+            schema = mapping(described.get("parameters"))
+            required = schema.get("required")
+            known.append(
+                ToolSignature(
+                    name=name,
+                    description=str(described.get("description") or ""),
+                    schema=schema,
+                    properties=mapping(schema.get("properties")),
+                    required=tuple(
+                        key for key in cast("list[Any]", required) if isinstance(key, str)
+                    )
+                    if isinstance(required, list)
+                    else (),
+                )
+            )
+        by_key: dict[str, ToolSignature | None] = {}
+        for tool in known:
+            key = normalised(tool.name)
+            by_key[key] = None if key in by_key else tool
+        return cls(tuple(known), {tool.name: tool for tool in known}, by_key)
+
+    @property
+    def open(self) -> bool:
+        return not self.tools
+
+    def named(self, name: str) -> ToolSignature | None:
+        """The tool of that name, exactly or but for case, separators, prefix and suffix."""
+        exact = self.by_name.get(name)
+        if exact is not None or torn(name):
+            return exact
+        for candidate in spellings(name):
+            tool = self.by_name.get(candidate) or self.by_key.get(normalised(candidate))
+            if tool is not None and same_words(candidate, tool.name):
+                return tool
+        return None
+
+    def find(self, name: str) -> ToolSignature | None:
+        """The tool that `name` means: by name, else the only one that its words describe."""
+        return self.named(name) or self._described(name)
+
+    def _described(self, name: str) -> ToolSignature | None:
+        asked = set(words(name))
+        if not asked or len(name) > MAX_NAME_CHARS:
+            return None
+        fits: list[ToolSignature] = []
+        for tool in self.tools:
+            own = set(words(tool.name))
+            if own == asked or (len(asked) > 1 and ends_with(tool.name, name)):
+                fits.append(tool)
+            elif own and words(name)[0] == words(tool.name)[0]:
+                # The same verb; every other word must stand in what the tool says of itself.
+                said = own | set(words(tool.description))
+                for parameter in tool.properties:
+                    said |= set(words(parameter))
+                if len(asked) > 1 and asked <= said:
+                    fits.append(tool)
+            elif len(asked) > 2 and asked <= set(words(tool.description)):
+                fits.append(tool)
+        if len(fits) != 1 and len(self.tools) == 1 and not fits:
+            (only,) = self.tools
+            own_words = words(only.name)
+            if own_words and words(name)[: len(own_words)] == own_words:
+                return only
+        return fits[0] if len(fits) == 1 else None
+
+    def nearest(self, name: str) -> tuple[str, ...]:
+        """The names most like `name`, best first; with few tools, all of them."""
+        asked = set(words(name))
+
+        def likeness(tool: ToolSignature) -> float:
+            letters = difflib.SequenceMatcher(
+                None, normalised(name[:MAX_NAME_CHARS]), normalised(tool.name)
+            ).ratio()
+            said = set(words(tool.name)) | set(words(tool.description))
+            return letters + (len(asked & said) / len(asked) if asked else 0.0)
+
+        ranked = sorted(self.tools, key=likeness, reverse=True)
+        return tuple(tool.name for tool in ranked[:_NEAREST])
+
+    def by_arguments(self, keys: set[str]) -> ToolSignature | None:
+        """The only tool that takes all of `keys` and needs no other."""
+        fits = [
+            tool
+            for tool in self.tools
+            if keys and keys <= set(tool.properties) and set(tool.required) <= keys
+        ]
+        return fits[0] if len(fits) == 1 else None
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """`value` if it is a mapping, else an empty one."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
