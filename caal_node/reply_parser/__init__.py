@@ -1,6 +1,7 @@
-"""Understanding a model's reply: speech, thinking and tool calls, whatever the dialect.
+"""Understanding a model's reply: speech, thinking and tool calls, whatever format it writes.
 
-Pure: text in, events out. `ReplyParser` takes a reply as it streams, `parse_reply` takes it whole.
+It is pure: text goes in, events come out. `ReplyParser` takes a reply as it streams, `parse_reply`
+takes it whole.
 """
 
 from caal_node.reply_parser.events import (
@@ -14,9 +15,9 @@ from caal_node.reply_parser.events import (
     ToolCallEnd,
     ToolCallStart,
     UnknownCall,
+    summarise,
 )
 from caal_node.reply_parser.parser import ReplyParser, parse_reply
-from caal_node.reply_parser.summary import summarise
 
 __all__ = [
     "BrokenCall",

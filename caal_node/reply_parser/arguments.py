@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import json_repair
 
-from caal_node.reply_parser.arithmetic import kept_whole
-from caal_node.reply_parser.schema_types import kinds
+from caal_node.reply_parser.arithmetic import quote_sums
+from caal_node.reply_parser.schema_types import allowed_types
 from caal_node.reply_parser.spelling import normalised
 from caal_node.reply_parser.tool_index import ToolSignature, mapping
-from caal_node.reply_parser.values import deep, load_json, typed
+from caal_node.reply_parser.values import is_too_deep, load_json, typed
 
 ARGUMENT_KEYS = (
     "arguments",
@@ -25,50 +25,51 @@ ARGUMENT_KEYS = (
     "action_input",
     "function_args",
 )
-"""Under which models put a call's arguments."""
+"""The keys under which models put a call's arguments."""
 
 
 _MAX_REPAIR_CHARS = 4_000
 """json-repair takes about 4 us a character; longer broken arguments are refused."""
 _MAX_ESCAPE_COST = 300_000
-"""It goes back over the string at escapes: 1,000 characters with 330 of them take it 16 ms."""
+"""Characters times backslashes. json-repair goes back over the string at escapes: 1,000 characters
+with 330 of them take it 16 ms."""
 
 
 class BadArguments(ValueError):
-    """`str()` is one sentence for the model."""
+    """The arguments cannot be used. `str()` gives one sentence for the model."""
 
 
-def _too_dear(text: str) -> bool:
-    """Whether mending `text` could take longer than an agent may stand still (20 ms)."""
+def _takes_too_long(text: str) -> bool:
+    """Return whether repairing `text` could take longer than an agent may stand still (20 ms)."""
     return len(text) > _MAX_REPAIR_CHARS or len(text) * text.count("\\") > _MAX_ESCAPE_COST
 
 
 def repair_object(text: str, tool: ToolSignature | None) -> dict[str, Any]:
-    """Mend broken JSON of an object, once a marker or a known name has said that it is a call.
+    """Repair broken JSON of an object, once a marker or a known name has said that it is a call.
 
     Raises:
         BadArguments: nothing trustworthy can be read from it.
     """
     problem = "The arguments are not valid JSON."
-    if _too_dear(text) or not re.search(r"[:=]", text) or deep(text):
+    if _takes_too_long(text) or not re.search(r"[:=]", text) or is_too_deep(text):
         raise BadArguments(problem)
-    whole = kept_whole(text)
-    if whole is None:
+    quoted = quote_sums(text)
+    if quoted is None:
         raise BadArguments("A number in the arguments goes on as text; write one number.")
     try:
-        mended: Any = json_repair.loads(whole)
+        repaired: Any = json_repair.loads(quoted)
     except Exception:  # It makes no promise of what it raises, and the text is a model's.
         raise BadArguments(problem) from None
-    if not isinstance(mended, dict) or not mended:
+    if not isinstance(repaired, dict) or not repaired:
         raise BadArguments(problem)
-    found = cast("dict[str, Any]", mended)
+    found = cast("dict[str, Any]", repaired)
     if tool is not None and tool.properties and not set(found) <= set(tool.properties):
         raise BadArguments(problem)
     return found
 
 
 def from_json(text: str, tool: ToolSignature | None) -> dict[str, Any]:
-    """Arguments from JSON text: an object, an encoded object, or nothing.
+    """Return the arguments from JSON text: an object, an encoded object, or nothing.
 
     Raises:
         BadArguments: it is neither.
@@ -78,12 +79,12 @@ def from_json(text: str, tool: ToolSignature | None) -> dict[str, Any]:
     except ValueError:
         if not text.rstrip().endswith("}"):
             raise BadArguments("The arguments were cut off.") from None
-        return settle(repair_object(text, tool), tool)
+        return _settled(repair_object(text, tool), tool)
     return from_value(value, tool)
 
 
 def from_value(value: Any, tool: ToolSignature | None) -> dict[str, Any]:
-    """Arguments from a value that a call carried.
+    """Return the arguments from a value that a call carried.
 
     Raises:
         BadArguments: the value is no object.
@@ -104,11 +105,11 @@ def from_value(value: Any, tool: ToolSignature | None) -> dict[str, Any]:
     given = _unwrapped(cast("dict[str, Any]", value), tool)
     if tool is not None and {"type", "properties"} <= set(given) - set(tool.properties):
         raise BadArguments("These are the tool's parameters, not arguments for them.")
-    return settle(given, tool)
+    return _settled(given, tool)
 
 
 def _unwrapped(given: dict[str, Any], tool: ToolSignature | None) -> dict[str, Any]:
-    """The arguments inside a call that was written where its arguments belong."""
+    """Return the arguments inside a call that was written where its arguments belong."""
     if (
         tool is None
         or not set(given) <= {"name", *ARGUMENT_KEYS}
@@ -119,8 +120,8 @@ def _unwrapped(given: dict[str, Any], tool: ToolSignature | None) -> dict[str, A
     return cast("dict[str, Any]", inner[0]) if len(inner) == 1 else given
 
 
-def settle(arguments: dict[str, Any], tool: ToolSignature | None) -> dict[str, Any]:
-    """Spell keys and enum values as the schema does."""
+def _settled(arguments: dict[str, Any], tool: ToolSignature | None) -> dict[str, Any]:
+    """Return `arguments` with keys and enum values as the schema spells them."""
     if tool is None or not tool.properties:
         return arguments
     settled: dict[str, Any] = {}
@@ -139,8 +140,8 @@ def _own_key(key: str, tool: ToolSignature, given: Mapping[str, Any]) -> str:
 
 
 def _own_type(value: Any, schema: Any, tool: ToolSignature) -> Any:
-    """A value in quotes that its schema does not allow as a string, as what it says inside."""
-    if not isinstance(value, str) or "string" in kinds(schema, tool.schema):
+    """Return a value in quotes as what stands inside, if its schema allows no string."""
+    if not isinstance(value, str) or "string" in allowed_types(schema, tool.schema):
         return value
     return typed(value, schema, root=tool.schema)
 

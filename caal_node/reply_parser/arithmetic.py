@@ -1,7 +1,7 @@
 """Numbers that a model did not write out: `2*60`, `1:30`, `5 to 10` where JSON wants one number.
 
-json-repair reads a value up to where it stops being a number and lets the rest go: "in 2*60
-minutes" would ring after two. So such a value is looked at before anything is mended.
+json-repair reads a value up to where it stops being a number and drops the rest: "in 2*60
+minutes" would ring after two. So such a value is looked at before anything is repaired.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 _DIGITS: Final = r"\d{1,9}(?:\.\d{1,6})?"
 _SUM: Final = re.compile(rf"{_DIGITS}(?:\s{{0,4}}[*+]\s{{0,4}}{_DIGITS}){{1,5}}")
-"""Products and sums only: with `-` and `/` people write ranges, dates and fractions, too."""
+"""Only products and sums: with `-` and `/` people write ranges, dates and fractions, too."""
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'
 _ITEM: Final = rf"\s*(?:[-+.\w]+|{_STRING})\s*,"
 _BEGINS: Final = rf"(?:[:=]|\[(?:{_ITEM})*+)\s*"
@@ -23,8 +23,8 @@ _WHOLE: Final = re.compile(r"[-+]?[\w./-]+[\s;)]*")
 """One number or one word, which json-repair takes as it stands, and what it may leave behind."""
 
 
-def worked_out(text: str) -> int | float | None:
-    """What a product or a sum of plain numbers comes to; None: `text` is none."""
+def evaluate(text: str) -> int | float | None:
+    """Return what a product or a sum of plain numbers comes to; None if `text` is none."""
     bare = text.strip()
     if _SUM.fullmatch(bare) is None:
         return None
@@ -33,11 +33,10 @@ def worked_out(text: str) -> int | float | None:
     return int(total) if total.is_integer() else total
 
 
-def kept_whole(text: str) -> str | None:
-    """Broken JSON with its sums in quotes, so that mending leaves them to the schema.
+def quote_sums(text: str) -> str | None:
+    """Return broken JSON with its sums in quotes, so that repairing leaves them to the schema.
 
-    Returns:
-        None: there is a number in it that goes on as something else.
+    None: there is a number in it that continues as something else.
     """
     parts: list[str] = []
     done = 0

@@ -1,10 +1,11 @@
 """What a model's reply means, as a closed union of frozen events.
 
-A reply is a row of these, in the order in which the model wrote them. `Reply` is their sum.
+A reply is a sequence of these, in the order in which the model wrote them. `Reply` is their sum.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -27,8 +28,8 @@ class ReasoningDelta:
 class TextWasThinking:
     """All text since the last call, or since the beginning, was thinking.
 
-    A closer came whose opener was never written. Who has spoken the text cannot take it back;
-    who has not must not speak it. `Reply` has it as reasoning.
+    A closer came whose opener was never written. Text that was spoken already cannot be taken
+    back; text that was not must not be spoken. `Reply` has it as reasoning.
     """
 
 
@@ -63,7 +64,7 @@ class BrokenCall:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCall:
-    """A call of a tool that is not there. No `ToolCallStart` goes before it."""
+    """A call of a tool that does not exist. No `ToolCallStart` goes before it."""
 
     name: str
     nearest: tuple[str, ...]
@@ -86,6 +87,8 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
+    """One call that can be made."""
+
     name: str
     arguments: dict[str, Any]
 
@@ -99,4 +102,26 @@ class Reply:
     """What may be spoken."""
     reasoning: str = ""
     problems: list[BrokenCall | UnknownCall] = field(default_factory=list[BrokenCall | UnknownCall])
-    """Calls that the model should be told of, as they cannot be made."""
+    """Calls that cannot be made, of which the model should be told."""
+
+
+def summarise(events: Iterable[Event]) -> Reply:
+    """Return the sum of a whole reply's events."""
+    pieces: list[TextDelta | ReasoningDelta] = []
+    calls: list[ToolCall] = []
+    problems: list[BrokenCall | UnknownCall] = []
+    since_call = 0
+    for event in events:
+        if isinstance(event, TextDelta | ReasoningDelta):
+            pieces.append(event)
+        elif isinstance(event, TextWasThinking):
+            pieces[since_call:] = [ReasoningDelta(piece.text) for piece in pieces[since_call:]]
+        elif isinstance(event, ToolCallEnd):
+            calls.append(ToolCall(event.name, event.arguments))
+            since_call = len(pieces)
+        elif isinstance(event, BrokenCall | UnknownCall):
+            problems.append(event)
+            since_call = len(pieces)
+    text = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
+    reasoning = "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
+    return Reply(calls, text.rstrip() if calls else text, reasoning.strip(), problems)

@@ -1,81 +1,84 @@
-"""What a dialect gets to work with, and what it is."""
+"""What a format of tool calls is, and what its reader gets to work with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
 
 from caal_node.reply_parser.call_builder import CallBuilder
 from caal_node.reply_parser.cursor import Cursor, Steps
+from caal_node.reply_parser.markers import MarkerTable
 
 
 class ReadOutcome(Enum):
     """What text without a marker in front of it proved to be."""
 
-    CALL = "a call, whether it can be made or not"
-    SPEECH = "no call"
-    TORN = "it begins as nothing but a call does, and breaks off"
+    CALL = "It is a call, whether it can be made or not."
+    SPEECH = "It is no call."
+    BROKEN = "It begins as only a call does, and breaks off."
 
 
 class ParseContext(Protocol):
-    """A reply that is being read: where the text comes from, and where its meaning goes."""
+    """The reply that is being read: where its text comes from and where its meaning goes."""
 
     @property
-    def source(self) -> Cursor: ...
+    def cursor(self) -> Cursor: ...
 
     @property
-    def desk(self) -> CallBuilder: ...
+    def calls(self) -> CallBuilder: ...
+
+    @property
+    def markers(self) -> MarkerTable: ...
 
     def say(self, text: str) -> None:
-        """This much is speech."""
+        """Pass on `text` as speech."""
         ...
 
-    def drop(self) -> None:
-        """Something was left out of the speech here; what stands on either side stays apart."""
+    def mark_gap(self) -> None:
+        """Note that something was left out of the speech here, so that what stands on either side
+        is kept apart."""
         ...
 
-    def say_back(self, text: str) -> str:
-        """This was read for a call and is speech, but for the markers in it.
+    def say_rejected(self, text: str) -> str:
+        """Pass on as speech what was read for a call and is none, but for the markers in it.
 
         Returns:
-            What was said. From a marker on it is read again.
+            What was spoken. From a marker on, the text is read again.
         """
         ...
 
-    def wreck(self, text: str, *, anew: bool = False) -> Steps[bool]:
-        """This was read for a call and is `Read.TORN`. If a marker tore it, then what stands in
-        front of the marker is left out, and so is what belongs to it behind; it is read on from
-        the marker.
+    def skip_broken_call(self, text: str, *, restarted: bool = False) -> Steps[bool]:
+        """Leave out `text`, whose reading ended with `ReadOutcome.BROKEN`.
 
-        anew: the call begins again behind it, so that it is left out without a marker, too.
+        If a marker broke it, what stands in front of the marker is left out, and so is what
+        belongs to the call behind it; reading goes on at the marker.
+
+        restarted: the call begins again behind `text`, so that it is left out without a marker,
+            too.
 
         Returns:
             Whether it was left out.
         """
         ...
 
-    def flow(self) -> None:
-        """What comes next is speech up to a quote or a backslash; let it straight out."""
-        ...
-
     def think(self, text: str) -> None:
-        """This much is thinking."""
+        """Pass on `text` as thinking."""
         ...
 
     def begin_thinking(self, closers: tuple[str, ...]) -> None:
-        """What follows is thinking, up to one of `closers`."""
+        """Take what follows for thinking, up to one of `closers`."""
         ...
 
     def begin_literal(self, closers: tuple[str, ...]) -> None:
-        """What follows is speech in which no marker means a call, up to one of `closers`."""
+        """Take what follows for speech in which no marker means a call, up to one of `closers`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """One way of writing calls. `dialects/` holds them, one file a family."""
+class CallFormat:
+    """One way of writing calls. The folder `formats/` holds them, one file for each family."""
 
     name: str
     openers: tuple[str, ...]
@@ -85,23 +88,23 @@ class Format:
     closers: tuple[str, ...] = ()
     """Markers that end it."""
     ends: tuple[str, ...] = ()
-    """Markers that a block ends in front of, unless they stand in a value."""
+    """Markers in front of which a block of calls ends, unless they stand in a value."""
     strays: tuple[str, ...] = ()
     """Its other markers: they mean nothing outside a call and are never spoken."""
     tentative: bool = False
-    """An opener without a call behind it is ordinary text (`<user>`)."""
+    """Whether an opener without a call behind it is ordinary text (`<user>`)."""
     at_line: bool = False
-    """Its openers are ordinary words: they count at the beginning of a line only."""
+    """Whether its openers are ordinary words, which count at the beginning of a line only."""
     untyped_json: bool = False
-    """A value whose parameter is not declared is JSON if it can be read as such, else text."""
+    """Whether the value of an undeclared parameter is read as JSON where that is possible."""
     turn: bool = False
-    """Its openers begin another turn: no block of calls goes on behind one."""
+    """Whether its openers begin another turn, so that no block of calls goes on behind one."""
     unquote: bool = False
-    """A declared string may stand in quotes that are not part of it."""
-    in_thinking: bool = field(default=True)
+    """Whether a declared string may stand in quotes that are not part of it."""
+    in_thinking: bool = True
     """Whether an opener counts in the middle of thinking."""
 
 
-FormatReader: TypeAlias = Callable[[ParseContext, Format, str], Steps[bool]]
-"""(reading, dialect, the opener found) -> whether this was a call. Not one: what was read is
-put back and read again as running text, without the opener."""
+FormatReader: TypeAlias = Callable[[ParseContext, CallFormat, str], Steps[bool]]
+"""Takes the context, the format and the opener that was found, and returns whether this was a
+call. If it was none, what was read is put back and read again as running text."""

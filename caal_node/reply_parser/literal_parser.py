@@ -1,4 +1,4 @@
-"""Values in Python's, JavaScript's and Gemma's manner: one tolerant reader for finished text."""
+"""Values as Python, JavaScript and Gemma write them: one tolerant parser for finished text."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _WORDS = {
     "none": None,
     "nan": float("nan"),
 }
+_UNICODE_ESCAPE = re.compile(r"u([0-9a-fA-F]{4})")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "\n": ""}
-_BARE_END = re.compile(r",\s*[\w\"'-]+\s*:|\}\s*(?:$|[,\]}])")
-_DELIMITERS = ('<|"|>', "<escape>")
+_UNQUOTED_END = re.compile(r",\s*[\w\"'-]+\s*:|\}\s*(?:$|[,\]}])")
+GEMMA_QUOTES = ('<|"|>', "<escape>")
 """What Gemma's models put around strings."""
 _MAX_DEPTH = 64
 
@@ -26,26 +27,28 @@ class UnreadableLiteral(ValueError):
 
 
 class UnquotedText(str):
-    """A value that stood without quotes: text, unless its schema says otherwise."""
+    """A value that stood without quotes. It is text, unless its schema says otherwise."""
 
     __slots__ = ()
 
 
 class LiteralParser:
-    """A reader over `text`; `at` is where it stands."""
+    """Parses `text`; `at` is the index of what comes next."""
 
-    def __init__(self, text: str, at: int = 0) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.at = at
+        self.at = 0
 
-    def space(self) -> str:
-        """Skip white space; the next character, or ""."""
+    def skip_space(self) -> str:
+        """Skip white space, and return the character behind it, or ""."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
         return self.text[self.at : self.at + 1]
 
     def value(self, depth: int = 0, *, ends: str = ",)]}") -> Any:
-        """One value.
+        """Parse one value.
+
+        ends: characters that end a value without quotes.
 
         Raises:
             UnreadableLiteral: there is none.
@@ -53,8 +56,8 @@ class LiteralParser:
         if depth > _MAX_DEPTH:
             raise UnreadableLiteral("nested too deeply")
         began = self.at
-        char = self.space()
-        for delimiter in _DELIMITERS:
+        char = self.skip_space()
+        for delimiter in GEMMA_QUOTES:
             if self.text.startswith(delimiter, self.at):
                 return self._delimited(delimiter)
         if char == "{":
@@ -67,14 +70,14 @@ class LiteralParser:
             if quoted is not None:
                 return quoted
             self.at = start
-        return self._bare(ends, began)
+        return self._unquoted(ends, began)
 
     def mapping(self, depth: int = 0) -> dict[str, Any]:
-        """`{key: value, ...}`, keys with or without quotes, the closing brace may be missing."""
+        """Parse `{key: value, ...}`. Keys need no quotes, and the closing brace may be missing."""
         self.at += 1
         found: dict[str, Any] = {}
         while True:
-            char = self.space()
+            char = self.skip_space()
             if char in ("", "}"):
                 self.at += 1
                 return found
@@ -85,7 +88,7 @@ class LiteralParser:
             found[key] = self.value(depth + 1, ends=",}")
 
     def _key(self) -> str:
-        for delimiter in _DELIMITERS:
+        for delimiter in GEMMA_QUOTES:
             if self.text.startswith(delimiter, self.at):
                 key = str(self._delimited(delimiter))
                 break
@@ -100,7 +103,7 @@ class LiteralParser:
                     raise UnreadableLiteral("a key without a value")
                 key = self.text[self.at : end].strip()
                 self.at = end
-        if self.space() != ":":
+        if self.skip_space() != ":":
             raise UnreadableLiteral("a key without a value")
         self.at += 1
         return key
@@ -109,7 +112,7 @@ class LiteralParser:
         self.at += 1
         found: list[Any] = []
         while True:
-            char = self.space()
+            char = self.skip_space()
             if char in ("", end):
                 self.at += 1
                 return found
@@ -133,7 +136,7 @@ class LiteralParser:
         return self.text[start:end]
 
     def _quoted(self, quote: str) -> str | None:
-        """A quoted string; None when the quote is never closed."""
+        """Parse a quoted string. None: the quote is never closed."""
         mark = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
         at = self.at + len(mark)
         parts: list[str] = []
@@ -146,26 +149,23 @@ class LiteralParser:
             at = found.end()
             if found.group() != "\\":
                 break
-            parts.append(self._escape(at))
-            at += 1
-            if parts[-1] == "\0u":
-                parts[-1], at = self._unicode(at)
+            text, at = self._escape(at)
+            parts.append(text)
         self.at = at
-        for delimiter in _DELIMITERS:  # A string that began with one quote and ends with another.
+        for delimiter in GEMMA_QUOTES:  # A string that began with one quote and ends with another.
             if self.text.startswith(delimiter, self.at):
                 self.at += len(delimiter)
         return "".join(parts)
 
-    def _escape(self, at: int) -> str:
+    def _escape(self, at: int) -> tuple[str, int]:
+        """Return what the escape whose letter is at `at` means, and the index behind it."""
+        code = _UNICODE_ESCAPE.match(self.text, at)
+        if code is not None:
+            return chr(int(code[1], 16)), code.end()
         letter = self.text[at : at + 1]
-        if letter == "u" and re.match(r"[0-9a-fA-F]{4}", self.text[at + 1 : at + 5]):
-            return "\0u"
-        return _ESCAPES.get(letter, "\\" + letter)
+        return _ESCAPES.get(letter, "\\" + letter), at + 1
 
-    def _unicode(self, at: int) -> tuple[str, int]:
-        return chr(int(self.text[at : at + 4], 16)), at + 4
-
-    def _bare(self, ends: str, began: int) -> Any:
+    def _unquoted(self, ends: str, began: int) -> Any:
         number = _NUMBER.match(self.text, self.at)
         if number is not None:
             follows = _NEXT.match(self.text, number.end())
@@ -175,7 +175,7 @@ class LiteralParser:
                 return int(digits) if re.fullmatch(r"[+-]?\d{1,400}", digits) else float(digits)
         if "}" in ends:
             # A mapping's value may hold commas: it ends where the next key begins.
-            found = _BARE_END.search(self.text, self.at)
+            found = _UNQUOTED_END.search(self.text, self.at)
         else:
             found = re.compile("[" + re.escape(ends) + "]").search(self.text, self.at)
         end = found.start() if found else len(self.text)
@@ -189,30 +189,30 @@ class LiteralParser:
         return UnquotedText(text if "\n" in text else word)
 
 
-def keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dict[str, Any]:
-    """The arguments of `f(a=1, b='x')`, from what stands between the brackets.
+def parse_keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dict[str, Any]:
+    """Parse the arguments of `f(a=1, b='x')`, from what stands between the brackets.
 
     names: what positional arguments are called, in order.
-    literal: nothing but literals; a word without quotes is not taken for text.
+    literal: only literals are allowed; a word without quotes is not taken for text.
 
     Raises:
         UnreadableLiteral: it is no argument list.
     """
-    reader = LiteralParser(text)
+    parser = LiteralParser(text)
     found: dict[str, Any] = {}
     count = 0
     keyword = re.compile(r"\s*\**([^\W\d][\w.-]*)\s*=(?!=)\s*")
     while True:
-        char = reader.space()
+        char = parser.skip_space()
         if not char:
             return found
         if char == ",":
-            reader.at += 1
+            parser.at += 1
             continue
-        before = reader.at
-        named = keyword.match(text, reader.at)
+        before = parser.at
+        named = keyword.match(text, parser.at)
         if named is not None:
-            reader.at = named.end()
+            parser.at = named.end()
             key = named.group(1)
         elif found and not count:
             # Not Python. `minutes=1,000` would be no minutes.
@@ -222,9 +222,9 @@ def keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dic
             count += 1
         else:
             raise UnreadableLiteral("more arguments than parameters")
-        value = reader.value(ends=",")
+        value = parser.value(ends=",")
         if literal and isinstance(value, UnquotedText):
             raise UnreadableLiteral("not a literal")
         found[key] = str(value).strip() if isinstance(value, UnquotedText) else value
-        if reader.at == before or reader.space() not in ("", ","):
+        if parser.at == before or parser.skip_space() not in ("", ","):
             raise UnreadableLiteral("not an argument list")

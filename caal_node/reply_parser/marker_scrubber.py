@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from caal_node.reply_parser.format import ParseContext
+from caal_node.reply_parser.markers import spoken_rest
 
 
 class MarkerScrubber:
-    """Takes text in pieces and speaks it without markers; holds what may become one."""
+    """Takes text in pieces and speaks it without markers; holds back what may become one."""
 
-    def __init__(self, reading: ParseContext) -> None:
-        self._reading = reading
-        self.holds = ""
+    def __init__(self, context: ParseContext) -> None:
+        self._context = context
+        self._held = ""
 
     def say(self, piece: str) -> None:
-        # Dialects use this, and the scanner knows all dialects.
-        from caal_node.reply_parser.markers import MAX_MARKER_CHARS, cut_marker, markers
-
-        text = self.holds + piece
+        """Speak the next piece."""
+        markers = self._context.markers
+        text = self._held + piece
         at = 0
         while True:
-            found = markers().strip.search(text, at)
-            near = max(at, len(text) - MAX_MARKER_CHARS)
-            cut = near + cut_marker(text[near:])
+            found = markers.strip.search(text, at)
+            cut = markers.partial_start(text, at)
             if found is None or found.start() > cut:
-                break  # one inside what may become another belongs to that
-            self._reading.say(text[at : found.start()])
-            self._reading.drop()
+                break  # One inside of what may become another belongs to that.
+            self._context.say(text[at : found.start()])
+            self._context.mark_gap()
             at = found.end()
-        self._reading.say(text[at:cut])
-        self.holds = text[cut:]
+        self._context.say(text[at:cut])
+        self._held = text[cut:]
 
     def end(self) -> None:
-        """No more comes."""
-        from caal_node.reply_parser.markers import spoken_rest
-
-        if self.holds:
-            self._reading.say(spoken_rest(self.holds))
-            self._reading.drop()
-        self.holds = ""
+        """Speak what is left, as no more comes."""
+        if self._held:
+            self._context.say(spoken_rest(self._held))
+            self._context.mark_gap()
+        self._held = ""

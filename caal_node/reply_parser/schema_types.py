@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from caal_node.reply_parser.tool_index import mapping
 
+_MAX_DEPTH = 8
 _TYPES = {
     "str": "string",
     "text": "string",
@@ -20,12 +21,15 @@ _TYPES = {
     "dict": "object",
     "map": "object",
 }
-"""Type names of other worlds that tool schemas carry."""
+"""Names of types that are none of JSON's, and that schemas of tools hold all the same."""
 
 
-def kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
-    """The JSON types that a schema allows; empty when it does not say."""
-    if not isinstance(schema, Mapping) or depth > 8:
+def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+    """Return the JSON types that a schema allows; none when it does not say.
+
+    root: the schema in which its references are looked up.
+    """
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return set()
     given = cast("Mapping[str, Any]", schema)
     found: set[str] = set()
@@ -38,16 +42,16 @@ def kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
             found.add(_TYPES.get(low, low))
     for key in ("anyOf", "oneOf", "allOf"):
         for part in given.get(key) or ():
-            found |= kinds(part, root, depth + 1)
+            found |= allowed_types(part, root, depth + 1)
     reference = given.get("$ref")
     if isinstance(reference, str) and reference.startswith("#/"):
         target: Any = root
         for step in reference[2:].split("/"):
             target = mapping(target).get(step)
-        found |= kinds(target, root, depth + 1)
+        found |= allowed_types(target, root, depth + 1)
     if not found:
         named: list[Any] = list(given.get("enum") or ())
-        found |= {_kind_of(value) for value in named}
+        found |= {_type_of(value) for value in named}
         if "properties" in given:
             found.add("object")
         if "items" in given:
@@ -57,7 +61,7 @@ def kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
     return found
 
 
-def _kind_of(value: Any) -> str:
+def _type_of(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Which tool a model means by a name."""
+"""The tools that may be called, and which of them a model means by a name."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, cast
 from caal_node.reply_parser.spelling import (
     MAX_NAME_CHARS,
     ends_with,
+    has_gap,
     normalised,
     same_words,
     spellings,
-    torn,
     words,
 )
 
@@ -23,18 +23,19 @@ _NEAREST = 5
 
 @dataclass(frozen=True, slots=True)
 class ToolSignature:
-    """What understanding a call needs to know of a tool."""
+    """What one must know of a tool to understand its calls."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
-    """JSON schema of its arguments."""
+    """The JSON schema of its arguments."""
     properties: Mapping[str, Any]
+    """The schema of each parameter."""
     required: tuple[str, ...]
 
 
 def properties_of(tool: ToolSignature | None) -> Mapping[str, Any]:
-    """A tool's parameters; none when the tool is not known."""
+    """Return a tool's parameters; none when the tool is not known."""
     return tool.properties if tool is not None else {}
 
 
@@ -42,14 +43,14 @@ def properties_of(tool: ToolSignature | None) -> Mapping[str, Any]:
 class ToolIndex:
     """The tools that may be called. Without any, every name is allowed."""
 
-    tools: tuple[ToolSignature, ...]
+    signatures: tuple[ToolSignature, ...]
     by_name: Mapping[str, ToolSignature]
     by_key: Mapping[str, ToolSignature | None] = field(repr=False)
-    """By normalised name; None where two tools share one."""
+    """Tools by their normalised name; None where two tools share one."""
 
     @classmethod
     def from_schemas(cls, tools: Sequence[Mapping[str, Any]]) -> ToolIndex:
-        """Read OpenAI-style schemas; what is not one is left out."""
+        """Make an index of OpenAI-style schemas. What is no such schema is left out."""
         known: list[ToolSignature] = []
         for entry in tools:
             function = entry.get("function", entry)
@@ -81,13 +82,14 @@ class ToolIndex:
         return cls(tuple(known), {tool.name: tool for tool in known}, by_key)
 
     @property
-    def open(self) -> bool:
-        return not self.tools
+    def accepts_any_name(self) -> bool:
+        """Whether every name is allowed, as no tools are known."""
+        return not self.signatures
 
     def named(self, name: str) -> ToolSignature | None:
-        """The tool of that name, exactly or but for case, separators, prefix and suffix."""
+        """Return the tool of that name; case, separators, prefix and suffix may differ."""
         exact = self.by_name.get(name)
-        if exact is not None or torn(name):
+        if exact is not None or has_gap(name):
             return exact
         for candidate in spellings(name):
             tool = self.by_name.get(candidate) or self.by_key.get(normalised(candidate))
@@ -96,7 +98,8 @@ class ToolIndex:
         return None
 
     def find(self, name: str) -> ToolSignature | None:
-        """The tool that `name` means: by name, else the only one that its words describe."""
+        """Return the tool that `name` means: by its name, else the only one that the words of
+        `name` describe."""
         return self.named(name) or self._described(name)
 
     def _described(self, name: str) -> ToolSignature | None:
@@ -104,7 +107,7 @@ class ToolIndex:
         if not asked or len(name) > MAX_NAME_CHARS:
             return None
         fits: list[ToolSignature] = []
-        for tool in self.tools:
+        for tool in self.signatures:
             own = set(words(tool.name))
             if own == asked or (len(asked) > 1 and ends_with(tool.name, name)):
                 fits.append(tool)
@@ -117,15 +120,15 @@ class ToolIndex:
                     fits.append(tool)
             elif len(asked) > 2 and asked <= set(words(tool.description)):
                 fits.append(tool)
-        if len(fits) != 1 and len(self.tools) == 1 and not fits:
-            (only,) = self.tools
+        if len(fits) != 1 and len(self.signatures) == 1 and not fits:
+            (only,) = self.signatures
             own_words = words(only.name)
             if own_words and words(name)[: len(own_words)] == own_words:
                 return only
         return fits[0] if len(fits) == 1 else None
 
     def nearest(self, name: str) -> tuple[str, ...]:
-        """The names most like `name`, best first; with few tools, all of them."""
+        """Return the names most like `name`, best first; with few tools, all of them."""
         asked = set(words(name))
 
         def likeness(tool: ToolSignature) -> float:
@@ -135,19 +138,19 @@ class ToolIndex:
             said = set(words(tool.name)) | set(words(tool.description))
             return letters + (len(asked & said) / len(asked) if asked else 0.0)
 
-        ranked = sorted(self.tools, key=likeness, reverse=True)
+        ranked = sorted(self.signatures, key=likeness, reverse=True)
         return tuple(tool.name for tool in ranked[:_NEAREST])
 
     def by_arguments(self, keys: set[str]) -> ToolSignature | None:
-        """The only tool that takes all of `keys` and needs no other."""
+        """Return the only tool that takes all of `keys` and needs no other."""
         fits = [
             tool
-            for tool in self.tools
+            for tool in self.signatures
             if keys and keys <= set(tool.properties) and set(tool.required) <= keys
         ]
         return fits[0] if len(fits) == 1 else None
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """`value` if it is a mapping, else an empty one."""
+    """Return `value` if it is a mapping, else an empty one."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Values: from JSON, from bare text by its schema, from what else models write."""
+"""Values: from JSON, from bare text by its schema, and from what else models write."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from caal_node.reply_parser.arithmetic import worked_out
+from caal_node.reply_parser.arithmetic import evaluate
 from caal_node.reply_parser.literal_parser import LiteralParser, UnquotedText, UnreadableLiteral
-from caal_node.reply_parser.schema_types import kinds
+from caal_node.reply_parser.schema_types import allowed_types
 
 _JSON = json.JSONDecoder(strict=False)
 """Made once; `json.loads` makes one every time that it gets an option."""
 _INTEGER = re.compile(r"[+-]?\d{1,400}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
-MAX_LOOSE_CHARS = 20_000
-"""Neither json-repair nor Python's parser is linear in the worst case; longer is refused."""
+_MAX_LITERAL_CHARS = 20_000
+"""Longer text that is no JSON is refused."""
 _MAX_DEPTH = 64
 """Deeper nesting is no call of a tool."""
 
 
 def load_json(text: str) -> Any:
-    """Strict JSON (NaN allowed, raw control characters in strings too).
+    """Return the value of strict JSON; NaN and control characters in strings are allowed.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is no JSON.
     """
     try:
         return _JSON.decode(text)
@@ -33,8 +33,8 @@ def load_json(text: str) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def deep(text: str) -> bool:
-    """Whether brackets nest deeper than any call's arguments do."""
+def is_too_deep(text: str) -> bool:
+    """Return whether brackets nest deeper than any call's arguments do."""
     depth = 0
     for bracket in re.findall(r"[{}\[\]()]", text):
         depth += 1 if bracket in "{[(" else -1
@@ -44,8 +44,12 @@ def deep(text: str) -> bool:
 
 
 def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> Any:
-    """A value that was written as bare text, typed by its schema. What does not fit stays text."""
-    allowed = kinds(schema, root or {})
+    """Return a value that was written as bare text, typed by its schema. What does not fit it
+    stays text.
+
+    root: the schema in which references are looked up.
+    """
+    allowed = allowed_types(schema, root or {})
     if not allowed:
         return text
     bare = text.strip()
@@ -62,24 +66,24 @@ def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> A
     if "integer" in allowed and re.fullmatch(r"[+-]?\d{1,15}\.0+", bare):
         return int(float(bare))
     if ("integer" in allowed or "number" in allowed) and "string" not in allowed:
-        total = worked_out(bare)
+        total = evaluate(bare)
         if total is not None:
             return total
     if "boolean" in allowed and low in ("true", "false"):
         return low == "true"
     if "object" in allowed and bare.startswith("{"):
-        value = literal(bare)
+        value = parse_literal(bare)
         if isinstance(value, dict):
             return cast("dict[str, Any]", value)
     if "array" in allowed and bare.startswith(("[", "(")):
-        value = literal(bare)
+        value = parse_literal(bare)
         if isinstance(value, list):
             return cast("list[Any]", value)
     return text
 
 
 def untyped(text: str) -> Any:
-    """A value whose schema is unknown, in a dialect that writes JSON for all but strings."""
+    """Return a value whose schema is unknown, in a format that writes JSON for all but strings."""
     bare = text.strip()
     try:
         return load_json(bare) if bare else text
@@ -87,8 +91,9 @@ def untyped(text: str) -> Any:
         return text
 
 
-def literal(text: str) -> Any:
-    """JSON, else JSON with its quotes escaped, else a Python literal, else the text."""
+def parse_literal(text: str) -> Any:
+    """Return the value of JSON, of JSON with escaped quotes, or of a Python literal; else the
+    text itself."""
     try:
         return load_json(text)
     except ValueError:
@@ -98,20 +103,20 @@ def literal(text: str) -> Any:
             return load_json(_JSON.decode(f'"{text}"'))
         except (ValueError, TypeError):
             pass
-    if deep(text) or len(text) > MAX_LOOSE_CHARS:
+    if is_too_deep(text) or len(text) > _MAX_LITERAL_CHARS:
         return text
-    reader = LiteralParser(text)
+    parser = LiteralParser(text)
     try:
-        value: Any = reader.value()
+        value: Any = parser.value()
     except UnreadableLiteral:
         return text
-    return text if reader.space() or has_bare_words(value) else value
+    return text if parser.skip_space() or has_unquoted_text(value) else value
 
 
-def has_bare_words(value: Any) -> bool:
-    """Whether something in it stood without quotes, so that it was no literal."""
+def has_unquoted_text(value: Any) -> bool:
+    """Return whether something in `value` stood without quotes, so that it was no literal."""
     if isinstance(value, dict):
-        return any(map(has_bare_words, cast("dict[str, Any]", value).values()))
+        return any(map(has_unquoted_text, cast("dict[str, Any]", value).values()))
     if isinstance(value, list):
-        return any(map(has_bare_words, cast("list[Any]", value)))
+        return any(map(has_unquoted_text, cast("list[Any]", value)))
     return isinstance(value, UnquotedText)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from caal_node.reply_parser import parse_reply
-from caal_node.reply_parser.markers import markers
+from caal_node.reply_parser.formats import MARKERS
 from tests.reply_examples import PEERS, PEERS_FILE
 
 needs_cases = pytest.mark.skipif(
@@ -65,4 +65,4 @@ def test_no_marker_is_left_in_what_is_spoken() -> None:
         ).text
         for case in PEERS
     }
-    assert [name for name, text in spoken.items() if markers().strip.search(text)] == []
+    assert [name for name, text in spoken.items() if MARKERS.strip.search(text)] == []

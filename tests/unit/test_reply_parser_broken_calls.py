@@ -18,7 +18,7 @@ from caal_node.reply_parser import (
     parse_reply,
     summarise,
 )
-from caal_node.reply_parser.markers import cut_marker
+from caal_node.reply_parser.formats import MARKERS
 from tests.reply_examples import TOOLS
 
 TIME = '<tool_call>{"name": "get_time", "arguments": {}}</tool_call>'
@@ -132,7 +132,7 @@ def test_what_was_no_call_stays_speech(text: str, said: str) -> None:
 @pytest.mark.parametrize("text", [*(text for text, _ in (*BROKEN, *SPEECH)), *LEFT_BEHIND])
 def test_what_was_spoken_means_the_same_read_again(text: str) -> None:
     said = parse_reply(text, TOOLS).text
-    said = said[: cut_marker(said)]  # A marker's beginning at the very end is dropped.
+    said = said[: MARKERS.partial_start(said)]  # A marker's beginning at the very end is dropped.
     again = parse_reply(said, TOOLS)
     assert again.text.strip() == said.strip()
     assert again.calls == []

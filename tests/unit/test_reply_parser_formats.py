@@ -1,4 +1,4 @@
-"""Every dialect, from samples of its own: what is called, what is said, what is thought."""
+"""Every format, from samples of its own: what is called, what is said, what is thought."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from caal_node.reply_parser import (
     ToolCallEnd,
     ToolCallStart,
     parse_reply,
+    summarise,
 )
-from caal_node.reply_parser.formats import formats
-from caal_node.reply_parser.markers import markers
-from caal_node.reply_parser.summary import summarise
+from caal_node.reply_parser.formats import FORMATS, MARKERS
+from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS
 from tests.reply_examples import CASES, TOOLS
 
 
@@ -36,7 +36,7 @@ def squeezed(text: str) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['family']}: {case['text'][:40]}")
-def test_a_reply_means_what_its_dialect_says(case: dict[str, Any]) -> None:
+def test_a_reply_means_what_its_format_says(case: dict[str, Any]) -> None:
     reply = parse_reply(case["text"], TOOLS, in_thinking=case["in_thinking"])
     assert [[call.name, call.arguments] for call in reply.calls] == case["calls"]
     assert squeezed(reply.text) == squeezed(case["say"])
@@ -121,11 +121,11 @@ def test_without_tools_any_name_is_allowed() -> None:
 
 def test_no_marker_is_the_beginning_of_another() -> None:
     # The scanner would take the shorter one before the longer has arrived.
-    names = sorted({*markers().openers, *markers().thinking, *markers().closing_thinking})
+    names = sorted({*MARKERS.openers, *THINKING_BLOCKS, *THINKING_CLOSERS})
     clashes = [(a, b) for a, b in itertools.pairwise(names) if b.startswith(a)]
     assert clashes == []
 
 
-def test_dialects_are_found_by_being_there() -> None:
-    families = {dialect.name for dialect in formats()}
+def test_formats_are_found_by_being_there() -> None:
+    families = {each.name for each in FORMATS}
     assert {"hermes", "mistral", "gemma", "harmony", "kimi-k3", "minimax-m3"} <= families

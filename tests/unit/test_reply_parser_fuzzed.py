@@ -9,7 +9,6 @@ import pytest
 
 from caal_node.reply_parser import parse_reply
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.resting import Automaton
 from caal_node.reply_parser.scanner import ReplyScanner
 from tests.bench.fuzz_replies import findings, mutated
 from tests.reply_examples import EXAMPLES, TOOLS
@@ -88,16 +87,11 @@ def test_white_space_around_thinking_makes_no_code_of_a_call() -> None:
 
 
 def test_the_fuzzer_notices_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    def own_automaton(names: tuple[str, ...]) -> Automaton:
-        return Automaton()
-
-    def speak(text: ReplyScanner, marker: str) -> Steps[None]:
-        text.say(marker)
+    def speak(scanner: ReplyScanner, marker: str) -> Steps[None]:
+        scanner.say(marker)
         yield from ()
 
-    monkeypatch.setattr(ReplyScanner, "_marker", speak)
-    # What is learned here must not be known to other tests.
-    monkeypatch.setattr("caal_node.reply_parser.scanner.automaton", own_automaton)
+    monkeypatch.setattr(ReplyScanner, "_handle_marker", speak)
     rng = random.Random(1)
     kinds = {finding.kind for text in EXAMPLES for finding in findings(text, TOOLS, rng)}
     assert "marker" in kinds

@@ -1,4 +1,4 @@
-"""Every dialect once more, with other tools: six of a household, with enums, arrays and numbers.
+"""Every format once more, with other tools: six of a household, with enums, arrays and numbers.
 
 `tests/data/reply_household.json` holds the tools and, for each reply, what it calls, says (white
 space aside) and thinks.

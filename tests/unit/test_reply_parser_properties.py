@@ -12,18 +12,19 @@ from caal_node.reply_parser import (
     ToolCallEnd,
     ToolCallStart,
     parse_reply,
+    summarise,
 )
-from caal_node.reply_parser.markers import markers
-from caal_node.reply_parser.summary import joined, summarise
-from tests.reply_examples import EXAMPLES, TOOLS
+from caal_node.reply_parser.formats import MARKERS
+from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS
+from tests.reply_examples import EXAMPLES, TOOLS, joined
 
 _FRAGMENTS = st.one_of(
     st.sampled_from(
         sorted(
             {
-                *markers().openers,
-                *markers().thinking,
-                *markers().closing_thinking,
+                *MARKERS.openers,
+                *THINKING_BLOCKS,
+                *THINKING_CLOSERS,
                 *("</tool_call>", "</function>", "[ARGS]", "<|end|>", "```json\n", "```", "`"),
                 *('{"name": "set_timer", "arguments": ', '{"minutes": 5}', "set_timer", "call:"),
                 *("{", "}", "[", "]", "(", ")", '"', "'", "\\", "\n", " ", ",", ":", ";", "=", "<"),
@@ -86,7 +87,7 @@ def test_any_chunks_give_the_events_of_the_whole(
 @given(replies(), st.booleans())
 def test_no_marker_is_ever_spoken(text: str, in_thinking: bool) -> None:
     events = events_of([text], in_thinking=in_thinking)
-    assert markers().strip.search(summarise(events).text) is None
+    assert MARKERS.strip.search(summarise(events).text) is None
 
 
 @settings(max_examples=300, deadline=None)

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import Format, ParseContext
+from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_block
-from caal_node.reply_parser.syntax.json_arguments import read_arguments
+from caal_node.reply_parser.syntax.json_text import read_arguments
 
 INPUTS = ("Action Input:", "action_input:", "Input:")
 _MAX_NAME_CHARS = 128
 
 
-def _read(reading: ParseContext, dialect: Format, opener: str) -> Steps[bool]:
-    # Dialects use this, and the scanner knows all dialects.
-    from caal_node.reply_parser.marker_next import next_marker, pass_strays
-    from caal_node.reply_parser.markers import markers, without_markers
-
-    source = reading.source
-    char = yield from pass_strays(source)
-    behind = (yield from next_marker(source)) if char in ("<", "[") else ""
-    if behind and not markers().openers[behind].tentative:
-        return True  # A label in front of a call in another dialect.
+def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    cursor, markers = context.cursor, context.markers
+    char = yield from markers.skip_strays(cursor)
+    marker = (yield from markers.peek(cursor)) if char in ("<", "[") else ""
+    if marker and marker not in markers.tentative:
+        return True  # A label in front of a call in another format.
     if char in ("`", "{", "["):
-        return (yield from read_block(reading, dialect, opener))
-    name, stop = yield from source.until(("\n",), _MAX_NAME_CHARS)
-    name = without_markers(name)
-    if not stop or "{" in name or reading.desk.box.named(name) is None:
+        return (yield from read_block(context, call_format, opener))
+    name, stop = yield from cursor.take_until(("\n",), _MAX_NAME_CHARS)
+    name = markers.removed_from(name)
+    if not stop or "{" in name or context.calls.tools.named(name) is None:
         return False
-    yield from pass_strays(source)
-    marker = yield from next_marker(source)
-    source.advance(source.at + len(marker))
-    yield from source.skip_space()
-    if (yield from source.take_any(INPUTS)) is None or (yield from source.skip_space()) != "{":
+    yield from markers.skip_strays(cursor)
+    marker = yield from markers.peek(cursor)
+    cursor.advance_by(len(marker))
+    yield from cursor.skip_space()
+    if (yield from cursor.take_any(INPUTS)) is None or (yield from cursor.skip_space()) != "{":
         return False
-    yield from read_arguments(source, reading.desk.open(name))
+    yield from read_arguments(cursor, context.calls.open(name))
     return True
 
 
-FORMATS = (Format(name="action", openers=("Action:",), read=_read, at_line=True),)
+FORMATS = (CallFormat(name="action", openers=("Action:",), read=_read, at_line=True),)

@@ -1,27 +1,28 @@
 """DeepSeek V3, R1 and V3.1, Cogito, Step 3, and Kimi K2: a begin and an end around every part."""
 
-from caal_node.reply_parser.format import Format
+from caal_node.reply_parser.format import CallFormat
 from caal_node.reply_parser.syntax.block import read_block
 
 
-def written(*words: str) -> tuple[str, ...]:
-    """A marker's spellings: full-width or plain bars; blocks, underscores or spaces."""
+def spellings(*words: str) -> tuple[str, ...]:
+    """Return the ways of writing a marker: with full-width or plain bars, and with blocks,
+    underscores or spaces."""
     spaces = ("▁", "_", " ", "\\_")
     return tuple(f"<{bar}{space.join(words)}{bar}>" for bar in ("｜", "|") for space in spaces)
 
 
 FORMATS = (
-    Format(
+    CallFormat(
         name="deepseek",
         openers=(
-            *written("tool", "calls", "begin"),
-            *written("tool", "call", "begin"),
+            *spellings("tool", "calls", "begin"),
+            *spellings("tool", "call", "begin"),
             "<｜tool▁calls｜>",
         ),
-        closers=written("tool", "calls", "end"),
+        closers=spellings("tool", "calls", "end"),
         read=read_block,
     ),
-    Format(
+    CallFormat(
         name="kimi-k2",
         openers=("<|tool_calls_section_begin|>",),
         closers=("<|tool_calls_section_end|>",),

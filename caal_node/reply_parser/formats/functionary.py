@@ -6,51 +6,49 @@ Its template ends the prompt with the first `>>>`, and no line ends in front of 
 from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import Format, ParseContext
-from caal_node.reply_parser.syntax.json_arguments import read_arguments
+from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.syntax.json_text import read_arguments
 
 _MAX_NAME_CHARS = 128
-_SPEECH = "all"
-"""The recipient that is everybody."""
+_EVERYBODY = "all"
+"""The recipient whose message is speech."""
 
 
-def _read(reading: ParseContext, dialect: Format, opener: str) -> Steps[bool]:
-    # Dialects use this, and the scanner knows all dialects.
-    from caal_node.reply_parser.markers import without_markers
-
-    source = reading.source
-    name, stop = yield from source.until(("\n",), _MAX_NAME_CHARS)
+def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    cursor, calls = context.cursor, context.calls
+    name, stop = yield from cursor.take_until(("\n",), _MAX_NAME_CHARS)
     if not stop:
         return False
-    name = without_markers(name).partition("<")[0].strip()  # Without what leaked around it.
-    if name == _SPEECH:
-        yield from source.take(stop)
+    # The name is what is left without the markers that leaked around it.
+    name = context.markers.removed_from(name).partition("<")[0].strip()
+    if name == _EVERYBODY:
+        yield from cursor.take(stop)
         return True
-    if reading.desk.box.named(name) is None or (yield from source.skip_space()) != "{":
+    if calls.tools.named(name) is None or (yield from cursor.skip_space()) != "{":
         return False
-    yield from read_arguments(source, reading.desk.open(name))
+    yield from read_arguments(cursor, calls.open(name))
     return True
 
 
-def _read_in_line(reading: ParseContext, dialect: Format, opener: str) -> Steps[bool]:
-    """The same behind speech, where nothing but a whole header is one."""
-    source, box = reading.source, reading.desk.box
-    name = yield from source.look((_SPEECH, *box.by_name))
+def _read_in_line(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    """Read a header behind speech, where nothing but a whole one counts."""
+    cursor, calls = context.cursor, context.calls
+    name = yield from cursor.peek_any((_EVERYBODY, *calls.tools.by_name))
     if name is None:
         return False
-    source.advance(source.at + len(name))
-    char = yield from source.skip_space()
-    if not source.skipped.startswith(("\n", "\r\n")):
+    cursor.advance_by(len(name))
+    char = yield from cursor.skip_space()
+    if not cursor.skipped.startswith(("\n", "\r\n")):
         return False
-    if name == _SPEECH:
+    if name == _EVERYBODY:
         return True
     if char != "{":
         return False
-    yield from read_arguments(source, reading.desk.open(name))
+    yield from read_arguments(cursor, calls.open(name))
     return True
 
 
 FORMATS = (
-    Format(name="functionary", openers=(">>>",), read=_read, at_line=True),
-    Format(name="functionary", openers=(">>>",), read=_read_in_line, tentative=True),
+    CallFormat(name="functionary", openers=(">>>",), read=_read, at_line=True),
+    CallFormat(name="functionary", openers=(">>>",), read=_read_in_line, tentative=True),
 )

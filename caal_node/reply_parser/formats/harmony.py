@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import Format, ParseContext
+from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_named_block
 
 _MESSAGE = "<|message|>"
@@ -23,66 +23,67 @@ _THOUGHT_ENDS = (*_ENDS, "<|start|>", "<|channel|>")
 _HIDDEN_CHANNELS = frozenset({"analysis", "thought", "thinking"})
 
 
-def _read(reading: ParseContext, dialect: Format, opener: str) -> Steps[bool]:
-    source = reading.source
+def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    cursor = context.cursor
     header = opener
     if opener != _MESSAGE:
-        rest, stop = yield from source.until((_MESSAGE, "<|start|>", "\n"), _MAX_HEADER_CHARS)
+        rest, stop = yield from cursor.take_until((_MESSAGE, "<|start|>", "\n"), _MAX_HEADER_CHARS)
         if stop != _MESSAGE:
             return False
-        yield from source.take(_MESSAGE)
+        yield from cursor.take(_MESSAGE)
         header += rest
     to, channel = _TO.search(header), _CHANNEL.search(header)
     recipient = to[1] if to else ""
     if recipient == "user":
-        yield from _for_user(reading, dialect)
+        yield from _read_for_user(context, call_format)
     elif recipient == "assistant":  # A tool's result, which the model made up.
-        yield from source.until((*_ENDS, "<|start|>"))
+        yield from cursor.take_until((*_ENDS, "<|start|>"))
     elif recipient == "self" or (
         not recipient and channel is not None and channel[1].lower() in _HIDDEN_CHANNELS
     ):
-        reading.begin_thinking(_THOUGHT_ENDS)
+        context.begin_thinking(_THOUGHT_ENDS)
     elif recipient:
-        yield from _call(reading, dialect, recipient)
-    elif channel is None and (yield from source.look(("<atem:",))):
-        yield from _call(reading, dialect, "")
+        yield from _read_call(context, call_format, recipient)
+    elif channel is None and (yield from cursor.peek_any(("<atem:",))):
+        yield from _read_call(context, call_format, "")
     return True
 
 
-def _for_user(reading: ParseContext, dialect: Format) -> Steps[None]:
-    """Speech, even if it shows a call; a call only if it is nothing else."""
-    source = reading.source
-    if not reading.desk.box.open and (yield from source.look((_CALLS_OPEN,))):
-        body, stop = yield from source.until((_CALLS_CLOSE,))
-        yield from source.take(stop)
-        yield from source.skip_space()
-        gap = source.skipped
-        alone = not (yield from source.peek()) or (yield from source.look(_ENDS)) is not None
-        source.unread(body + stop + gap)
+def _read_for_user(context: ParseContext, call_format: CallFormat) -> Steps[None]:
+    """Read a message for the person. It is speech, even if it shows a call, unless it is nothing
+    but a call."""
+    cursor = context.cursor
+    if not context.calls.tools.accepts_any_name and (yield from cursor.peek_any((_CALLS_OPEN,))):
+        body, stop = yield from cursor.take_until((_CALLS_CLOSE,))
+        yield from cursor.take(stop)
+        yield from cursor.skip_space()
+        space = cursor.skipped
+        alone = not (yield from cursor.peek()) or (yield from cursor.peek_any(_ENDS)) is not None
+        cursor.unread(body + stop + space)
         if alone and stop:
-            yield from _call(reading, dialect, "")
+            yield from _read_call(context, call_format, "")
             return
-    reading.begin_literal(_ENDS)
+    context.begin_literal(_ENDS)
 
 
-def _call(reading: ParseContext, dialect: Format, recipient: str) -> Steps[None]:
-    source = reading.source
-    char = yield from source.skip_space()
-    if char == "<" and (yield from source.look(("<atem:",))):
-        if reading.desk.box.open:
-            reading.begin_literal(_ENDS)  # A recipient is free text; only declared tools count.
+def _read_call(context: ParseContext, call_format: CallFormat, recipient: str) -> Steps[None]:
+    cursor = context.cursor
+    char = yield from cursor.skip_space()
+    if char == "<" and (yield from cursor.peek_any(("<atem:",))):
+        if context.calls.tools.accepts_any_name:
+            context.begin_literal(_ENDS)  # A recipient is free text; only declared tools count.
             return
-        yield from read_named_block(reading, dialect, None)
+        yield from read_named_block(context, call_format, None)
     elif char == "{":
-        yield from read_named_block(reading, dialect, recipient)
+        yield from read_named_block(context, call_format, recipient)
     else:
-        yield from source.until((*_ENDS, "<|start|>"))
-        reading.desk.broken(recipient, "The arguments must be one JSON object.")
-    yield from source.take_any(_ENDS)
+        yield from cursor.take_until((*_ENDS, "<|start|>"))
+        context.calls.broken(recipient, "The arguments must be one JSON object.")
+    yield from cursor.take_any(_ENDS)
 
 
 FORMATS = (
-    Format(
+    CallFormat(
         name="harmony",
         openers=("<|start|>", "<|channel|>", _MESSAGE),
         closers=(_CALLS_CLOSE,),

@@ -3,11 +3,11 @@
 The same markers hold JSON, `<function=...>` elements, or a name with `<arg_key>` pairs.
 """
 
-from caal_node.reply_parser.format import Format
+from caal_node.reply_parser.format import CallFormat
 from caal_node.reply_parser.syntax.block import read_block
 
 FORMATS = (
-    Format(
+    CallFormat(
         name="hermes",
         openers=("<tool_call>",),
         closers=("</tool_call>",),
@@ -15,7 +15,7 @@ FORMATS = (
         read=read_block,
         unquote=True,
     ),
-    Format(
+    CallFormat(
         name="laguna",
         openers=("<user>",),
         closers=("</user>",),
@@ -23,8 +23,8 @@ FORMATS = (
         unquote=True,
         tentative=True,
     ),
-    Format(
-        # What models that were trained on other markers make of these.
+    CallFormat(
+        # What models that were trained on other markers write in place of these.
         name="hermes-like",
         openers=("<tools>", "<tool>", "<tool_use>", "<functioncall>", "<json>", "<JSON>", "<xml>"),
         closers=(
@@ -34,13 +34,13 @@ FORMATS = (
         read=read_block,
         tentative=True,
     ),
-    Format(
+    CallFormat(
         name="seed",
         openers=("<seed:tool_call>",),
         closers=("</seed:tool_call>",),
         read=read_block,
     ),
-    Format(
+    CallFormat(
         name="longcat",
         openers=("<longcat_tool_call>",),
         closers=("</longcat_tool_call>",),
@@ -53,7 +53,7 @@ FORMATS = (
         read=read_block,
         unquote=True,
     ),
-    Format(
+    CallFormat(
         name="horizon",
         openers=("<ifm|tool_calls>", "<ifm|tool_call>"),
         closers=("</ifm|tool_calls>", "</ifm|tool_call>"),

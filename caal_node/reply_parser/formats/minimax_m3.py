@@ -8,12 +8,12 @@ from typing import Any
 
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import Format, ParseContext
+from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.tags import parse_tag
 from caal_node.reply_parser.tool_index import mapping
 from caal_node.reply_parser.values import typed, untyped
 
-_SEP = "]<]minimax[>["
+_SEPARATOR = "]<]minimax[>["
 _MAX_DEPTH = 32
 
 
@@ -24,17 +24,17 @@ class _Element:
     children: list[_Element] = field(default_factory=list["_Element"])
 
 
-def _read(reading: ParseContext, dialect: Format, opener: str) -> Steps[bool]:
-    source = reading.source
-    if (yield from source.look(("<tool_call>", "<invoke "))) is None:
+def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    cursor = context.cursor
+    if (yield from cursor.peek_any(("<tool_call>", "<invoke "))) is None:
         return True
     call: OpenCall | None = None
     stack: list[_Element] = []
     while True:
-        if (yield from source.take_any(dialect.closers)) is not None:
+        if (yield from cursor.take_any(call_format.closers)) is not None:
             break
-        token, stop = yield from source.until((_SEP,))
-        yield from source.take(_SEP)
+        token, stop = yield from cursor.take_until((_SEPARATOR,))
+        yield from cursor.take(_SEPARATOR)
         head, bracket, text = token.partition(">")
         tag = parse_tag(head + bracket) if bracket else None
         if tag is not None and tag.kind == "invoke":
@@ -42,21 +42,19 @@ def _read(reading: ParseContext, dialect: Format, opener: str) -> Steps[bool]:
                 _end(call, stack)
             call, stack = None, [_Element("")]
             if not tag.closing:
-                call = reading.desk.open(tag.value)
-        elif tag is not None and call is not None and not _step(stack, head[1:], text):
+                call = context.calls.open(tag.value)
+        elif tag is not None and call is not None and not _add(stack, head[1:], text):
             call.fail("The arguments are not nested properly.")
             call = None
         if not stop:
-            if call is not None:
-                call.cut_off()
-            return True
+            break
     if call is not None:
         call.cut_off()
     return True
 
 
-def _step(stack: list[_Element], name: str, text: str) -> bool:
-    """One element begins or ends. False: the wrong one ends."""
+def _add(stack: list[_Element], name: str, text: str) -> bool:
+    """Begin or end one element. False: the wrong one ends, or too many are open."""
     if not name.startswith("/"):
         element = _Element(name, text)
         stack[-1].children.append(element)
@@ -91,9 +89,9 @@ def _value(element: _Element, schema: Any, root: Mapping[str, Any]) -> Any:
 
 
 FORMATS = (
-    Format(
+    CallFormat(
         name="minimax-m3",
-        openers=(_SEP,),
+        openers=(_SEPARATOR,),
         closers=("</tool_call>",),
         read=_read,
     ),

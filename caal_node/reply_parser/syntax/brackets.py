@@ -1,57 +1,68 @@
-"""BracketStyle and strings: where what begins here ends."""
+"""Brackets and strings: where what begins here ends."""
 
 from __future__ import annotations
 
 import re
 
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.nesting import BracketStyle
 
 _REST_OF_STRING = {
     quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.DOTALL) for quote in ("'", '"')
 }
-_MAX_NESTING = 200
+_MAX_DEPTH = 200
 """Deeper brackets are noise, not arguments."""
 
-JSON = BracketStyle("{[", "}]", '"', _MAX_NESTING)
-PYTHON = BracketStyle("([{", ")]}", "'\"", _MAX_NESTING)
+
+class BracketStyle:
+    """Which brackets a language has, and which quotes."""
+
+    def __init__(self, opening: str, closing: str, quotes: str) -> None:
+        self.signs = re.compile(f"[{re.escape(opening + closing + quotes)}]")
+        self.opening, self.closing, self.quotes = opening, closing, quotes
 
 
-def nested(source: Cursor, kind: BracketStyle) -> Steps[tuple[str, bool]]:
-    """Take the bracket or the string that begins here, to its end: (text, whether that came)."""
+JSON = BracketStyle("{[", "}]", '"')
+PYTHON = BracketStyle("([{", ")]}", "'\"")
+
+
+def read_nested(cursor: Cursor, style: BracketStyle) -> Steps[tuple[str, bool]]:
+    """Take the bracket or the string that begins here, and return its text and whether its end
+    has come."""
     parts: list[str] = []
     depth, quote = 0, ""
     while True:
-        slept = source.take_walked()
-        if slept is not None:
-            parts.append(slept[0])
-            depth, quote = slept[1].depth, slept[1].quote
-        while source.at < len(source.text):
+        while cursor.at < len(cursor.text):
             if quote:
-                text, quote = _string(source, quote)
+                text, quote = _take_string(cursor, quote)
+                parts.append(text)
             else:
-                found = kind.marks.search(source.text, source.at)
-                end = found.end() if found is not None else len(source.text)
-                text = source.advance(end)
-                if found is not None:
-                    depth, quote = kind.after(depth, "", found.group())
-            parts.append(text)
+                found = style.signs.search(cursor.text, cursor.at)
+                parts.append(cursor.advance(found.end() if found else len(cursor.text)))
+                sign = found.group() if found is not None else ""
+                if sign and sign in style.quotes:
+                    quote = sign
+                elif sign:
+                    depth += 1 if sign in style.opening else -1
             if not quote and depth == 0:
                 return "".join(parts), True
-            if depth > kind.deepest:
+            if depth > _MAX_DEPTH:
                 return "".join(parts), False
-        if source.closed:
+        if cursor.closed:
             return "".join(parts), False
-        source.waiting = kind.state(depth, quote)
         yield
 
 
-def _string(source: Cursor, quote: str) -> tuple[str, str]:
-    """Take the rest of a string, as far as it has come: (text, the quote that is still open)."""
-    escaped = len(quote) - 1  # The backslash came, and what it escapes did not.
-    at = source.at + escaped
-    found = _REST_OF_STRING[quote[0]].match(source.text, at)
+def _take_string(cursor: Cursor, quote: str) -> tuple[str, str]:
+    """Take the rest of a string, as far as it has arrived.
+
+    quote: the string's quote, with a backslash behind it if one came last.
+
+    Returns:
+        The text, and the same for the string that is still open; "" if it has ended.
+    """
+    at = cursor.at + len(quote) - 1  # The backslash came, and what it escapes did not.
+    found = _REST_OF_STRING[quote[0]].match(cursor.text, at)
     end = found.end() if found is not None else at
-    closing = source.text[end : end + 1]
-    left = {"": quote[0], "\\": quote[0] + "\\"}.get(closing, "")
-    return source.advance(min(end + 1, len(source.text))), left
+    closing = cursor.text[end : end + 1]
+    still_open = {"": quote[0], "\\": quote[0] + "\\"}.get(closing, "")
+    return cursor.advance(min(end + 1, len(cursor.text))), still_open

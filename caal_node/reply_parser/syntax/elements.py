@@ -8,74 +8,84 @@ from typing import Any
 
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.format import Format, ParseContext
-from caal_node.reply_parser.syntax.bare_values import type_value
-from caal_node.reply_parser.syntax.json_arguments import read_arguments
+from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.syntax.json_text import read_arguments
 from caal_node.reply_parser.syntax.tags import Tag, read_tag
-from caal_node.reply_parser.values import literal
+from caal_node.reply_parser.values import parse_literal, typed, untyped
 
 _CALL_KINDS = ("invoke", "function", "tool_call", "function_call", "function_calls", "tool_calls")
 _VALUE_KINDS = ("parameter", "param", "argument", "arg")
 _CDATA = "<![CDATA["
 _MAX_VALUE_CHARS = 2_000
-"""So far behind a call's closer is the parameter's own still looked for."""
+"""How far behind a call's closer the parameter's own closer is looked for."""
 
 
-def read_invoke(reading: ParseContext, dialect: Format, opened: Tag) -> Steps[None]:
-    """A call whose arguments are elements, from behind `<function=NAME>` to its end."""
-    source = reading.source
-    call = reading.desk.open(opened.value)
+def read_elements(context: ParseContext, call_format: CallFormat, opened: Tag) -> Steps[None]:
+    """Read a call whose arguments are elements, from behind `<function=NAME>` to its end."""
+    cursor = context.cursor
+    call = context.calls.open(opened.value)
     found: dict[str, Any] = {}
-    if (yield from source.skip_space()) == "{":
-        yield from read_arguments(source, call)
-        yield from _close(reading, opened)
+    if (yield from cursor.skip_space()) == "{":
+        yield from read_arguments(cursor, call)
+        yield from cursor.skip_space()
+        yield from cursor.take(opened.closer)
         return
     while True:
-        _, stop = yield from source.until(("<",))
+        _, stop = yield from cursor.take_until(("<",))
         if not stop:
-            # Nothing in the call says that it is all there: only what was given can.
-            if opened.equals and found and _complete(call, found):
+            # Nothing in the call says that it is complete: only what was given can.
+            if opened.equals and found and _is_complete(call, found):
                 call.end(found)
             else:
                 call.cut_off()
             return
-        tag = yield from read_tag(source)
+        tag = yield from read_tag(cursor)
         if tag is None:
-            if (yield from source.has(1)):
-                source.advance(source.at + 1)
+            if (yield from cursor.has(1)):
+                cursor.advance_by(1)
             continue
         if tag.closing and tag.kind in _CALL_KINDS:
             if tag.text != opened.closer:
-                source.unread(tag.text)
+                cursor.unread(tag.text)
             break
-        if tag.kind in ("invoke", "function", "tool_call") or tag.text in dialect.openers:
-            source.unread(tag.text)  # The next call begins; this one was not closed.
+        if tag.kind in ("invoke", "function", "tool_call") or tag.text in call_format.openers:
+            cursor.unread(tag.text)  # The next call begins; this one was not closed.
             break
-        if tag.text in dialect.closers:
-            source.unread(tag.text)
+        if tag.text in call_format.closers:
+            cursor.unread(tag.text)
             break
         key = _key_of(tag, call)
         if key is None:
             continue
-        value, ended = yield from _value(reading, dialect, opened, tag, call, key)
-        if not ended and not (opened.equals and _complete(call, {**found, key: value})):
+        value, ended = yield from _read_value(cursor, call_format, opened, tag, call, key)
+        if not ended and not (opened.equals and _is_complete(call, {**found, key: value})):
             call.cut_off()
             return
         found[key] = value
     call.end(found)
 
 
-def _close(reading: ParseContext, opened: Tag) -> Steps[None]:
-    yield from reading.source.skip_space()
-    yield from reading.source.take(opened.closer)
+def type_value(text: str, call: OpenCall, key: str, call_format: CallFormat) -> Any:
+    """Return a value that was written without a type, typed by its parameter's schema."""
+    tool = call.tool
+    schema = tool.properties.get(key) if tool else None
+    if not isinstance(schema, Mapping):
+        return untyped(text) if call_format.untyped_json else text
+    value = typed(text, schema, root=tool.schema if tool else None)
+    if call_format.unquote and isinstance(value, str):
+        bare = value.strip()
+        if len(bare) > 1 and bare[0] == bare[-1] == '"':
+            decoded = untyped(bare)
+            return decoded if isinstance(decoded, str) and decoded != bare else bare[1:-1]
+    return value
 
 
-def _complete(call: OpenCall, found: Mapping[str, Any]) -> bool:
+def _is_complete(call: OpenCall, found: Mapping[str, Any]) -> bool:
     return call.tool is None or set(call.tool.required) <= set(found)
 
 
 def _key_of(tag: Tag, call: OpenCall) -> str | None:
-    """Which parameter an element gives a value to."""
+    """Return the parameter to which an element gives a value."""
     if tag.closing or not tag.kind:
         return None
     if tag.kind in _VALUE_KINDS and tag.value:
@@ -87,55 +97,54 @@ def _key_of(tag: Tag, call: OpenCall) -> str | None:
     return None
 
 
-def _value(
-    reading: ParseContext, dialect: Format, opened: Tag, tag: Tag, call: OpenCall, key: str
+def _read_value(
+    cursor: Cursor, call_format: CallFormat, opened: Tag, tag: Tag, call: OpenCall, key: str
 ) -> Steps[tuple[Any, bool]]:
-    """A parameter's value, and whether it came to its end."""
-    source = reading.source
-    if tag.kind == "param" and (yield from source.take(_CDATA)):
-        text, stop = yield from source.until(("]]>",))
-        yield from source.take("]]>")
-        yield from source.take(tag.closer)
-        return type_value(text, call, key, dialect), bool(stop)
-    stops = {tag.closer, opened.closer, *dialect.closers}
+    """Return a parameter's value, and whether it came to its end."""
+    if tag.kind == "param" and (yield from cursor.take(_CDATA)):
+        text, stop = yield from cursor.take_until(("]]>",))
+        yield from cursor.take("]]>")
+        yield from cursor.take(tag.closer)
+        return type_value(text, call, key, call_format), bool(stop)
+    stops = {tag.closer, opened.closer, *call_format.closers}
     if tag.kind in _VALUE_KINDS:
         stops.add(tag.head)
-    text, stop = yield from source.until(tuple(stops))
-    if stop not in ("", tag.closer, tag.head) and not (yield from _over(source, dialect, stop)):
-        text += yield from _rest_of_value(source, opened, tag)
-    yield from source.take(tag.closer)
+    text, stop = yield from cursor.take_until(tuple(stops))
+    own = stop in ("", tag.closer, tag.head)
+    if not own and not (yield from _call_is_over(cursor, call_format, stop)):
+        text += yield from _read_rest_of_value(cursor, opened, tag)
+    yield from cursor.take(tag.closer)
     if tag.equals:
-        text = _without_frame(text)
+        # One newline on either side frames the value.
+        text = text.removeprefix("\n").removesuffix("\n")
     elif tag.kind == "param":
         text = html.unescape(text)
-    says = tag.attributes.get("string")
-    if says == "true":
+    is_string = tag.attributes.get("string")
+    if is_string == "true":
         return text, bool(stop)
-    if says == "false":
-        return literal(text.strip()), bool(stop)
-    return type_value(text, call, key, dialect), bool(stop)
+    if is_string == "false":
+        return parse_literal(text.strip()), bool(stop)
+    return type_value(text, call, key, call_format), bool(stop)
 
 
-def _over(source: Cursor, dialect: Format, stop: str) -> Steps[bool]:
-    """Whether nothing but the call's end stands at `stop`, so that its value is over, too."""
-    yield from source.take(stop)
-    char = yield from source.skip_space()
-    over = not char or (yield from source.look(dialect.closers)) is not None
-    over = over or (stop in dialect.closers and "\n" in source.skipped)
-    source.unread(stop + source.skipped)
+def _call_is_over(cursor: Cursor, call_format: CallFormat, stop: str) -> Steps[bool]:
+    """Return whether nothing but the call's end stands at `stop`, so that its value is over."""
+    yield from cursor.take(stop)
+    char = yield from cursor.skip_space()
+    space = cursor.skipped
+    over = not char or (yield from cursor.peek_any(call_format.closers)) is not None
+    over = over or (stop in call_format.closers and "\n" in space)
+    cursor.unread(stop + space)
     return over
 
 
-def _rest_of_value(source: Cursor, opened: Tag, tag: Tag) -> Steps[str]:
-    """What still belongs to a value that holds the call's own closer: all up to the parameter's
-    closer, if that comes before another parameter or call begins. Code shows such tags."""
-    text, stop = yield from source.until((tag.closer, tag.head, opened.head), _MAX_VALUE_CHARS)
+def _read_rest_of_value(cursor: Cursor, opened: Tag, tag: Tag) -> Steps[str]:
+    """Return what still belongs to a value that holds the call's own closer: everything up to the
+    parameter's closer, if that comes before another parameter or call begins. Code shows such
+    tags."""
+    stops = (tag.closer, tag.head, opened.head)
+    text, stop = yield from cursor.take_until(stops, _MAX_VALUE_CHARS)
     if stop == tag.closer:
         return text
-    source.unread(text)
+    cursor.unread(text)
     return ""
-
-
-def _without_frame(text: str) -> str:
-    """Without the one newline on either side that frames a value."""
-    return text.removeprefix("\n").removesuffix("\n")

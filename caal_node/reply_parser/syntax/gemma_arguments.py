@@ -1,4 +1,4 @@
-"""`call:set_timer{minutes:5,label:<|"|>tea<|"|>}`: Gemma's own value syntax."""
+"""`call:set_timer{minutes:5,label:<|"|>tea<|"|>}`: Gemma's own way of writing arguments."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ from typing import Any, cast
 
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.literal_parser import LiteralParser, UnquotedText, UnreadableLiteral
+from caal_node.reply_parser.literal_parser import (
+    GEMMA_QUOTES,
+    LiteralParser,
+    UnquotedText,
+    UnreadableLiteral,
+)
 from caal_node.reply_parser.tool_index import properties_of
 from caal_node.reply_parser.values import typed
 
-_DELIMITERS = ('<|"|>', "<escape>")
 
-
-def read_braces(source: Cursor, closers: tuple[str, ...]) -> Steps[tuple[str, bool]]:
-    """Take `{...}`, strings in their delimiters left alone: (text, did it come to an end)."""
+def read_braces(cursor: Cursor, closers: tuple[str, ...]) -> Steps[tuple[str, bool]]:
+    """Take `{...}` with Gemma's strings in it, and return its text and whether it was closed."""
     parts: list[str] = []
     depth = 0
-    stops = (*_DELIMITERS, "{", "}", *closers)
+    stops = (*GEMMA_QUOTES, "{", "}", *closers)
     while True:
-        text, stop = yield from source.until(stops)
+        text, stop = yield from cursor.take_until(stops)
         parts.append(text)
         if stop in closers or not stop:
             return "".join(parts), bool(stop)
-        parts.append(source.advance(source.at + len(stop)))
-        if stop in _DELIMITERS:
-            text, end = yield from source.until((stop, *closers))
+        parts.append(cursor.advance_by(len(stop)))
+        if stop in GEMMA_QUOTES:
+            text, end = yield from cursor.take_until((stop, *closers))
             parts.append(text)
             if end != stop:
                 return "".join(parts), bool(end)
-            parts.append(source.advance(source.at + len(stop)))
+            parts.append(cursor.advance_by(len(stop)))
             continue
         depth += 1 if stop == "{" else -1
         if depth <= 0:
@@ -48,7 +51,7 @@ def end_braces(call: OpenCall, text: str) -> None:
 
 
 def _settled(value: Any, schema: Any) -> Any:
-    """Undelimited words are text, unless their schema knows better."""
+    """Return `value` with its unquoted words as text, unless their schema knows better."""
     if isinstance(value, UnquotedText):
         text = str(value)
         return typed(text, schema) if schema else text

@@ -1,84 +1,96 @@
-"""JSON as it streams: its extent, its strings, one piece at a time."""
+"""JSON as it streams: where a value ends, and a string one piece at a time."""
 
 from __future__ import annotations
 
 import re
 
+from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.syntax.brackets import JSON, nested
+from caal_node.reply_parser.syntax.brackets import JSON, read_nested
 
 _SCALAR_END = re.compile(r"[,}\]\s<;]")
 _PLAIN = re.compile(r'[^"\\]+')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_REPLACEMENT = 0xFFFD
+_HIGH_SURROGATES = range(0xD800, 0xDC00)
+_LOW_SURROGATES = range(0xDC00, 0xE000)
 
 
-def json_value(source: Cursor) -> Steps[tuple[str, bool]]:
-    """Take one JSON value: (its text, whether it is whole).
+def read_json(cursor: Cursor) -> Steps[tuple[str, bool]]:
+    """Take one JSON value, and return its text and whether it is whole.
 
     Only brackets and quotes are checked.
     """
-    if (yield from source.peek()) in ("{", "[", '"'):
-        return (yield from nested(source, JSON))
-    text: list[str] = []
+    if (yield from cursor.peek()) in ("{", "[", '"'):
+        return (yield from read_nested(cursor, JSON))
+    parts: list[str] = []
     while True:
-        found = _SCALAR_END.search(source.text, source.at)
+        found = _SCALAR_END.search(cursor.text, cursor.at)
         if found is not None:
-            text.append(source.advance(found.start()))
-            return "".join(text), True
-        text.append(source.advance(len(source.text)))
-        if source.closed:
-            return "".join(text), False
+            parts.append(cursor.advance(found.start()))
+            return "".join(parts), True
+        parts.append(cursor.take_rest())
+        if cursor.closed:
+            return "".join(parts), False
         yield
 
 
-class StringPieces:
-    """A JSON string's text, decoded piece by piece. The source stands behind the opening quote."""
+def read_arguments(cursor: Cursor, call: OpenCall) -> Steps[None]:
+    """End `call` with the JSON object that begins here as its arguments."""
+    text, whole = yield from read_json(cursor)
+    if whole:
+        call.end_json(text)
+    else:
+        call.cut_off()
 
-    def __init__(self, source: Cursor) -> None:
-        self._source = source
-        self.whole = False
-        """Whether the closing quote has come (it is taken, too)."""
 
-    def next(self) -> Steps[str]:
-        """The next piece of decoded text; "" after the last."""
-        source = self._source
-        if not (yield from source.peek()):
-            return ""
-        found = _PLAIN.match(source.text, source.at)
-        if found is not None:
-            return source.advance(found.end())
-        if source.text[source.at] == '"':
-            source.advance(source.at + 1)
-            self.whole = True
-            return ""
-        return (yield from self._escape())
+def read_string_piece(cursor: Cursor) -> Steps[str]:
+    """Return the next piece of a JSON string, decoded; "" behind the last.
 
-    def _escape(self) -> Steps[str]:
-        source = self._source
-        if not (yield from source.has(2)):
-            source.advance(len(source.text))
-            return ""
-        letter = source.text[source.at + 1]
-        if letter != "u":
-            source.advance(source.at + 2)
-            return _ESCAPES.get(letter, letter)
-        unit = yield from self._unit()
-        if 0xD800 <= unit < 0xDC00 and (yield from source.look(("\\u",))):
-            low = yield from self._unit()
-            if 0xDC00 <= low < 0xE000:
-                return chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00))
-            return "\ufffd" + (chr(low) if not 0xD800 <= low < 0xE000 else "\ufffd")
-        return chr(unit) if not 0xD800 <= unit < 0xE000 else "\ufffd"
+    The cursor stands behind the opening quote. The closing quote is taken, too.
+    """
+    if not (yield from cursor.peek()):
+        return ""
+    found = _PLAIN.match(cursor.text, cursor.at)
+    if found is not None:
+        return cursor.advance(found.end())
+    if cursor.text[cursor.at] == '"':
+        cursor.advance_by(1)
+        return ""
+    return (yield from _read_escape(cursor))
 
-    def _unit(self) -> Steps[int]:
-        r"""The number of one `\uXXXX`; of U+FFFD when it is none."""
-        source = self._source
-        if not (yield from source.has(6)):
-            source.advance(len(source.text))
-            return 0xFFFD
-        digits = source.text[source.at + 2 : source.at + 6]
-        if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
-            source.advance(source.at + 2)
-            return 0xFFFD
-        source.advance(source.at + 6)
-        return int(digits, 16)
+
+def _read_escape(cursor: Cursor) -> Steps[str]:
+    if not (yield from cursor.has(2)):
+        cursor.take_rest()
+        return ""
+    letter = cursor.text[cursor.at + 1]
+    if letter != "u":
+        cursor.advance_by(2)
+        return _ESCAPES.get(letter, letter)
+    code = yield from _read_code(cursor)
+    if code in _HIGH_SURROGATES and (yield from cursor.peek_any(("\\u",))):
+        low = yield from _read_code(cursor)
+        if low in _LOW_SURROGATES:
+            offset = (code - _HIGH_SURROGATES.start) << 10
+            return chr(0x10000 + offset + (low - _LOW_SURROGATES.start))
+        return chr(_REPLACEMENT) + _char_of(low)
+    return _char_of(code)
+
+
+def _read_code(cursor: Cursor) -> Steps[int]:
+    r"""Take one `\uXXXX`, and return its number; that of U+FFFD when it is none."""
+    if not (yield from cursor.has(6)):
+        cursor.take_rest()
+        return _REPLACEMENT
+    digits = cursor.text[cursor.at + 2 : cursor.at + 6]
+    if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+        cursor.advance_by(2)
+        return _REPLACEMENT
+    cursor.advance_by(6)
+    return int(digits, 16)
+
+
+def _char_of(code: int) -> str:
+    surrogate = code in _HIGH_SURROGATES or code in _LOW_SURROGATES
+    return chr(_REPLACEMENT if surrogate else code)

@@ -1,24 +1,22 @@
-"""Tags of the XML-like dialects, whatever their namespace."""
+"""Tags of the XML-like formats, whatever their namespace."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.waiting import Limited, Only
+from caal_node.reply_parser.markers import SPECIAL
 
 MAX_TAG_CHARS = 240
-_IN_TAG = Only("[^>]+")
 _PARTS = re.compile(
     r"<(?P<close>/?)(?P<space>(?:[^\s<>=:/\"']*[:｜|]|longcat_)?)"
     r"(?P<kind>[A-Za-z_]+)(?P<rest>[^>]*)>?",
     re.DOTALL,
 )
 ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
-_TOKEN = re.compile(r"(?!\A)<[|｜][^<>]*[|｜]>")
-_SPECIAL = re.compile(r"<[|｜][^<>|｜\n–]{0,48}[|｜]>")
-"""As the scanner has it: else a tag would be passed over that is spoken elsewhere."""
+_TOKEN_INSIDE = re.compile(r"(?!\A)<[|｜][^<>]*[|｜]>")
+_SPECIAL_TOKEN = re.compile(SPECIAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +24,15 @@ class Tag:
     """`<space:kind=value attribute="...">`"""
 
     text: str
+    """The whole tag as it is written."""
     kind: str
-    """Without its namespace; "" for a special token (`<|...|>`)."""
-    closing: bool
-    value: str
+    """Its name without the namespace; "" for a special token (`<|...|>`), "?" for no tag."""
+    closing: bool = False
+    value: str = ""
     """What stands behind `=` (`<function=NAME>`), or in the attribute `name`."""
-    equals: bool
+    equals: bool = False
     """Whether it is written `<kind=value>`."""
-    attributes: dict[str, str]
+    attributes: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def closer(self) -> str:
@@ -48,39 +47,35 @@ class Tag:
         return found.group() if found else self.text
 
 
-def read_tag(source: Cursor) -> Steps[Tag | None]:
-    """Take the tag that begins here. None, and nothing taken: it is no tag."""
+def read_tag(cursor: Cursor) -> Steps[Tag | None]:
+    """Take the tag that begins here. None: it is no tag, and nothing was taken."""
     length = 0
     while True:
-        if not (yield from source.has(length + 1)):
+        if not (yield from cursor.has(length + 1)):
             return None
-        found = source.text.find(">", source.at + length)
-        if found < 0:
-            length = len(source.text) - source.at
-            if length > MAX_TAG_CHARS:
-                return None
-            if not source.closed:
-                source.waiting = Limited(_IN_TAG, MAX_TAG_CHARS + 1 - length)
-            continue
-        length = found + 1 - source.at
+        found = cursor.text.find(">", cursor.at + length)
+        length = (found + 1 if found >= 0 else len(cursor.text)) - cursor.at
         if length > MAX_TAG_CHARS:
             return None
-        if source.text.count('"', source.at, source.at + length) % 2:
+        if found < 0:
+            continue
+        if cursor.text.count('"', cursor.at, cursor.at + length) % 2:
             # A special token inside a quoted name: go on, unless the next tag begins.
-            if not (yield from source.has(length + 2)):
+            if not (yield from cursor.has(length + 2)):
                 continue
-            following = source.text[source.at + length : source.at + length + 2]
+            following = cursor.text[cursor.at + length : cursor.at + length + 2]
             if following[0] != "<" or following[1] in "|｜":
                 continue
-        return parse_tag(source.advance(source.at + length))
+        return parse_tag(cursor.advance_by(length))
 
 
-def parse_tag(text: str) -> Tag | None:
-    if _SPECIAL.fullmatch(text) and not re.search(r"\w=", text):
-        return Tag(text, "", False, "", False, {})
-    parts = _PARTS.fullmatch(_TOKEN.sub("", text))
+def parse_tag(text: str) -> Tag:
+    """Return what the tag `text` says."""
+    if _SPECIAL_TOKEN.fullmatch(text) and not re.search(r"\w=", text):
+        return Tag(text, "")
+    parts = _PARTS.fullmatch(_TOKEN_INSIDE.sub("", text))
     if parts is None:
-        return Tag(text, "?", False, "", False, {})
+        return Tag(text, "?")
     rest = parts["rest"]
     attributes = {m[1]: m[2] if m[2] is not None else m[3] for m in ATTRIBUTE.finditer(rest)}
     equals = rest.startswith("=")

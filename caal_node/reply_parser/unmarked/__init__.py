@@ -1,10 +1,8 @@
 """Calls without any marker: JSON, Python lists, `name {json}`, code fences, `Action:`.
 
-Here the text is speech until it proves to be a call: by its place (the beginning of a line, or
-behind the end of a sentence), by a tool's own name, and by arguments.
+Here the text is speech until it proves to be a call: by where it stands (at the beginning of a
+line, or behind the end of a sentence), by a tool's own name, and by arguments.
 """
-
-from __future__ import annotations
 
 from caal_node.reply_parser.unmarked.bracket_calls import BracketCalls
 from caal_node.reply_parser.unmarked.broken_call import BrokenCallSkipper
@@ -15,12 +13,12 @@ from caal_node.reply_parser.unmarked.text_position import TextPosition, Unmarked
 
 
 class UnmarkedCalls:
-    """The three kinds, and the place in the text that they share."""
+    """The readers of unmarked calls, and the position in the text that they share."""
 
-    def __init__(self, reading: UnmarkedContext) -> None:
-        self.place = TextPosition(reading)
-        self.lines = LineCalls(reading, self.place)
-        self.headless = MissingHeaderReader(reading, self.place)
-        self.brackets = BracketCalls(reading, self.place)
-        self.wreck = BrokenCallSkipper(reading, self.place)
-        self.fences = FencedCalls(reading, self.place, self.lines, self.brackets)
+    def __init__(self, context: UnmarkedContext) -> None:
+        self.position = TextPosition(context)
+        self.lines = LineCalls(context, self.position)
+        self.missing_header = MissingHeaderReader(context, self.position)
+        self.brackets = BracketCalls(context, self.position)
+        self.broken_call = BrokenCallSkipper(context, self.position)
+        self.fences = FencedCalls(context, self.position, self.lines, self.brackets)

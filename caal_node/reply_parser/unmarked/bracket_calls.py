@@ -6,214 +6,199 @@ import re
 
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.format import ReadOutcome
-from caal_node.reply_parser.markers import cut_marker, markers, without_markers
-from caal_node.reply_parser.spelling import plausible
+from caal_node.reply_parser.spelling import MAX_NAME_CHARS, plausible
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
-from caal_node.reply_parser.syntax.python_calls import bracketed, end_keywords
+from caal_node.reply_parser.syntax.python_calls import end_keywords, read_parentheses
 from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
-from caal_node.reply_parser.waiting import Limited, Only
 
-_MAX_NAME_CHARS = 128
-_IDENTIFIER = re.compile(rf"[^\W\d][\w.\-]{{0,{_MAX_NAME_CHARS}}}")
-_MORE_IDENTIFIER = Only(r"[\w.\-]+")
+ENDS_INSIDE = "The reply ends in the middle of the call."
+_IDENTIFIER = re.compile(r"(?:[^\W\d][\w.\-]*)?")
 _KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
-_AGAIN = re.compile(r"(?<=\n)[^\S\n]*[{\[][^\n]*\Z|\{\s*\"\Z")
+_MAY_BECOME_KEYWORD = re.compile(r"\s*\w*\s*=?")
+_MAX_KEYWORD_CHARS = 80
+_SECOND_BEGINNING = re.compile(r"(?<=\n)[^\S\n]*[{\[][^\n]*\Z|\{\s*\"\Z")
 """The beginning of another object at the end of what was read: on a line of its own, or where a
 string of the one before seemed to end."""
-ENDS_INSIDE = "The reply ends in the middle of the call."
 _SPEECH_BEHIND = re.compile(r"\n(?=\s*\w)|```")
-"""What no name and no key goes on with."""
-_MAX_OPEN_CHARS = 128
-"""Of a name or a key that the reply ends in."""
-_MAX_KEYWORD_CHARS = 80
+"""What neither a name nor a key continues with."""
+_MAX_OPEN_STRING_CHARS = 128
+"""The most of a name or a key in which the reply may end."""
 _MAX_SPACE_CHARS = 32
 """More white space than any writer of JSON puts behind its first bracket."""
-_BEHIND = re.compile(rf"\s{{0,{_MAX_SPACE_CHARS}}}")
+_SPACE = re.compile(rf"\s{{0,{_MAX_SPACE_CHARS}}}")
 
 
 class BracketCalls:
     """Reads what begins with `{` or `[`."""
 
-    def __init__(self, reading: UnmarkedContext, place: TextPosition) -> None:
-        self._reading = reading
-        self._place = place
+    def __init__(self, context: UnmarkedContext, position: TextPosition) -> None:
+        self._context = context
+        self._position = position
 
     def at_bracket(self, bracket: str) -> Steps[bool]:
-        """`{` or `[` in running text. False: what follows it has not come yet."""
-        source, place = self._reading.source, self._place
-        if not place.quoting:
-            found = _BEHIND.match(source.text, source.at + 1)
+        """Deal with `{` or `[` in running text. False: more text is needed first."""
+        cursor, position = self._context.cursor, self._position
+        if not position.quoting:
+            found = _SPACE.match(cursor.text, cursor.at + 1)
             space = found.group() if found is not None else ""
-            end = source.at + 1 + len(space)
-            char = source.text[end : end + 1]
-            if not char and len(space) < _MAX_SPACE_CHARS and not source.closed:
+            end = cursor.at + 1 + len(space)
+            char = cursor.text[end : end + 1]
+            if not char and len(space) < _MAX_SPACE_CHARS and not cursor.closed:
                 return False
             if self._may_be_call(bracket, char):
-                place.consulted = True
-                read = yield from (self._object() if bracket == "{" else self._list())
+                read = yield from (self._read_object() if bracket == "{" else self._read_list())
                 if read is ReadOutcome.CALL:
-                    place.after_call()
+                    position.after_call()
                 return True
-        place.say(source.advance(source.at + 1))
+        position.say(cursor.advance_by(1))
+        return True
+
+    def in_fence(self, bracket: str) -> Steps[ReadOutcome]:
+        """Read what a code fence holds. If it is no call, it is not spoken yet."""
+        if bracket == "{":
+            return (yield from read_bare_object(self._context, strict=False))
+        cursor = self._context.cursor
+        cursor.advance_by(1)
+        char = yield from cursor.skip_space()
+        if char == "{":
+            return (yield from self._read_objects())
+        if char.isalpha() or char == "_":
+            return (yield from self._read_python_list())
+        return ReadOutcome.SPEECH
+
+    def report_end_inside(self, text: str) -> bool:
+        """If the reply is over, report that it ends in the call whose beginning is `text`.
+
+        Returns:
+            Whether it was reported.
+        """
+        cursor = self._context.cursor
+        if not cursor.closed or cursor.at < len(cursor.text):
+            return False
+        # Perhaps only a quote is missing, and then there is speech behind the call's last line.
+        open_string = text.rpartition('"')[2]
+        speech = _SPEECH_BEHIND.search(open_string)
+        held = open_string[: speech.start()] if speech is not None else open_string
+        if len(held) > _MAX_OPEN_STRING_CHARS:
+            return False
+        self._context.calls.broken("", ENDS_INSIDE)
+        cursor.unread(open_string[len(held) :])
         return True
 
     def _may_be_call(self, bracket: str, char: str) -> bool:
-        """Whether the bracket, with `char` behind it, is worth reading for a call."""
-        place = self._place
+        """Return whether the bracket, with `char` behind it, is worth reading for a call."""
+        position = self._position
         if bracket == "[" and (char.isalpha() or char == "_"):
             return True
         if char != ('"' if bracket == "{" else "{"):
             return False
-        if not place.strict:
+        if not position.strict:
             return True
-        return place.sentence_over and not (bracket == "{" and self._reading.desk.box.open)
+        any_name = self._context.calls.tools.accepts_any_name
+        return position.sentence_over and not (bracket == "{" and any_name)
 
-    def _object(self) -> Steps[ReadOutcome]:
-        source = self._reading.source
-        if self._place.example:
-            self._place.say(source.advance(source.at + 1))
+    def _read_object(self) -> Steps[ReadOutcome]:
+        cursor, position = self._context.cursor, self._position
+        if position.example:
+            position.say(cursor.advance_by(1))
             return ReadOutcome.SPEECH
-        source.record()
-        read = yield from read_bare_object(self._reading, strict=self._place.strict)
+        cursor.record()
+        read = yield from read_bare_object(self._context, strict=position.strict)
         yield from self._settle(read)
         return read
 
-    def _list(self) -> Steps[ReadOutcome]:
-        source = self._reading.source
-        source.record()
-        source.advance(source.at + 1)
-        char = yield from source.skip_space()
+    def _read_list(self) -> Steps[ReadOutcome]:
+        cursor, position = self._context.cursor, self._position
+        cursor.record()
+        cursor.advance_by(1)
+        char = yield from cursor.skip_space()
         read = ReadOutcome.SPEECH
         if char == "{":
-            if not self._place.example:
-                read = yield from self._objects(strict=self._place.strict)
+            if not position.example:
+                read = yield from self._read_objects(strict=position.strict)
         elif char.isalpha() or char == "_":
-            read = yield from self._python_list()
+            read = yield from self._read_python_list()
         yield from self._settle(read)
         return read
 
     def _settle(self, read: ReadOutcome) -> Steps[None]:
-        """What was read is a call, or it goes back to the text."""
-        source = self._reading.source
-        text = source.recorded()
+        """Give what was recorded back to the text, unless it is a call."""
+        cursor = self._context.cursor
+        text = cursor.recorded()
         if read is ReadOutcome.CALL:
             return
-        again = _AGAIN.search(text, 1)
-        anew = again is not None and "{" in text[: again.start()]
-        if again is not None:  # It broke off, and began again.
-            source.unread(text[again.start() :])
+        again = _SECOND_BEGINNING.search(text, 1)
+        restarted = again is not None and "{" in text[: again.start()]
+        if again is not None:
+            cursor.unread(text[again.start() :])
             text = text[: again.start()]
-        torn = read is ReadOutcome.TORN
-        if torn and ((yield from self._reading.wreck(text, anew=anew)) or self.ends_inside(text)):
-            return
-        self._place.say_back(text)
+        if read is ReadOutcome.BROKEN:
+            skipped = yield from self._context.skip_broken_call(text, restarted=restarted)
+            if skipped or self.report_end_inside(text):
+                return
+        self._position.say_rejected(text)
 
-    def ends_inside(self, text: str) -> bool:
-        """Whether the reply is over, so that `text`, which was torn, is a call that it ends in."""
-        source = self._reading.source
-        if not source.closed or source.at < len(source.text):
-            return False
-        # A quote may be missing only, and then there is speech behind the call's last line.
-        open_end = text.rpartition('"')[2]
-        spoken = _SPEECH_BEHIND.search(open_end)
-        held = open_end[: spoken.start()] if spoken is not None else open_end
-        if len(held) > _MAX_OPEN_CHARS:
-            return False
-        self._reading.desk.broken("", ENDS_INSIDE)
-        source.unread(open_end[len(held) :])
-        return True
-
-    def _objects(self, *, strict: bool = False) -> Steps[ReadOutcome]:
-        """A list of objects, from its first on."""
-        source = self._reading.source
-        read = yield from read_bare_object(self._reading, strict=strict)
+    def _read_objects(self, *, strict: bool = False) -> Steps[ReadOutcome]:
+        """Read a list of objects, from its first on."""
+        cursor = self._context.cursor
+        read = yield from read_bare_object(self._context, strict=strict)
         if read is not ReadOutcome.CALL:
             return read
         while True:
-            char = yield from source.skip_space()
+            char = yield from cursor.skip_space()
             if char == ",":
-                source.advance(source.at + 1)
+                cursor.advance_by(1)
             elif char == "{":
-                yield from read_call_object(self._reading, marked=True)
+                yield from read_call_object(self._context, marked=True)
             else:
-                yield from source.take("]")
+                yield from cursor.take("]")
                 return ReadOutcome.CALL
 
-    def _python_list(self) -> Steps[ReadOutcome]:
-        """`[set_timer(minutes=5), get_time()]`, from behind the first bracket."""
-        source = self._reading.source
+    def _read_python_list(self) -> Steps[ReadOutcome]:
+        """Read `[set_timer(minutes=5), get_time()]`, from behind the first bracket."""
+        cursor, calls = self._context.cursor, self._context.calls
         made = False
         while True:
-            name = yield from self._identifier()
-            box = self._reading.desk.box
-            known = box.named(name) is not None
+            name = yield from cursor.take_match(_IDENTIFIER, MAX_NAME_CHARS + 1)
+            known = calls.tools.named(name) is not None
             refused = ReadOutcome.CALL if made else ReadOutcome.SPEECH
-            if not plausible(name) or not (known or made or not self._reading.spoken):
+            if not plausible(name) or not (known or made or not self._context.spoken):
                 return refused
-            if (yield from source.peek()) != "(" or (not made and self._place.example):
+            if (yield from cursor.peek()) != "(" or (not made and self._position.example):
                 return refused
-            if not made and (read := (yield from self._keyword())) is not ReadOutcome.CALL:
+            if not made and (read := (yield from self._check_keyword())) is not ReadOutcome.CALL:
                 return read
-            call = self._reading.desk.open(name)
+            call = calls.open(name)
             made = True
-            inner, whole = yield from bracketed(source)
+            inner, whole = yield from read_parentheses(cursor)
             if whole:
-                end_keywords(call, inner)
+                end_keywords(call, inner, self._context.markers)
             else:
                 call.cut_off()
-            char = yield from source.skip_space()
+            char = yield from cursor.skip_space()
             if char == ",":
-                source.advance(source.at + 1)
-                char = yield from source.skip_space()
+                cursor.advance_by(1)
+                char = yield from cursor.skip_space()
                 if char.isalpha() or char == "_":
                     continue
-            yield from source.take("]")
+            yield from cursor.take("]")
             return ReadOutcome.CALL
 
-    def _identifier(self) -> Steps[str]:
-        source = self._reading.source
-        while True:
-            found = _IDENTIFIER.match(source.text, source.at)
-            if found is None:
-                return ""
-            if (
-                found.end() < len(source.text)
-                or source.closed
-                or len(found.group()) > _MAX_NAME_CHARS
-            ):
-                return source.advance(found.end())
-            left = _MAX_NAME_CHARS + 1 - len(found.group())
-            source.waiting = Limited(_MORE_IDENTIFIER, left)
-            yield
-
-    def _keyword(self) -> Steps[ReadOutcome]:
-        """Whether the bracket that begins here holds `name=` or nothing, as a call's does. Where a
-        marker stands instead, it was taken."""
-        source = self._reading.source
+    def _check_keyword(self) -> Steps[ReadOutcome]:
+        """Find out whether the bracket that begins here holds `name=` or nothing, as a call's
+        does. Where a marker stands instead, it is taken."""
+        cursor, markers = self._context.cursor, self._context.markers
         length = 2
-        while (yield from source.has(length)):
-            inside = without_markers(source.text[source.at + 1 : source.at + length])
-            if cut_marker(inside) == len(inside):
-                if _KEYWORD.match(inside + " ") and inside[-1:] not in ("=",):
+        while (yield from cursor.has(length)):
+            inside = markers.removed_from(cursor.text[cursor.at + 1 : cursor.at + length])
+            if markers.partial_start(inside) == len(inside):
+                if _KEYWORD.match(inside + " ") and not inside.endswith("="):
                     return ReadOutcome.CALL
-                if not re.fullmatch(r"\s*\w*\s*=?", inside) or length > _MAX_KEYWORD_CHARS:
+                if not _MAY_BECOME_KEYWORD.fullmatch(inside) or length > _MAX_KEYWORD_CHARS:
                     break
             length += 1
-        found = markers().strip.search(source.text, source.at, source.at + length)
+        found = markers.strip.search(cursor.text, cursor.at, cursor.at + length)
         if found is None:
             return ReadOutcome.SPEECH
-        source.advance(found.end())
-        return ReadOutcome.TORN
-
-    def in_fence(self, bracket: str) -> Steps[ReadOutcome]:
-        """The same as all that a code fence holds. Not a call: what was read is not spoken yet."""
-        if bracket == "{":
-            return (yield from read_bare_object(self._reading, strict=False))
-        source = self._reading.source
-        source.advance(source.at + 1)
-        char = yield from source.skip_space()
-        if char == "{":
-            return (yield from self._objects())
-        if char.isalpha() or char == "_":
-            return (yield from self._python_list())
-        return ReadOutcome.SPEECH
+        cursor.advance(found.end())
+        return ReadOutcome.BROKEN

@@ -3,10 +3,11 @@
     {"name": "get_w<tool_call>{"name": "get_time", "arguments": {}}</tool_call>eather", "arguments":
 
 Without the call in its middle the halves would close up into one that nobody wrote; spoken, they
-would be noise. What stands in front of the marker is left out by `Reading.wreck`; here is what
-stands behind: all up to where the brackets close, or a line ends and the next one does not go on
-as JSON does. A model may also break off for good and begin to speak. So words are left out only
-if a bracket closes behind them, or a quote in front of a comma, a colon or a bracket.
+would be noise. `ParseContext.skip_broken_call` leaves out what stands in front of the marker. Here
+is what stands behind it: everything up to where the brackets close, or where a line ends and the
+next one does not continue as JSON does. A model may also break off for good and begin to speak, so
+words are left out only if a bracket closes behind them, or a quote in front of a comma, a colon or
+a bracket.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from __future__ import annotations
 import re
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.formats import formats
-from caal_node.reply_parser.marker_next import next_marker
+from caal_node.reply_parser.formats import FORMATS
 from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
 
 _OPENING, _CLOSING, _QUOTES = "[{(", "]})", "\"'"
@@ -23,94 +23,97 @@ _BEHIND_STRING = ",:]})"
 _FENCE = "```"
 _MARKER_BEGINS = "<[]◁"
 _STOPS = (*_OPENING, *_CLOSING, *_QUOTES, "<", "◁", "\n", _FENCE)
-_GOES_ON = (*_QUOTES, *_CLOSING, ",")
-"""How a line begins that goes on with an object."""
+_CONTINUES = (*_QUOTES, *_CLOSING, ",")
+"""How a line begins that continues an object."""
 _MAX_PIECE_CHARS = 160
-"""So much without any mark of JSON is held back at most."""
+"""The most text without any sign of JSON that is held back."""
 _MAX_SPACE_CHARS = 32
 _MAX_DEPTH = 32
 _SPEECH = re.compile(r"[\s.!?…。]*\w(?:\S*\s+\w|.*[.!?…。！？]\s*\Z)", re.DOTALL)
 """Two words or a sentence: no second half of a name."""
-_FRAMES = tuple(closer for dialect in formats() if dialect.tentative for closer in dialect.closers)
+_CLOSING_TAGS = tuple(closer for each in FORMATS if each.tentative for closer in each.closers)
 """Tags that are markers only where they close a call."""
 
 
-def depth(text: str) -> int:
-    """BracketCalls that are open at the end of `text`, a broken call's beginning; at least one."""
+def open_brackets(text: str) -> int:
+    """Return how many brackets are open at the end of `text`, a broken call's beginning; at least
+    one."""
     count = sum(map(text.count, _OPENING)) - sum(map(text.count, _CLOSING))
     return min(max(count, 1), _MAX_DEPTH)
 
 
 class BrokenCallSkipper:
-    """Leaves out what belongs to a broken call; `place.wreck` is 0 where that is over."""
+    """Leaves out the rest of a broken call; `position.broken_depth` is 0 where that is over."""
 
-    def __init__(self, reading: UnmarkedContext, place: TextPosition) -> None:
-        self._reading = reading
-        self._place = place
+    def __init__(self, context: UnmarkedContext, position: TextPosition) -> None:
+        self._context = context
+        self._position = position
         self._piece = ""
-        """What has no mark of JSON behind it yet."""
+        """Text that has no sign of JSON behind it yet."""
         self._depth = 0
-        """BracketCalls that are open behind that."""
+        """Brackets that are open behind that."""
 
-    def rest(self) -> Steps[None]:
-        """Read on up to the next marker, or to the end of the wreck."""
-        source, place = self._reading.source, self._place
-        self._piece, self._depth = "", place.wreck
-        while place.wreck:
+    def skip_rest(self) -> Steps[None]:
+        """Read on up to the next marker, or to the end of the broken call."""
+        cursor, position = self._context.cursor, self._position
+        self._piece, self._depth = "", position.broken_depth
+        while position.broken_depth:
             left = max(0, _MAX_PIECE_CHARS - len(self._piece))
-            text, stop = yield from source.until(_STOPS, left)
+            text, stop = yield from cursor.take_until(_STOPS, left)
             self._piece += text
-            if stop and stop in _MARKER_BEGINS and (yield from next_marker(source)):
-                self._settle()
+            at_marker = stop and stop in _MARKER_BEGINS
+            if at_marker and (yield from self._context.markers.peek(cursor)):
+                self._end_piece()
                 return
             if stop in ("", "\n", _FENCE):
-                yield from self._no_mark(stop)
+                yield from self._at_end_of_line(stop)
             else:
-                yield from self._mark(source.advance(source.at + 1))
+                yield from self._at_sign(cursor.advance_by(1))
 
-    def _mark(self, mark: str) -> Steps[None]:
-        """A bracket or a quote was taken."""
-        self._piece += mark
-        self._depth += (mark in _OPENING) - (mark in _CLOSING)
-        if mark in _QUOTES:
-            certain = (yield from self._following()) in _BEHIND_STRING
+    def _at_sign(self, sign: str) -> Steps[None]:
+        """Deal with a bracket or a quote, which was taken."""
+        self._piece += sign
+        self._depth += (sign in _OPENING) - (sign in _CLOSING)
+        if sign in _QUOTES:
+            certain = (yield from self._char_behind_space()) in _BEHIND_STRING
         else:
-            certain = self._depth < self._place.wreck
+            certain = self._depth < self._position.broken_depth
         if certain:
             self._piece = ""
-            self._place.wreck = self._depth = min(self._depth, _MAX_DEPTH)
+            self._position.broken_depth = self._depth = min(self._depth, _MAX_DEPTH)
             if not self._depth:
-                yield from self._reading.source.take_any(_FRAMES)
+                yield from self._context.cursor.take_any(_CLOSING_TAGS)
 
-    def _no_mark(self, stop: str) -> Steps[None]:
-        """A line ends, or the reply, or a fence begins, or the piece has become long."""
-        source, place = self._reading.source, self._place
-        self._settle()
-        if stop == _FENCE or not (yield from source.peek()):
-            place.wreck = 0
-        elif stop and place.wreck:
-            char = yield from source.skip_space()
-            gap = source.skipped
-            if not char or not (char in _GOES_ON or (yield from next_marker(source))):
-                source.unread(gap)
-                place.wreck = 0
+    def _at_end_of_line(self, stop: str) -> Steps[None]:
+        """Deal with the end of a line or of the reply, a fence, or a piece that became long."""
+        cursor, position = self._context.cursor, self._position
+        self._end_piece()
+        if stop == _FENCE or not (yield from cursor.peek()):
+            position.broken_depth = 0
+        elif stop and position.broken_depth:
+            char = yield from cursor.skip_space()
+            space = cursor.skipped
+            continues = char in _CONTINUES or (yield from self._context.markers.peek(cursor))
+            if not char or not continues:
+                cursor.unread(space)
+                position.broken_depth = 0
 
-    def _settle(self) -> None:
-        """Nothing says that the piece is JSON."""
+    def _end_piece(self) -> None:
+        """Give the piece back if it is speech, as nothing says that it is JSON."""
         if _SPEECH.match(self._piece) is not None:
-            self._reading.source.unread(self._piece)
-            self._place.wreck = 0
+            self._context.cursor.unread(self._piece)
+            self._position.broken_depth = 0
         else:
-            self._place.wreck = min(self._depth, _MAX_DEPTH)
+            self._position.broken_depth = min(self._depth, _MAX_DEPTH)
         self._piece = ""
 
-    def _following(self) -> Steps[str]:
-        """The next character that is no white space, left where it is; " " if there is none."""
-        source = self._reading.source
+    def _char_behind_space(self) -> Steps[str]:
+        """Return the next character that is no white space, or " "; nothing is taken."""
+        cursor = self._context.cursor
         for length in range(1, _MAX_SPACE_CHARS):
-            if not (yield from source.has(length)):
+            if not (yield from cursor.has(length)):
                 break
-            char = source.text[source.at + length - 1]
+            char = cursor.text[cursor.at + length - 1]
             if not char.isspace():
                 return char
         return " "

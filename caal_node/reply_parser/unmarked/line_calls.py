@@ -8,22 +8,21 @@ from typing import Any
 
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.format import ReadOutcome
-from caal_node.reply_parser.formats import formats
+from caal_node.reply_parser.formats import FORMAT_BY_LINE_OPENER, FORMAT_BY_OPENER
 from caal_node.reply_parser.formats.action import INPUTS
-from caal_node.reply_parser.literal_parser import UnreadableLiteral, keywords
-from caal_node.reply_parser.marker_next import next_marker
-from caal_node.reply_parser.markers import markers, without_markers
-from caal_node.reply_parser.syntax.json_arguments import read_arguments
-from caal_node.reply_parser.syntax.python_calls import bracketed, one_object
+from caal_node.reply_parser.literal_parser import UnreadableLiteral, parse_keywords
+from caal_node.reply_parser.syntax.json_text import read_arguments
+from caal_node.reply_parser.syntax.python_calls import parse_single_object, read_parentheses
 from caal_node.reply_parser.tool_index import ToolSignature
-from caal_node.reply_parser.unmarked.named_tags import read_tagged
+from caal_node.reply_parser.unmarked.named_tags import read_named_tag
 from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
-from caal_node.reply_parser.values import has_bare_words
+from caal_node.reply_parser.values import has_unquoted_text
 
 _BLANK = re.compile(r"[ \t\r]*")
 _TO = ("to=", " to=")
+_MAX_RECIPIENT_CHARS = 128
 _MAX_SPACE_CHARS = 32
-_SEPARATORS = ("]<]",)
+_MINIMAX_SEPARATORS = ("]<]",)
 _MESSAGE = "<|message|>"
 """Opens a message whose header names its recipient; a bare name is what is left of one."""
 
@@ -31,177 +30,197 @@ _MESSAGE = "<|message|>"
 class LineOutcome(Enum):
     """What became of a line's beginning."""
 
-    GOES_ON = "it is running text"
-    WAITS = "it may become a call's first word, and has not come whole"
-    WAS_READ = "it was read for a call; what is left may be another"
+    RUNNING_TEXT = "It is running text."
+    INCOMPLETE = "It may become a call's first word, and has not arrived whole."
+    WAS_READ = "It was read for a call; what is left may be another."
 
 
 class LineCalls:
     """Looks at the beginning of the reply, of each line, and at what stands behind a call."""
 
-    def __init__(self, reading: UnmarkedContext, place: TextPosition) -> None:
-        self._reading = reading
-        self._place = place
-        self._heads: dict[str, tuple[str, ...]] = {}
-        self._dialects = {
-            opener: dialect
-            for dialect in formats()
-            if dialect.at_line
-            for opener in dialect.openers
-        }
-        names = tuple(tool.name for tool in reading.desk.box.tools)
-        for head in (*self._dialects, *names, *(f"<{name}" for name in names)):
-            self._heads[head[0]] = (*self._heads.get(head[0], ()), head)
+    def __init__(self, context: UnmarkedContext, position: TextPosition) -> None:
+        self._context = context
+        self._position = position
+        self._names = tuple(context.calls.tools.by_name)
+        tags = (f"<{name}" for name in self._names)
+        self._beginnings: dict[str, tuple[str, ...]] = {}
+        """What a call begins with, by its first character."""
+        for word in (*FORMAT_BY_LINE_OPENER, *self._names, *tags):
+            self._beginnings[word[0]] = (*self._beginnings.get(word[0], ()), word)
 
     def at_start(self) -> Steps[None]:
-        """` to=NAME<|message|>`: a header whose beginning was in the prompt."""
-        source = self._reading.source
-        if (yield from source.look(_TO)) is None:
+        """Read ` to=NAME<|message|>`: the reply starts with a header that the prompt began."""
+        cursor = self._context.cursor
+        if (yield from cursor.peek_any(_TO)) is None:
             return
-        head = source.advance(source.text.index("to=", source.at) + 3)
-        name, stop = yield from source.until(("<|message|>", " ", "\n", "<|channel|>"), 128)
-        source.unread(head + name)
-        opener = markers().openers["<|start|>"]
-        if not stop.startswith("<|") or not (yield from self._reading.open(opener, "")):
-            self._place.say(source.advance(source.at + len(head)))
+        header = cursor.advance(cursor.text.index("to=", cursor.at) + 3)
+        stops = (_MESSAGE, " ", "\n", "<|channel|>")
+        name, stop = yield from cursor.take_until(stops, _MAX_RECIPIENT_CHARS)
+        cursor.unread(header + name)
+        start = FORMAT_BY_OPENER["<|start|>"]
+        if not stop.startswith("<|") or not (yield from self._context.read_format(start, "")):
+            self._position.say(cursor.advance_by(len(header)))
 
     def at_line(self) -> Steps[LineOutcome]:
-        """A line begins, or a call has just ended."""
-        source, place = self._reading.source, self._place
-        while (char := source.text[source.at : source.at + 1]) and char in " \t\r;,]}":
+        """Look whether a call begins here, where a line begins or a call has just ended."""
+        cursor, position = self._context.cursor, self._position
+        while (char := cursor.text[cursor.at : cursor.at + 1]) and char in " \t\r;,]}":
             if char in " \t\r":
-                blank = _BLANK.match(source.text, source.at)
-                place.say(source.advance(blank.end() if blank else source.at + 1))
-                if not place.line_start:
-                    return LineOutcome.GOES_ON  # What separates it from a marker stands first.
+                blank = _BLANK.match(cursor.text, cursor.at)
+                position.say(cursor.advance(blank.end() if blank else cursor.at + 1))
+                if not position.line_start:
+                    return LineOutcome.RUNNING_TEXT  # A separator from a marker stands first.
                 continue
-            if not place.behind_call:
+            if not position.behind_call:
                 break
-            separator, certain = source.next_of(_SEPARATORS)
+            separator, certain = cursor.match_next(_MINIMAX_SEPARATORS)
             if not certain:
-                return LineOutcome.WAITS
+                return LineOutcome.INCOMPLETE
             if separator is not None:
                 break  # No bracket left over, but MiniMax's separator.
-            source.advance(source.at + 1)
+            cursor.advance_by(1)
         if not char or char in "{[`\n":
-            return LineOutcome.GOES_ON
-        shown = place.fence or place.indented
-        head, certain = source.next_of(() if shown else self._heads.get(char, ()))
+            return LineOutcome.RUNNING_TEXT
+        shown = position.fence or position.indented
+        word, certain = cursor.match_next(() if shown else self._beginnings.get(char, ()))
         if not certain:
-            return LineOutcome.WAITS
-        if head is None:
-            place.line_start = place.line_start and char == "<"  # It may be a marker's.
-            return LineOutcome.GOES_ON
+            return LineOutcome.INCOMPLETE
+        if word is None:
+            # It may be a marker's beginning, and then a call may begin behind that.
+            position.line_start = position.line_start and char == "<"
+            return LineOutcome.RUNNING_TEXT
         if char == "<":
-            return (yield from self._at_tag(head.removeprefix("<")))
-        yield from self._at_head(head)
+            return (yield from self._at_tag(word.removeprefix("<")))
+        yield from self._at_word(word)
         return LineOutcome.WAS_READ
 
-    def _at_tag(self, name: str) -> Steps[LineOutcome]:
-        source, place = self._reading.source, self._place
-        place.consulted = True
-        source.record()
-        read = ReadOutcome.SPEECH
-        if not place.example:
-            read = yield from read_tagged(self._reading, name)
-        text = source.recorded()
-        if read is ReadOutcome.CALL:
-            place.after_call()
-        elif read is ReadOutcome.SPEECH or not (yield from self._reading.wreck(text)):
-            place.line_start = False
-            if not text:
-                return LineOutcome.GOES_ON
-            place.say_back(text)
-        return LineOutcome.WAS_READ
+    def peek_tool_name(self, char: str) -> Steps[str | None]:
+        """Return the tool's name that comes next, if one does. char: the next character."""
+        names = tuple(word for word in self._beginnings.get(char, ()) if word in self._names)
+        return (yield from self._context.cursor.peek_any(names))
 
-    def _at_head(self, head: str) -> Steps[None]:
-        source, place = self._reading.source, self._place
-        place.consulted = True
-        source.record()
-        source.advance(source.at + len(head))
-        dialect = self._dialects.get(head)
-        if dialect is None:
-            read = yield from self.named(head)
-        elif not place.example and (yield from dialect.read(self._reading, dialect, head)):
-            read = ReadOutcome.CALL
-        else:
-            read = ReadOutcome.SPEECH
-        text = source.recorded()
-        if read is ReadOutcome.CALL:
-            place.after_call()
-        elif read is ReadOutcome.SPEECH or not (yield from self._reading.wreck(text)):
-            place.line_start = False
-            place.say_back(text)
-            self._reading.beware()
-
-    def tool_head(self, char: str) -> Steps[str | None]:
-        """The tool's name that comes next, if one does; `char` is the next character."""
-        names = self._reading.desk.box.by_name
-        heads = tuple(head for head in self._heads.get(char, ()) if head in names)
-        return (yield from self._reading.source.look(heads))
-
-    def named(self, name: str, *, wrapped: bool = False) -> Steps[ReadOutcome]:
-        """`set_timer {"minutes": 5}`, `set_timer(minutes=5)` on a line of its own.
+    def read_named(self, name: str, *, wrapped: bool = False) -> Steps[ReadOutcome]:
+        """Read `set_timer {"minutes": 5}` or `set_timer(minutes=5)`, from behind the name on.
 
         wrapped: the call stands in the brackets of another.
         """
-        reading = self._reading
-        source = reading.source
-        char = yield from source.peek()
+        context, cursor, markers = self._context, self._context.cursor, self._context.markers
+        char = yield from cursor.peek()
         if char in ("<", "["):
-            marker = yield from next_marker(source)
-            if marker and (marker == _MESSAGE or marker not in markers().openers):
-                source.advance(source.at + len(marker))
-                char = yield from source.peek()
-        if char == "(" and not self._place.example:
-            inner, whole = yield from bracketed(source)
-            following = yield from source.peek()
-            inside = wrapped and following == ")"
-            if whole and not inside and not (yield from self._ended(following)):
-                return ReadOutcome.SPEECH
-            tool = reading.desk.box.named(name)
-            given = _literals(inner, tool) if whole else None
-            if given is None and whole:
-                given = _literals(without_markers(inner), tool)
-            if given is None:
-                return ReadOutcome.TORN  # Or an expression: program code, no call.
-            reading.desk.open(name).end(given)
-            return ReadOutcome.CALL
-        if char not in ("{", " ", "\n", "\r", ":") or self._place.example:
+            marker = yield from markers.peek(cursor)
+            if marker and (marker == _MESSAGE or marker not in markers.openers):
+                cursor.advance_by(len(marker))
+                char = yield from cursor.peek()
+        if char == "(" and not self._position.example:
+            return (yield from self._read_python_call(name, wrapped=wrapped))
+        if char not in ("{", " ", "\n", "\r", ":") or self._position.example:
             return ReadOutcome.SPEECH
         if char == ":":
-            source.advance(source.at + 1)
-        while (char := (yield from source.peek())) in (" ", "\n", "\r", "\t"):
-            source.advance(source.at + 1)
+            cursor.advance_by(1)
+        while (char := (yield from cursor.peek())) in (" ", "\n", "\r", "\t"):
+            cursor.advance_by(1)
         # ReAct, where the label in front of the name stood in the prompt.
-        if (yield from source.take_any(INPUTS)) is not None:
-            char = yield from source.skip_space()
-        if char != "{":
+        if (yield from cursor.take_any(INPUTS)) is not None:
+            char = yield from cursor.skip_space()
+        if char != "{" or not (yield from self._begins_object()):
             return ReadOutcome.SPEECH
-        length = 2
-        while (yield from source.has(length)) and source.text[source.at + length - 1].isspace():
-            length += 1
-        if length > _MAX_SPACE_CHARS or source.text[source.at + length - 1 :][:1] not in ('"', "}"):
-            return ReadOutcome.SPEECH
-        yield from read_arguments(source, reading.desk.open(name))
+        yield from read_arguments(cursor, context.calls.open(name))
         return ReadOutcome.CALL
 
-    def _ended(self, following: str) -> Steps[bool]:
-        """Whether the call that may stand here is over: nothing follows, a marker, or the next."""
-        source = self._reading.source
-        if following in ("[", "{") and (yield from source.has(2)):
-            char = source.text[source.at + 1]
+    def _read_python_call(self, name: str, *, wrapped: bool) -> Steps[ReadOutcome]:
+        context, cursor = self._context, self._context.cursor
+        inner, whole = yield from read_parentheses(cursor)
+        following = yield from cursor.peek()
+        inside = wrapped and following == ")"
+        if whole and not inside and not (yield from self._may_follow_call(following)):
+            return ReadOutcome.SPEECH
+        given = None
+        if whole:
+            tool = context.calls.tools.named(name)
+            given = _parse_literals(inner, tool)
+            if given is None:
+                given = _parse_literals(context.markers.removed_from(inner), tool)
+        if given is None:
+            return ReadOutcome.BROKEN  # Or an expression: program code, no call.
+        context.calls.open(name).end(given)
+        return ReadOutcome.CALL
+
+    def _begins_object(self) -> Steps[bool]:
+        """Return whether a key or the object's end stands behind the `{` that comes next."""
+        cursor = self._context.cursor
+        length = 2
+        while length <= _MAX_SPACE_CHARS and (yield from cursor.has(length)):
+            char = cursor.text[cursor.at + length - 1]
+            if not char.isspace():
+                return char in ('"', "}")
+            length += 1
+        return False
+
+    def _at_tag(self, name: str) -> Steps[LineOutcome]:
+        cursor, position = self._context.cursor, self._position
+        cursor.record()
+        read = ReadOutcome.SPEECH
+        if not position.example:
+            read = yield from read_named_tag(self._context, name)
+        text = cursor.recorded()
+        if read is ReadOutcome.SPEECH and not text:
+            position.line_start = False
+            return LineOutcome.RUNNING_TEXT
+        yield from self._settle(read, text)
+        return LineOutcome.WAS_READ
+
+    def _at_word(self, word: str) -> Steps[None]:
+        cursor, position = self._context.cursor, self._position
+        cursor.record()
+        cursor.advance_by(len(word))
+        call_format = FORMAT_BY_LINE_OPENER.get(word)
+        if call_format is None:
+            read = yield from self.read_named(word)
+        elif not position.example and (
+            yield from call_format.read(self._context, call_format, word)
+        ):
+            read = ReadOutcome.CALL
+        else:
+            read = ReadOutcome.SPEECH
+        if (yield from self._settle(read, cursor.recorded())):
+            self._context.guard_call_beginning()
+
+    def _settle(self, read: ReadOutcome, text: str) -> Steps[bool]:
+        """Give `text`, which was recorded, back to the speech unless it is a call.
+
+        Returns:
+            Whether it was given back.
+        """
+        position = self._position
+        if read is ReadOutcome.CALL:
+            position.after_call()
+            return False
+        if read is ReadOutcome.BROKEN and (yield from self._context.skip_broken_call(text)):
+            return False
+        position.line_start = False
+        if text:
+            position.say_rejected(text)
+        return True
+
+    def _may_follow_call(self, following: str) -> Steps[bool]:
+        """Return whether a call may stand in front of here: nothing follows, or a marker, or the
+        next call. following: the next character."""
+        cursor = self._context.cursor
+        if following in ("[", "{") and (yield from cursor.has(2)):
+            char = cursor.text[cursor.at + 1]
             if char in "{_" or (char == '"' if following == "{" else char.isalpha()):
                 return True
-        return following in ("", *"\r\n;`<") or bool((yield from next_marker(source)))
+        if following in ("", *"\r\n;`<"):
+            return True
+        return bool((yield from self._context.markers.peek(cursor)))
 
 
-def _literals(inner: str, tool: ToolSignature | None) -> dict[str, Any] | None:
-    """The arguments between the brackets; None: not all of them are literals."""
-    given = one_object(inner, tool)
+def _parse_literals(inner: str, tool: ToolSignature | None) -> dict[str, Any] | None:
+    """Return the arguments between the brackets; None where not all of them are literals."""
+    given = parse_single_object(inner, tool)
     if given is not None:
-        return None if has_bare_words(given) else given
+        return None if has_unquoted_text(given) else given
     try:
-        return keywords(inner, (), literal=True)
+        return parse_keywords(inner, (), literal=True)
     except UnreadableLiteral:
         return None

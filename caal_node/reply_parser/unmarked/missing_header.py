@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Final
 
 from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.formats import FORMAT_BY_OPENER
 from caal_node.reply_parser.marker_scrubber import MarkerScrubber
-from caal_node.reply_parser.markers import markers
-from caal_node.reply_parser.scan import prefix_pattern
-from caal_node.reply_parser.syntax.json_arguments import read_arguments
+from caal_node.reply_parser.markers import prefix_pattern
+from caal_node.reply_parser.syntax.json_text import read_arguments
 from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
 
 _CHANNELS: Final = ("analysis", "commentary", "final")
@@ -25,96 +25,99 @@ _NEXT_OR_CUT: Final = re.compile(prefix_pattern(_NEXT))
 _ALL: Final = "all\n"
 _TO: Final = " to="
 _MESSAGE: Final = "<|message|>"
-_MAX_HEAD_CHARS: Final = 128
+_MAX_HEADER_CHARS: Final = 128
 _RECIPIENT: Final = re.compile(r" to=(functions\.)?([\w.-]+?)(?:\s*(?:json|code))?\s*")
 
 
 class MissingHeaderReader:
-    """Looks at the beginning of the reply."""
+    """Reads messages whose headers are bare words, from the beginning of the reply."""
 
-    def __init__(self, reading: UnmarkedContext, place: TextPosition) -> None:
-        self._reading = reading
-        self._place = place
+    def __init__(self, context: UnmarkedContext, position: TextPosition) -> None:
+        self._context = context
+        self._position = position
 
     def at_start(self) -> Steps[None]:
-        source = self._reading.source
-        head = yield from source.look((_ALL, *_CHANNELS))
-        if head is None:
+        """Look whether the reply begins with such a header, and read what follows it."""
+        cursor = self._context.cursor
+        header = yield from cursor.peek_any((_ALL, *_CHANNELS))
+        if header is None:
             return
-        source.advance(source.at + len(head))
-        char = yield from source.peek()
-        if head == _ALL:
+        cursor.advance_by(len(header))
+        char = yield from cursor.peek()
+        if header == _ALL:
             if not char or char.isspace() or char.islower():
-                source.unread(head)  # A sentence goes on there.
-            return
-        if (yield from source.look((_MESSAGE,))) is not None:
-            yield from self._reading.open(markers().openers["<|channel|>"], f"<|channel|>{head}")
-            return
-        called = (yield from source.look((_TO,))) is not None
-        if not (char.isupper() or called):
-            source.unread(head)
-            return
-        yield from self._messages(head)
+                cursor.unread(header)  # A sentence goes on there.
+        elif (yield from cursor.peek_any((_MESSAGE,))) is not None:
+            yield from self._read_harmony(header)
+        elif char.isupper() or (yield from cursor.peek_any((_TO,))) is not None:
+            yield from self._read_messages(header)
+        else:
+            cursor.unread(header)
 
-    def _messages(self, channel: str) -> Steps[None]:
-        """Messages, from behind the first one's channel on."""
-        source = self._reading.source
+    def _read_harmony(self, channel: str) -> Steps[None]:
+        """Read a message whose header has lost its first special token only."""
+        call_format = FORMAT_BY_OPENER["<|channel|>"]
+        yield from self._context.read_format(call_format, f"<|channel|>{channel}")
+
+    def _read_messages(self, channel: str) -> Steps[None]:
+        """Read messages, from behind the first one's channel on."""
+        cursor = self._context.cursor
         first = True
         while True:
-            if channel != "final" and (yield from source.look((_TO,))) is not None:
-                if not (yield from self._call()):
-                    yield from self._other(channel, first=first)
+            if channel != "final" and (yield from cursor.peek_any((_TO,))) is not None:
+                if not (yield from self._read_call()):
+                    yield from self._read_other(channel, first=first)
                     return
             elif channel == "analysis":
-                yield from self._up_to_next(self._reading.think)
+                yield from self._pass_on_message(self._context.think)
             elif channel == "commentary":
-                scrubber = MarkerScrubber(self._reading)
-                yield from self._up_to_next(scrubber.say)
+                scrubber = MarkerScrubber(self._context)
+                yield from self._pass_on_message(scrubber.say)
                 scrubber.end()
             else:
                 return  # The answer, which is running text like any other.
-            head = yield from source.take_any(_NEXT)
-            if head is None:
+            header = yield from cursor.take_any(_NEXT)
+            if header is None:
                 return
-            channel, first = head.removeprefix("assistant"), False
+            channel, first = header.removeprefix("assistant"), False
 
-    def _call(self) -> Steps[bool]:
-        """A call, from ` to=` on. False: it is none (and was put back)."""
-        source, box = self._reading.source, self._reading.desk.box
-        head, stop = yield from source.until(("{", "\n", _MESSAGE), _MAX_HEAD_CHARS)
-        recipient = _RECIPIENT.fullmatch(head)
-        known = recipient is not None and (recipient[1] or box.named(recipient[2]) is not None)
+    def _read_call(self) -> Steps[bool]:
+        """Read a call, from ` to=` on. False: it is none, and it was put back."""
+        cursor, calls = self._context.cursor, self._context.calls
+        header, stop = yield from cursor.take_until(("{", "\n", _MESSAGE), _MAX_HEADER_CHARS)
+        recipient = _RECIPIENT.fullmatch(header)
+        known = recipient is not None and (recipient[1] or calls.tools.named(recipient[2]))
         if stop != "{" or recipient is None or not known:
-            source.unread(head)
+            cursor.unread(header)
             return False
-        yield from read_arguments(source, self._reading.desk.open(recipient[2]))
-        self._place.after_call()
-        gap = (yield from source.skip_space()) and source.skipped
-        if (yield from source.look(_NEXT)) is None:
-            source.unread(gap)
+        yield from read_arguments(cursor, calls.open(recipient[2]))
+        self._position.after_call()
+        space = (yield from cursor.skip_space()) and cursor.skipped
+        if (yield from cursor.peek_any(_NEXT)) is None:
+            cursor.unread(space)
         return True
 
-    def _other(self, channel: str, *, first: bool) -> Steps[None]:
-        """` to=` with no call behind it: a header that kept its special tokens, or prose."""
-        source = self._reading.source
-        head, stop = yield from source.until((_MESSAGE, "\n"), _MAX_HEAD_CHARS)
-        source.unread(head)
+    def _read_other(self, channel: str, *, first: bool) -> Steps[None]:
+        """Deal with ` to=` without a call: a header that kept its special tokens, or prose."""
+        cursor = self._context.cursor
+        header, stop = yield from cursor.take_until((_MESSAGE, "\n"), _MAX_HEADER_CHARS)
+        cursor.unread(header)
         if stop == _MESSAGE:
-            yield from self._reading.open(markers().openers["<|channel|>"], f"<|channel|>{channel}")
+            yield from self._read_harmony(channel)
         elif first:
-            source.unread(channel)
+            cursor.unread(channel)
 
-    def _up_to_next(self, tell: Callable[[str], None]) -> Steps[None]:
-        """Hand on a message's text as it comes, all but what may begin the next header."""
-        source = self._reading.source
+    def _pass_on_message(self, tell: Callable[[str], None]) -> Steps[None]:
+        """Tell a message's text as it arrives, all but what may begin the next header."""
+        cursor = self._context.cursor
         while True:
-            found = _NEXT_OR_CUT.search(source.text, source.at)
-            end = found.start() if found is not None else len(source.text)
-            if end > source.at:
-                tell(source.advance(end))
+            found = _NEXT_OR_CUT.search(cursor.text, cursor.at)
+            end = found.start() if found is not None else len(cursor.text)
+            if end > cursor.at:
+                tell(cursor.advance(end))
             if found is not None and found.group() in _NEXT:
                 return
-            if source.closed:
-                tell(source.advance(len(source.text)))
+            if cursor.closed:
+                tell(cursor.take_rest())
                 return
             yield
