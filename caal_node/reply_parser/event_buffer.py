@@ -14,7 +14,7 @@ from caal_node.reply_parser.events import (
     ToolCallStart,
     UnknownCall,
 )
-from caal_node.reply_parser.markers import SEPARATOR, MarkerTable
+from caal_node.reply_parser.markers import SEPARATOR, MarkerTable, spoken_rest
 
 _MAX_BRACES = 9
 _BRACES = re.compile(r"[{}]")
@@ -32,7 +32,7 @@ class EventBuffer:
     """
 
     def __init__(self, markers: MarkerTable) -> None:
-        self._markers = markers
+        self.markers = markers
         self._events: list[Event] = []
         self._delta: type[TextDelta | ReasoningDelta] = TextDelta
         self._parts: list[str] = []
@@ -130,7 +130,7 @@ class EventBuffer:
     def _separator(self, text: str) -> str:
         """Return what is put between the spoken text and `text`, so that they stay apart."""
         tail = self._tail
-        cut_marker = self._markers.partial_start(tail) < len(tail)
+        cut_marker = self.markers.partial_start(tail) < len(tail)
         if self._guarded_lines or self._open_braces or cut_marker:
             return f" {SEPARATOR} "
         return " " if tail[-1:].strip() and text[0].strip() else ""
@@ -157,3 +157,35 @@ class EventBuffer:
         if self._parts:
             self._events.append(self._delta("".join(self._parts)))
             self._parts.clear()
+
+
+class MarkerScrubber:
+    """Speaks text that does not stand as running text, piece by piece and without its markers."""
+
+    def __init__(self, events: EventBuffer) -> None:
+        self._events = events
+        self._held = ""
+        """What may become a marker."""
+
+    def say(self, piece: str) -> None:
+        """Speak the next piece."""
+        markers = self._events.markers
+        text = self._held + piece
+        at = 0
+        while True:
+            found = markers.strip.search(text, at)
+            cut = markers.partial_start(text, at)
+            if found is None or found.start() > cut:
+                break  # One inside of what may become another belongs to that.
+            self._events.say(text[at : found.start()])
+            self._events.gap = True
+            at = found.end()
+        self._events.say(text[at:cut])
+        self._held = text[cut:]
+
+    def end(self) -> None:
+        """Speak what is left, as no more comes."""
+        if self._held:
+            self._events.say(spoken_rest(self._held))
+            self._events.gap = True
+        self._held = ""

@@ -1,15 +1,14 @@
-"""What a format of tool calls is, and what its reader gets to work with."""
+"""What a format of tool calls is, and how it gets to read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from caal_node.reply_parser.call_builder import CallBuilder
-from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.markers import MarkerTable
+from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.parse_context import BARE_HEADER, ParseContext
 
 
 class ReadOutcome(Enum):
@@ -18,62 +17,6 @@ class ReadOutcome(Enum):
     CALL = "It is a call, whether it can be made or not."
     SPEECH = "It is no call."
     BROKEN = "It begins as only a call does, and breaks off."
-
-
-class ParseContext(Protocol):
-    """The reply that is being read: where its text comes from and where its meaning goes."""
-
-    @property
-    def cursor(self) -> Cursor: ...
-
-    @property
-    def calls(self) -> CallBuilder: ...
-
-    @property
-    def markers(self) -> MarkerTable: ...
-
-    def say(self, text: str) -> None:
-        """Pass on `text` as speech."""
-        ...
-
-    def mark_gap(self) -> None:
-        """Note that something was left out of the speech here, so that what stands on either side
-        is kept apart."""
-        ...
-
-    def say_rejected(self, text: str) -> str:
-        """Pass on as speech what was read for a call and is none, but for the markers in it.
-
-        Returns:
-            What was spoken. From a marker on, the text is read again.
-        """
-        ...
-
-    def skip_broken_call(self, text: str, *, restarted: bool = False) -> Steps[bool]:
-        """Leave out `text`, whose reading ended with `ReadOutcome.BROKEN`.
-
-        If a marker broke it, what stands in front of the marker is left out, and so is what
-        belongs to the call behind it; reading goes on at the marker.
-
-        restarted: the call begins again behind `text`, so that it is left out without a marker,
-            too.
-
-        Returns:
-            Whether it was left out.
-        """
-        ...
-
-    def think(self, text: str) -> None:
-        """Pass on `text` as thinking."""
-        ...
-
-    def begin_thinking(self, closers: tuple[str, ...]) -> None:
-        """Take what follows for thinking, up to one of `closers`."""
-        ...
-
-    def begin_literal(self, closers: tuple[str, ...]) -> None:
-        """Take what follows for speech in which no marker means a call, up to one of `closers`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +51,28 @@ class CallFormat:
 FormatReader: TypeAlias = Callable[[ParseContext, CallFormat, str], Steps[bool]]
 """Takes the context, the format and the opener that was found, and returns whether this was a
 call. If it was none, what was read is put back and read again as running text."""
+
+
+def read_format(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    """Let `call_format` read what follows `opener`. False: it stays running text."""
+    cursor, position, before = context.cursor, context.position, context.events.call_events
+    thinking, context.thinking = context.thinking, None
+    cursor.record()
+    if (yield from call_format.read(context, call_format, opener)):
+        cursor.recorded()
+        position.after_call()
+        if context.events.call_events == before and context.thinking is None:
+            position.broken_depth = 0  # A header: what follows is a message of its own.
+        return True
+    text = cursor.recorded()
+    if context.thinking is None:
+        context.thinking = thinking
+    if call_format.tentative:
+        context.events.gap = context.gap_before_marker
+        context.pass_on(opener)
+        if opener == BARE_HEADER:
+            context.events.guard_call_beginning()
+    else:
+        text = text.removeprefix(opener)  # Some readers read it again as a tag.
+    cursor.unread(text)
+    return False

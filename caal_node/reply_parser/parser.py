@@ -25,26 +25,27 @@ class ReplyParser:
         in_thinking: bool = False,
         id_prefix: str = "call_",
     ) -> None:
-        self._scanner = ReplyScanner(tools, in_thinking=in_thinking, id_prefix=id_prefix)
-        self._steps = self._scanner.steps()
+        scanner = ReplyScanner(tools, in_thinking=in_thinking, id_prefix=id_prefix)
+        self._context = scanner.context
+        self._steps = scanner.steps()
         self._finished = False
 
     def feed(self, chunk: str) -> list[Event]:
         """Take the next piece of the reply, and return the events that it made certain."""
         if self._finished or not chunk:
             return []
-        self._scanner.cursor.append(chunk)
+        self._context.cursor.append(chunk)
         next(self._steps, None)
-        return self._scanner.events.take()
+        return self._context.events.take()
 
     def finish(self) -> list[Event]:
         """End the reply, and return the events that are left. Later chunks are not read."""
         if self._finished:
             return []
         self._finished = True
-        self._scanner.cursor.closed = True
+        self._context.cursor.closed = True
         next(self._steps, None)
-        return self._scanner.events.take()
+        return self._context.events.take()
 
 
 def parse_reply(

@@ -88,7 +88,7 @@ def test_white_space_around_thinking_makes_no_code_of_a_call() -> None:
 
 def test_the_fuzzer_notices_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     def speak(scanner: ReplyScanner, marker: str) -> Steps[None]:
-        scanner.say(marker)
+        scanner.context.events.say(marker)
         yield from ()
 
     monkeypatch.setattr(ReplyScanner, "_handle_marker", speak)

@@ -59,7 +59,7 @@ class CountingCursor(Cursor):
 
 def characters_looked_at(text: str, chunk: int) -> int:
     scanner = ReplyScanner(TOOLS, in_thinking=False, id_prefix="call_")
-    cursor = scanner.cursor = CountingCursor()
+    cursor = scanner.context.cursor = CountingCursor()
     steps = scanner.steps()
     for at in range(0, len(text), chunk):
         cursor.append(text[at : at + chunk])

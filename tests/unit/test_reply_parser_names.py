@@ -94,4 +94,4 @@ def test_schemas_without_the_outer_layer_and_broken_ones_do_no_harm() -> None:
     box = ToolIndex.from_schemas(
         [{"name": "a"}, {"type": "function", "function": None}, {"function": {"name": 3}}]
     )
-    assert [entry.name for entry in box.tools] == ["a"]
+    assert [entry.name for entry in box.signatures] == ["a"]

@@ -8,8 +8,8 @@ from typing import Any, cast
 from caal_node.reply_parser.arguments import BadArguments, repair_object
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ParseContext
 from caal_node.reply_parser.literal_parser import LiteralParser, UnreadableLiteral
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.call_values import (
     call_parts,
     end_from_restart,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from caal_node.reply_parser.call_builder import OpenCall
-from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.format import CallFormat
+from caal_node.reply_parser.parse_context import ParseContext
 
 _MAX_PASSED = 4
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ParseContext, ReadOutcome
-from caal_node.reply_parser.marker_scrubber import MarkerScrubber
+from caal_node.reply_parser.event_buffer import MarkerScrubber
+from caal_node.reply_parser.format import ReadOutcome
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax import text_protocol
 from caal_node.reply_parser.syntax.broken_object import CallObject, recover
 from caal_node.reply_parser.syntax.call_values import (
@@ -127,7 +128,7 @@ class _ObjectReader:
         state = self._state
         if state.call is None and not state.made:
             if state.held is not None and state.final:
-                scrubber = MarkerScrubber(self._context)
+                scrubber = MarkerScrubber(self._context.events)
                 scrubber.say(state.held)
                 scrubber.end()
                 return True

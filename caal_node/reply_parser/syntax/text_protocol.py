@@ -11,8 +11,8 @@ other call's object; here is what is speech, which goes out while it arrives.
 from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ParseContext
-from caal_node.reply_parser.marker_scrubber import MarkerScrubber
+from caal_node.reply_parser.event_buffer import MarkerScrubber
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.broken_object import CallObject
 from caal_node.reply_parser.syntax.json_text import read_string_piece
 
@@ -39,9 +39,9 @@ def speak(context: ParseContext, state: CallObject) -> Steps[None]:
     context.cursor.advance_by(1)
     state.committed = state.made = True
     state.raw.clear()
-    context.mark_gap()  # What was spoken before it must not close up with it into a marker.
-    scrubber = MarkerScrubber(context)
+    context.events.gap = True  # What was spoken before it must not close up with it into a marker.
+    scrubber = MarkerScrubber(context.events)
     while piece := (yield from read_string_piece(context.cursor)):
         scrubber.say(piece)
     scrubber.end()
-    context.mark_gap()
+    context.events.gap = True

@@ -6,10 +6,10 @@ import re
 
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.format import ReadOutcome
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.spelling import MAX_NAME_CHARS, plausible
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
 from caal_node.reply_parser.syntax.python_calls import end_keywords, read_parentheses
-from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
 
 ENDS_INSIDE = "The reply ends in the middle of the call."
 _IDENTIFIER = re.compile(r"(?:[^\W\d][\w.\-]*)?")
@@ -31,9 +31,9 @@ _SPACE = re.compile(rf"\s{{0,{_MAX_SPACE_CHARS}}}")
 class BracketCalls:
     """Reads what begins with `{` or `[`."""
 
-    def __init__(self, context: UnmarkedContext, position: TextPosition) -> None:
+    def __init__(self, context: ParseContext) -> None:
         self._context = context
-        self._position = position
+        self._position = context.position
 
     def at_bracket(self, bracket: str) -> Steps[bool]:
         """Deal with `{` or `[` in running text. False: more text is needed first."""
@@ -50,7 +50,7 @@ class BracketCalls:
                 if read is ReadOutcome.CALL:
                     position.after_call()
                 return True
-        position.say(cursor.advance_by(1))
+        self._context.say(cursor.advance_by(1))
         return True
 
     def in_fence(self, bracket: str) -> Steps[ReadOutcome]:
@@ -100,7 +100,7 @@ class BracketCalls:
     def _read_object(self) -> Steps[ReadOutcome]:
         cursor, position = self._context.cursor, self._position
         if position.example:
-            position.say(cursor.advance_by(1))
+            self._context.say(cursor.advance_by(1))
             return ReadOutcome.SPEECH
         cursor.record()
         read = yield from read_bare_object(self._context, strict=position.strict)
@@ -136,7 +136,7 @@ class BracketCalls:
             skipped = yield from self._context.skip_broken_call(text, restarted=restarted)
             if skipped or self.report_end_inside(text):
                 return
-        self._position.say_rejected(text)
+        self._context.say_rejected(text)
 
     def _read_objects(self, *, strict: bool = False) -> Steps[ReadOutcome]:
         """Read a list of objects, from its first on."""
@@ -162,7 +162,7 @@ class BracketCalls:
             name = yield from cursor.take_match(_IDENTIFIER, MAX_NAME_CHARS + 1)
             known = calls.tools.named(name) is not None
             refused = ReadOutcome.CALL if made else ReadOutcome.SPEECH
-            if not plausible(name) or not (known or made or not self._context.spoken):
+            if not plausible(name) or not (known or made or not self._context.events.spoken):
                 return refused
             if (yield from cursor.peek()) != "(" or (not made and self._position.example):
                 return refused

@@ -16,7 +16,7 @@ import re
 
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.formats import FORMATS
-from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
+from caal_node.reply_parser.parse_context import ParseContext
 
 _OPENING, _CLOSING, _QUOTES = "[{(", "]})", "\"'"
 _BEHIND_STRING = ",:]})"
@@ -35,28 +35,25 @@ _CLOSING_TAGS = tuple(closer for each in FORMATS if each.tentative for closer in
 """Tags that are markers only where they close a call."""
 
 
-def open_brackets(text: str) -> int:
-    """Return how many brackets are open at the end of `text`, a broken call's beginning; at least
-    one."""
-    count = sum(map(text.count, _OPENING)) - sum(map(text.count, _CLOSING))
-    return min(max(count, 1), _MAX_DEPTH)
+def skip_rest_of_broken_call(context: ParseContext) -> Steps[None]:
+    """Read on up to the next marker, or to the end of the broken call.
+
+    `position.broken_depth` is 0 where the call is over.
+    """
+    yield from _Skipper(context).skip()
 
 
-class BrokenCallSkipper:
-    """Leaves out the rest of a broken call; `position.broken_depth` is 0 where that is over."""
-
-    def __init__(self, context: UnmarkedContext, position: TextPosition) -> None:
+class _Skipper:
+    def __init__(self, context: ParseContext) -> None:
         self._context = context
-        self._position = position
+        self._position = context.position
         self._piece = ""
         """Text that has no sign of JSON behind it yet."""
-        self._depth = 0
+        self._depth = context.position.broken_depth
         """Brackets that are open behind that."""
 
-    def skip_rest(self) -> Steps[None]:
-        """Read on up to the next marker, or to the end of the broken call."""
+    def skip(self) -> Steps[None]:
         cursor, position = self._context.cursor, self._position
-        self._piece, self._depth = "", position.broken_depth
         while position.broken_depth:
             left = max(0, _MAX_PIECE_CHARS - len(self._piece))
             text, stop = yield from cursor.take_until(_STOPS, left)

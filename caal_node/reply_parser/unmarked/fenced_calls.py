@@ -7,9 +7,9 @@ import re
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.format import ReadOutcome
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.unmarked.bracket_calls import BracketCalls
 from caal_node.reply_parser.unmarked.line_calls import LineCalls
-from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
 
 _CALL_LANGUAGES = frozenset(
     ("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code")
@@ -32,13 +32,12 @@ class FencedCalls:
 
     def __init__(
         self,
-        context: UnmarkedContext,
-        position: TextPosition,
+        context: ParseContext,
         lines: LineCalls,
         brackets: BracketCalls,
     ) -> None:
         self._context = context
-        self._position = position
+        self._position = context.position
         self._lines = lines
         self._brackets = brackets
 
@@ -46,7 +45,7 @@ class FencedCalls:
         """Deal with a run of backticks that was taken, or the first three of a longer one."""
         cursor, position = self._context.cursor, self._position
         if len(run) < len(_FENCE):
-            position.say(run)
+            self._context.say(run)
             position.span = not position.span
             return
         while True:
@@ -61,7 +60,7 @@ class FencedCalls:
             position.line_start = True
         elif position.fence:
             position.fence = False
-            position.say(run)
+            self._context.say(run)
         else:
             yield from self._open_fence(run)
 
@@ -95,7 +94,7 @@ class FencedCalls:
             return
         position.fence = True
         position.remember(before)
-        position.say_rejected(opening + shown)
+        self._context.say_rejected(opening + shown)
 
     def _read_tentative(self, opener: str) -> Steps[ReadOutcome]:
         """Read what a fence holds that begins with a tentative opener."""
@@ -117,7 +116,7 @@ class FencedCalls:
         if name is None:
             return ReadOutcome.SPEECH
         self._context.cursor.advance_by(len(name))
-        self._context.guard_call_beginning()
+        self._context.events.guard_call_beginning()
         return (yield from self._lines.read_named(name))
 
     def _read_python(self) -> Steps[ReadOutcome]:
@@ -132,12 +131,12 @@ class FencedCalls:
             name = yield from self._lines.peek_tool_name((yield from cursor.peek()))
             if name is None:
                 if made is not ReadOutcome.CALL:
-                    self._context.guard_call_beginning()
+                    self._context.events.guard_call_beginning()
                 break
             cursor.advance_by(len(name))
             read = yield from self._lines.read_named(name, wrapped=wrapped)
             if read is not ReadOutcome.CALL:
-                self._context.guard_call_beginning()
+                self._context.events.guard_call_beginning()
                 made = made if made is ReadOutcome.CALL else read
                 break
             made = read

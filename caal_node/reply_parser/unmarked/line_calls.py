@@ -7,15 +7,15 @@ from enum import Enum
 from typing import Any
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ReadOutcome
+from caal_node.reply_parser.format import ReadOutcome, read_format
 from caal_node.reply_parser.formats import FORMAT_BY_LINE_OPENER, FORMAT_BY_OPENER
 from caal_node.reply_parser.formats.action import INPUTS
 from caal_node.reply_parser.literal_parser import UnreadableLiteral, parse_keywords
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.json_text import read_arguments
 from caal_node.reply_parser.syntax.python_calls import parse_single_object, read_parentheses
 from caal_node.reply_parser.tool_index import ToolSignature
 from caal_node.reply_parser.unmarked.named_tags import read_named_tag
-from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
 from caal_node.reply_parser.values import has_unquoted_text
 
 _BLANK = re.compile(r"[ \t\r]*")
@@ -38,9 +38,9 @@ class LineOutcome(Enum):
 class LineCalls:
     """Looks at the beginning of the reply, of each line, and at what stands behind a call."""
 
-    def __init__(self, context: UnmarkedContext, position: TextPosition) -> None:
+    def __init__(self, context: ParseContext) -> None:
         self._context = context
-        self._position = position
+        self._position = context.position
         self._names = tuple(context.calls.tools.by_name)
         tags = (f"<{name}" for name in self._names)
         self._beginnings: dict[str, tuple[str, ...]] = {}
@@ -58,8 +58,8 @@ class LineCalls:
         name, stop = yield from cursor.take_until(stops, _MAX_RECIPIENT_CHARS)
         cursor.unread(header + name)
         start = FORMAT_BY_OPENER["<|start|>"]
-        if not stop.startswith("<|") or not (yield from self._context.read_format(start, "")):
-            self._position.say(cursor.advance_by(len(header)))
+        if not stop.startswith("<|") or not (yield from read_format(self._context, start, "")):
+            self._context.say(cursor.advance_by(len(header)))
 
     def at_line(self) -> Steps[LineOutcome]:
         """Look whether a call begins here, where a line begins or a call has just ended."""
@@ -67,7 +67,7 @@ class LineCalls:
         while (char := cursor.text[cursor.at : cursor.at + 1]) and char in " \t\r;,]}":
             if char in " \t\r":
                 blank = _BLANK.match(cursor.text, cursor.at)
-                position.say(cursor.advance(blank.end() if blank else cursor.at + 1))
+                self._context.say(cursor.advance(blank.end() if blank else cursor.at + 1))
                 if not position.line_start:
                     return LineOutcome.RUNNING_TEXT  # A separator from a marker stands first.
                 continue
@@ -183,7 +183,7 @@ class LineCalls:
         else:
             read = ReadOutcome.SPEECH
         if (yield from self._settle(read, cursor.recorded())):
-            self._context.guard_call_beginning()
+            self._context.events.guard_call_beginning()
 
     def _settle(self, read: ReadOutcome, text: str) -> Steps[bool]:
         """Give `text`, which was recorded, back to the speech unless it is a call.
@@ -199,7 +199,7 @@ class LineCalls:
             return False
         position.line_start = False
         if text:
-            position.say_rejected(text)
+            self._context.say_rejected(text)
         return True
 
     def _may_follow_call(self, following: str) -> Steps[bool]:

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Final
 
 from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.event_buffer import MarkerScrubber
+from caal_node.reply_parser.format import read_format
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER
-from caal_node.reply_parser.marker_scrubber import MarkerScrubber
 from caal_node.reply_parser.markers import prefix_pattern
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.json_text import read_arguments
-from caal_node.reply_parser.unmarked.text_position import TextPosition, UnmarkedContext
 
 _CHANNELS: Final = ("analysis", "commentary", "final")
 _NEXT: Final = tuple(f"assistant{channel}" for channel in _CHANNELS)
@@ -29,95 +30,93 @@ _MAX_HEADER_CHARS: Final = 128
 _RECIPIENT: Final = re.compile(r" to=(functions\.)?([\w.-]+?)(?:\s*(?:json|code))?\s*")
 
 
-class MissingHeaderReader:
-    """Reads messages whose headers are bare words, from the beginning of the reply."""
+def read_missing_header(context: ParseContext) -> Steps[None]:
+    """Read what follows such a header, if the reply begins with one."""
+    cursor = context.cursor
+    header = yield from cursor.peek_any((_ALL, *_CHANNELS))
+    if header is None:
+        return
+    cursor.advance_by(len(header))
+    char = yield from cursor.peek()
+    if header == _ALL:
+        if not char or char.isspace() or char.islower():
+            cursor.unread(header)  # A sentence goes on there.
+    elif (yield from cursor.peek_any((_MESSAGE,))) is not None:
+        yield from _read_harmony(context, header)
+    elif char.isupper() or (yield from cursor.peek_any((_TO,))) is not None:
+        yield from _read_messages(context, header)
+    else:
+        cursor.unread(header)
 
-    def __init__(self, context: UnmarkedContext, position: TextPosition) -> None:
-        self._context = context
-        self._position = position
 
-    def at_start(self) -> Steps[None]:
-        """Look whether the reply begins with such a header, and read what follows it."""
-        cursor = self._context.cursor
-        header = yield from cursor.peek_any((_ALL, *_CHANNELS))
+def _read_harmony(context: ParseContext, channel: str) -> Steps[None]:
+    """Read a message whose header has lost its first special token only."""
+    call_format = FORMAT_BY_OPENER["<|channel|>"]
+    yield from read_format(context, call_format, f"<|channel|>{channel}")
+
+
+def _read_messages(context: ParseContext, channel: str) -> Steps[None]:
+    """Read messages, from behind the first one's channel on."""
+    cursor = context.cursor
+    first = True
+    while True:
+        if channel != "final" and (yield from cursor.peek_any((_TO,))) is not None:
+            if not (yield from _read_call(context)):
+                yield from _read_other(context, channel, first=first)
+                return
+        elif channel == "analysis":
+            yield from _pass_on_message(context, context.events.think)
+        elif channel == "commentary":
+            scrubber = MarkerScrubber(context.events)
+            yield from _pass_on_message(context, scrubber.say)
+            scrubber.end()
+        else:
+            return  # The answer, which is running text like any other.
+        header = yield from cursor.take_any(_NEXT)
         if header is None:
             return
-        cursor.advance_by(len(header))
-        char = yield from cursor.peek()
-        if header == _ALL:
-            if not char or char.isspace() or char.islower():
-                cursor.unread(header)  # A sentence goes on there.
-        elif (yield from cursor.peek_any((_MESSAGE,))) is not None:
-            yield from self._read_harmony(header)
-        elif char.isupper() or (yield from cursor.peek_any((_TO,))) is not None:
-            yield from self._read_messages(header)
-        else:
-            cursor.unread(header)
+        channel, first = header.removeprefix("assistant"), False
 
-    def _read_harmony(self, channel: str) -> Steps[None]:
-        """Read a message whose header has lost its first special token only."""
-        call_format = FORMAT_BY_OPENER["<|channel|>"]
-        yield from self._context.read_format(call_format, f"<|channel|>{channel}")
 
-    def _read_messages(self, channel: str) -> Steps[None]:
-        """Read messages, from behind the first one's channel on."""
-        cursor = self._context.cursor
-        first = True
-        while True:
-            if channel != "final" and (yield from cursor.peek_any((_TO,))) is not None:
-                if not (yield from self._read_call()):
-                    yield from self._read_other(channel, first=first)
-                    return
-            elif channel == "analysis":
-                yield from self._pass_on_message(self._context.think)
-            elif channel == "commentary":
-                scrubber = MarkerScrubber(self._context)
-                yield from self._pass_on_message(scrubber.say)
-                scrubber.end()
-            else:
-                return  # The answer, which is running text like any other.
-            header = yield from cursor.take_any(_NEXT)
-            if header is None:
-                return
-            channel, first = header.removeprefix("assistant"), False
-
-    def _read_call(self) -> Steps[bool]:
-        """Read a call, from ` to=` on. False: it is none, and it was put back."""
-        cursor, calls = self._context.cursor, self._context.calls
-        header, stop = yield from cursor.take_until(("{", "\n", _MESSAGE), _MAX_HEADER_CHARS)
-        recipient = _RECIPIENT.fullmatch(header)
-        known = recipient is not None and (recipient[1] or calls.tools.named(recipient[2]))
-        if stop != "{" or recipient is None or not known:
-            cursor.unread(header)
-            return False
-        yield from read_arguments(cursor, calls.open(recipient[2]))
-        self._position.after_call()
-        space = (yield from cursor.skip_space()) and cursor.skipped
-        if (yield from cursor.peek_any(_NEXT)) is None:
-            cursor.unread(space)
-        return True
-
-    def _read_other(self, channel: str, *, first: bool) -> Steps[None]:
-        """Deal with ` to=` without a call: a header that kept its special tokens, or prose."""
-        cursor = self._context.cursor
-        header, stop = yield from cursor.take_until((_MESSAGE, "\n"), _MAX_HEADER_CHARS)
+def _read_call(context: ParseContext) -> Steps[bool]:
+    """Read a call, from ` to=` on. False: it is none, and it was put back."""
+    cursor, calls = context.cursor, context.calls
+    header, stop = yield from cursor.take_until(("{", "\n", _MESSAGE), _MAX_HEADER_CHARS)
+    recipient = _RECIPIENT.fullmatch(header)
+    known = recipient is not None and (recipient[1] or calls.tools.named(recipient[2]))
+    if stop != "{" or recipient is None or not known:
         cursor.unread(header)
-        if stop == _MESSAGE:
-            yield from self._read_harmony(channel)
-        elif first:
-            cursor.unread(channel)
+        return False
+    yield from read_arguments(cursor, calls.open(recipient[2]))
+    context.position.after_call()
+    space = (yield from cursor.skip_space()) and cursor.skipped
+    if (yield from cursor.peek_any(_NEXT)) is None:
+        cursor.unread(space)
+    return True
 
-    def _pass_on_message(self, tell: Callable[[str], None]) -> Steps[None]:
-        """Tell a message's text as it arrives, all but what may begin the next header."""
-        cursor = self._context.cursor
-        while True:
-            found = _NEXT_OR_CUT.search(cursor.text, cursor.at)
-            end = found.start() if found is not None else len(cursor.text)
-            if end > cursor.at:
-                tell(cursor.advance(end))
-            if found is not None and found.group() in _NEXT:
-                return
-            if cursor.closed:
-                tell(cursor.take_rest())
-                return
-            yield
+
+def _read_other(context: ParseContext, channel: str, *, first: bool) -> Steps[None]:
+    """Deal with ` to=` without a call: a header that kept its special tokens, or prose."""
+    cursor = context.cursor
+    header, stop = yield from cursor.take_until((_MESSAGE, "\n"), _MAX_HEADER_CHARS)
+    cursor.unread(header)
+    if stop == _MESSAGE:
+        yield from _read_harmony(context, channel)
+    elif first:
+        cursor.unread(channel)
+
+
+def _pass_on_message(context: ParseContext, tell: Callable[[str], None]) -> Steps[None]:
+    """Tell a message's text as it arrives, all but what may begin the next header."""
+    cursor = context.cursor
+    while True:
+        found = _NEXT_OR_CUT.search(cursor.text, cursor.at)
+        end = found.start() if found is not None else len(cursor.text)
+        if end > cursor.at:
+            tell(cursor.advance(end))
+        if found is not None and found.group() in _NEXT:
+            return
+        if cursor.closed:
+            tell(cursor.take_rest())
+            return
+        yield

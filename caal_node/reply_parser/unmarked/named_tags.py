@@ -14,17 +14,17 @@ from typing import Any
 
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.format import ReadOutcome
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.json_text import read_arguments
 from caal_node.reply_parser.syntax.tags import ATTRIBUTE, MAX_TAG_CHARS, Tag, read_tag
 from caal_node.reply_parser.tool_index import ToolSignature
-from caal_node.reply_parser.unmarked.text_position import UnmarkedContext
 from caal_node.reply_parser.values import typed
 
 _BEHIND_NAME = (" ", "\t", "\n", "/", ">")
 _TAG_ENDS = " \t\r\n/>"
 
 
-def read_named_tag(context: UnmarkedContext, name: str) -> Steps[ReadOutcome]:
+def read_named_tag(context: ParseContext, name: str) -> Steps[ReadOutcome]:
     """Read the tag of the tool `name` that begins here. If it is no call, what was read stands in
     the cursor's record."""
     cursor, markers = context.cursor, context.markers
@@ -59,7 +59,7 @@ def read_named_tag(context: UnmarkedContext, name: str) -> Steps[ReadOutcome]:
     return ReadOutcome.CALL
 
 
-def _take_up_to_marker(context: UnmarkedContext) -> ReadOutcome:
+def _take_up_to_marker(context: ParseContext) -> ReadOutcome:
     """Take what begins as a tag and has no end, up to the marker that breaks it."""
     cursor = context.cursor
     found = context.markers.strip.search(cursor.text, cursor.at, cursor.at + MAX_TAG_CHARS)

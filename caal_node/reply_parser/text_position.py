@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
-from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.markers import SEPARATOR
 
 _TAIL_CHARS = 160
@@ -25,32 +22,10 @@ _CODE_COLUMNS = 4
 """Columns of indentation from which on a line is code, as in Markdown."""
 
 
-class UnmarkedContext(ParseContext, Protocol):
-    """What a reader of calls without markers gets to work with."""
-
-    @property
-    def spoken(self) -> bool:
-        """Whether anything was said yet."""
-        ...
-
-    def with_separator(self, text: str) -> str:
-        """Return `text`, which is speech, as it will stand behind what was said."""
-        ...
-
-    def guard_call_beginning(self) -> None:
-        """What was said last begins as a call does: nothing behind a marker must complete it."""
-        ...
-
-    def read_format(self, call_format: CallFormat, opener: str) -> Steps[bool]:
-        """Let `call_format` read what follows `opener`. False: it stays running text."""
-        ...
-
-
 class TextPosition:
-    """Follows running text as it is passed on, and knows what its end says of what comes next."""
+    """Follows running text as it is passed on, and tells what its end says of what comes next."""
 
-    def __init__(self, context: UnmarkedContext) -> None:
-        self._context = context
+    def __init__(self) -> None:
         self.line_start = True
         """Whether nothing but white space stands in front, in this line."""
         self.behind_call = False
@@ -96,16 +71,8 @@ class TextPosition:
             return self._tail.endswith(_PHI)
         return self._last in ("", ".")
 
-    def say(self, text: str) -> None:
-        """Pass on `text` as speech."""
-        self._passed(self._context.with_separator(text))
-        self._context.say(text)
-
-    def say_rejected(self, text: str) -> None:
-        """Pass on as speech what was read for a call and is none."""
-        self._passed(self._context.say_rejected(text))
-
-    def _passed(self, text: str) -> None:
+    def passed(self, text: str) -> None:
+        """`text` was passed on as speech."""
         line = text
         if "\n" in text:
             line = text.rpartition("\n")[2]
