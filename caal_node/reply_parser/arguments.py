@@ -8,11 +8,9 @@ from typing import Any, cast
 
 import json_repair
 
-from caal_node.reply_parser.arithmetic import quote_sums
-from caal_node.reply_parser.schema_types import allowed_types
 from caal_node.reply_parser.spelling import normalised
 from caal_node.reply_parser.tool_index import ToolSignature, mapping
-from caal_node.reply_parser.values import is_too_deep, load_json, typed
+from caal_node.reply_parser.values import allowed_types, is_too_deep, load_json, quote_sums, typed
 
 ARGUMENT_KEYS = (
     "arguments",

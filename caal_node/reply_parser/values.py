@@ -1,15 +1,126 @@
-"""Values: from JSON, from bare text by its schema, and from what else models write."""
+"""Values: which types a schema allows, and what text says as a value of these types.
+
+Models write sums where JSON wants a number (`2*60`). json-repair reads a value up to where it stops
+being a number and drops the rest: "in 2*60 minutes" would ring after two. So such a value is looked
+at before anything is repaired.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from math import prod
+from typing import Any, Final, cast
 
-from caal_node.reply_parser.arithmetic import evaluate
 from caal_node.reply_parser.literal_parser import LiteralParser, UnquotedText, UnreadableLiteral
-from caal_node.reply_parser.schema_types import allowed_types
+from caal_node.reply_parser.tool_index import mapping
+
+_MAX_SCHEMA_DEPTH = 8
+_TYPES = {
+    "str": "string",
+    "text": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "list": "array",
+    "tuple": "array",
+    "dict": "object",
+    "map": "object",
+}
+"""Names of types that are none of JSON's, and that schemas of tools hold all the same."""
+
+
+def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+    """Return the JSON types that a schema allows; none when it does not say.
+
+    root: the schema in which its references are looked up.
+    """
+    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
+        return set()
+    given = cast("Mapping[str, Any]", schema)
+    found: set[str] = set()
+    declared = given.get("type")
+    if isinstance(declared, str):
+        declared = [declared]
+    if isinstance(declared, list):
+        for kind in cast("list[Any]", declared):
+            low = str(kind).lower()
+            found.add(_TYPES.get(low, low))
+    for key in ("anyOf", "oneOf", "allOf"):
+        for part in given.get(key) or ():
+            found |= allowed_types(part, root, depth + 1)
+    reference = given.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        target: Any = root
+        for step in reference[2:].split("/"):
+            target = mapping(target).get(step)
+        found |= allowed_types(target, root, depth + 1)
+    if not found:
+        named: list[Any] = list(given.get("enum") or ())
+        found |= {_type_of(value) for value in named}
+        if "properties" in given:
+            found.add("object")
+        if "items" in given:
+            found.add("array")
+    if given.get("nullable") is True:
+        found.add("null")
+    return found
+
+
+def _type_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "string"
+
+
+_DIGITS: Final = r"\d{1,9}(?:\.\d{1,6})?"
+_SUM: Final = re.compile(rf"{_DIGITS}(?:\s{{0,4}}[*+]\s{{0,4}}{_DIGITS}){{1,5}}")
+"""Only products and sums: with `-` and `/` people write ranges, dates and fractions, too."""
+_STRING: Final = r'"(?:[^"\\]|\\.)*"'
+_ITEM: Final = rf"\s*(?:[-+.\w]+|{_STRING})\s*,"
+_BEGINS: Final = rf"(?:[:=]|\[(?:{_ITEM})*+)\s*"
+"""What a value stands behind: a key, or a list's bracket and the items before it."""
+_VALUE: Final = re.compile(rf"{_BEGINS}(?P<value>[-+]?\.?\d[^,}}\]\n\"]*)|{_STRING}", re.DOTALL)
+_COMMENT: Final = re.compile(r"\s(?://|#|/\*).*", re.DOTALL)
+_WHOLE: Final = re.compile(r"[-+]?[\w./-]+[\s;)]*")
+"""One number or one word, which json-repair takes as it stands, and what it may leave behind."""
+
+
+def evaluate(text: str) -> int | float | None:
+    """Return what a product or a sum of plain numbers comes to; None if `text` is none."""
+    bare = text.strip()
+    if _SUM.fullmatch(bare) is None:
+        return None
+    products = (prod(map(float, part.split("*")), start=1.0) for part in bare.split("+"))
+    total = sum(products, 0.0)
+    return int(total) if total.is_integer() else total
+
+
+def quote_sums(text: str) -> str | None:
+    """Return broken JSON with its sums in quotes, so that repairing leaves them to the schema.
+
+    None: there is a number in it that continues as something else.
+    """
+    parts: list[str] = []
+    done = 0
+    for found in _VALUE.finditer(text):
+        if found["value"] is None:
+            continue
+        value = _COMMENT.sub("", found["value"]).rstrip()
+        if _SUM.fullmatch(value):
+            parts += text[done : found.start("value")], f'"{value}"'
+            done = found.start("value") + len(value)
+        elif _WHOLE.fullmatch(value) is None:
+            return None
+    return "".join(parts) + text[done:]
+
 
 _JSON = json.JSONDecoder(strict=False)
 """Made once; `json.loads` makes one every time that it gets an option."""

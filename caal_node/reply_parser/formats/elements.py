@@ -52,9 +52,6 @@ FORMATS = (
         read=read_block,
     ),
     CallFormat(
-        name="olmo",
-        openers=("<function_calls>",),
-        closers=("</function_calls>",),
-        read=read_block,
+        name="olmo", openers=("<function_calls>",), closers=("</function_calls>",), read=read_block
     ),
 )

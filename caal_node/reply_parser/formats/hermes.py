@@ -35,10 +35,7 @@ FORMATS = (
         tentative=True,
     ),
     CallFormat(
-        name="seed",
-        openers=("<seed:tool_call>",),
-        closers=("</seed:tool_call>",),
-        read=read_block,
+        name="seed", openers=("<seed:tool_call>",), closers=("</seed:tool_call>",), read=read_block
     ),
     CallFormat(
         name="longcat",

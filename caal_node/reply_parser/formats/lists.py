@@ -22,10 +22,7 @@ FORMATS = (
     ),
     CallFormat(name="gigachat", openers=("<|function_call|>",), read=read_block),
     CallFormat(
-        name="gigachat-3",
-        openers=("function call<|role_sep|>",),
-        read=read_block,
-        at_line=True,
+        name="gigachat-3", openers=("function call<|role_sep|>",), read=read_block, at_line=True
     ),
     CallFormat(name="phi", openers=("functools[",), read=read_block, at_line=True, tentative=True),
     CallFormat(
@@ -35,12 +32,7 @@ FORMATS = (
         closers=("</tool_calls>",),
         read=read_block,
     ),
-    CallFormat(
-        name="nemotron",
-        openers=("<TOOLCALL>",),
-        closers=("</TOOLCALL>",),
-        read=read_block,
-    ),
+    CallFormat(name="nemotron", openers=("<TOOLCALL>",), closers=("</TOOLCALL>",), read=read_block),
     CallFormat(
         name="internlm",
         openers=("<|action_start|>",),
@@ -49,10 +41,7 @@ FORMATS = (
         read=read_block,
     ),
     CallFormat(
-        name="cohere",
-        openers=("<|START_ACTION|>",),
-        closers=("<|END_ACTION|>",),
-        read=read_block,
+        name="cohere", openers=("<|START_ACTION|>",), closers=("<|END_ACTION|>",), read=read_block
     ),
     CallFormat(
         name="apertus",

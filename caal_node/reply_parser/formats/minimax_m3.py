@@ -90,10 +90,5 @@ def _value(element: _Element, schema: Any, root: Mapping[str, Any]) -> Any:
 
 
 FORMATS = (
-    CallFormat(
-        name="minimax-m3",
-        openers=(_SEPARATOR,),
-        closers=("</tool_call>",),
-        read=_read,
-    ),
+    CallFormat(name="minimax-m3", openers=(_SEPARATOR,), closers=("</tool_call>",), read=_read),
 )

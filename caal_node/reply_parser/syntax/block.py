@@ -11,13 +11,11 @@ from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.format import CallFormat, ReadOutcome
 from caal_node.reply_parser.markers import SEPARATOR
 from caal_node.reply_parser.parse_context import ParseContext
-from caal_node.reply_parser.syntax.block_names import read_word
-from caal_node.reply_parser.syntax.call_block import CallBlock
+from caal_node.reply_parser.syntax.call_block import CallBlock, read_word
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
 from caal_node.reply_parser.syntax.call_values import call_parts, end_from_value
-from caal_node.reply_parser.syntax.elements import read_elements
+from caal_node.reply_parser.syntax.elements import read_elements, read_pairs
 from caal_node.reply_parser.syntax.json_text import read_json
-from caal_node.reply_parser.syntax.key_value_pairs import read_pairs
 from caal_node.reply_parser.syntax.tags import Tag, read_tag
 from caal_node.reply_parser.values import load_json
 

@@ -14,14 +14,15 @@ from caal_node.reply_parser.event_buffer import MarkerScrubber
 from caal_node.reply_parser.format import ReadOutcome
 from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax import text_protocol
-from caal_node.reply_parser.syntax.broken_object import CallObject, recover
 from caal_node.reply_parser.syntax.call_values import (
     ARGUMENT_KEYS,
     LIST_KEYS,
     NAME_KEYS,
     WRAPPING_KEYS,
+    CallObject,
     end_from_value,
     end_with_parts,
+    recover,
 )
 from caal_node.reply_parser.syntax.json_text import read_json
 from caal_node.reply_parser.values import load_json

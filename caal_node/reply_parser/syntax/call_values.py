@@ -1,13 +1,23 @@
-"""Calls as finished JSON values: `{"name": ..., "arguments": {...}}` and what models make of it."""
+"""Calls as JSON: finished values, and objects whose JSON is broken.
+
+A finished call is `{"name": ..., "arguments": {...}}`, and what models make of it. Where the JSON
+breaks off, only what can be trusted in it is used.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from caal_node.reply_parser.arguments import ARGUMENT_KEYS
+from caal_node.reply_parser.arguments import ARGUMENT_KEYS, BadArguments, repair_object
 from caal_node.reply_parser.call_builder import CallBuilder, OpenCall
+from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.literal_parser import LiteralParser, UnreadableLiteral
+from caal_node.reply_parser.parse_context import ParseContext
+from caal_node.reply_parser.tool_index import properties_of
 from caal_node.reply_parser.values import load_json
 
 NAME_KEYS = ("name", "function", "tool_name", "tool", "function_name", "action", "recipient_name")
@@ -15,7 +25,7 @@ WRAPPING_KEYS = ("function", "tool_call", "function_call", "call")
 LIST_KEYS = ("tool_calls", "calls", "function_calls", "tools")
 _OTHER_KEYS = frozenset({"id", "type", "index", "tool_call_id", "call_id", "thought", "reason"})
 """Keys that may stand beside a call and carry nothing for it."""
-_RESTART = re.compile(r'\{\s*"(?:name|function|tool_name|tool)"\s*:')
+_BEGINNING = re.compile(r'\{\s*"(?:name|function|tool_name|tool)"\s*:')
 _MAX_RESTARTS = 4
 
 
@@ -70,14 +80,116 @@ def end_with_parts(call: OpenCall, arguments: Any) -> None:
         call.end_value(arguments)
 
 
-def end_from_restart(calls: CallBuilder, text: str) -> bool:
-    """Make the call in JSON that broke off and began again inside itself. False: there is none."""
-    starts = [found.start() for found in _RESTART.finditer(text)][1 : _MAX_RESTARTS + 1]
-    for start in starts:
+def _restarted_calls(text: str) -> Iterator[Any]:
+    """Yield the calls that begin inside of `text`, JSON of a call that broke off and began anew."""
+    # The first beginning is the call's own.
+    for found in itertools.islice(_BEGINNING.finditer(text), 1, _MAX_RESTARTS + 1):
         try:
-            value: Any = load_json(text[start:])
+            value: Any = load_json(text[found.start() :])
         except ValueError:
             continue
         if call_parts(value) is not None:
-            return end_from_value(calls, value)
-    return False
+            yield value
+
+
+@dataclass(slots=True)
+class CallObject:
+    """What is known so far of a call's object that is being read."""
+
+    marked: bool
+    """Whether a marker or an enclosing call says that this is a call."""
+    committed: bool = False
+    """Whether it is certain that this is a call."""
+    raw: list[str] = field(default_factory=list[str])
+    """Its text, in pieces."""
+    name: str | None = None
+    call: OpenCall | None = None
+    arguments: str | None = None
+    """JSON of the arguments."""
+    final: bool = False
+    """Whether its `type` says that it is an answer for the person."""
+    held: str | None = None
+    """Text that came before a `type` said whether it is speech."""
+    made: bool = False
+    """Whether something of it was called or spoken already."""
+    has_call_key: bool = False
+    """Whether a key has come that says what is called, or with what."""
+    has_other_key: bool = False
+    """Whether a key has come that no call has."""
+    broken_off: bool = False
+    """Whether its JSON broke off."""
+    recoverable: bool = False
+    """Whether it broke off when it was certain that this is a call."""
+
+
+def recover(context: ParseContext, state: CallObject, closers: tuple[str, ...]) -> Steps[bool]:
+    """Find where a call with broken JSON ends, and make of it what can be trusted.
+
+    Returns:
+        Whether it was a call.
+    """
+    cursor = context.cursor
+    if state.made:
+        return True
+    if not state.committed:
+        return False
+    raw = "".join(state.raw)
+    found = [at for at in (raw.find(closer) for closer in closers) if at >= 0]
+    if found:
+        # The marker that ends the call was swallowed by a string that was never closed.
+        cut = min(found)
+        cursor.try_unread(raw[cut:])
+        raw, ended = raw[:cut], True
+    else:
+        rest, stop = yield from cursor.take_until(closers or ("\n\n", "```"))
+        raw, ended = raw + rest, bool(stop)
+    if state.call is not None:
+        _end_open_call(state.call, raw, ended)
+    else:
+        value = next(_restarted_calls(raw), None) or _repaired(raw, ended)
+        if call_parts(value) is None or not end_from_value(context.calls, value):
+            context.calls.broken(state.name or "", "The call is not valid JSON.")
+    return True
+
+
+def _repaired(raw: str, ended: bool) -> Any:
+    """Return the object in `raw`, or None. ended: whether a closer came behind it."""
+    value: Any = None
+    if ended or raw.rstrip().endswith("}"):
+        try:
+            value = LiteralParser(raw.strip()).mapping()
+        except UnreadableLiteral:
+            value = None
+    if call_parts(value) is None and ended:
+        try:
+            value = repair_object(raw, None)
+        except BadArguments:
+            value = None
+    return value
+
+
+def _end_open_call(call: OpenCall, raw: str, ended: bool) -> None:
+    """Give an opened call its arguments from broken JSON."""
+    for value in _restarted_calls(raw):
+        parts = call_parts(value)
+        if parts is not None and isinstance(parts[1], dict):
+            call.end_value(parts[1])
+            return
+    if not ended or raw.find("{", 1) < 0:
+        call.cut_off()
+        return
+    try:
+        repaired = call_parts(repair_object(raw, None))
+    except BadArguments as problem:
+        call.fail(str(problem))
+        return
+    arguments = repaired[1] if repaired is not None else None
+    known = set(properties_of(call.tool))
+    if (
+        not isinstance(arguments, dict)
+        or not arguments
+        or (known and not set(cast("dict[str, Any]", arguments)) <= known)
+    ):
+        call.fail("The arguments are not valid JSON.")
+    else:
+        call.end_value(arguments)

@@ -13,7 +13,7 @@ from caal_node.reply_parser.formats.action import INPUTS
 from caal_node.reply_parser.literal_parser import UnreadableLiteral, parse_keywords
 from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.json_text import read_arguments
-from caal_node.reply_parser.syntax.python_calls import parse_single_object, read_parentheses
+from caal_node.reply_parser.syntax.literal_arguments import parse_single_object, read_parentheses
 from caal_node.reply_parser.tool_index import ToolSignature
 from caal_node.reply_parser.unmarked.named_tags import read_named_tag
 from caal_node.reply_parser.values import has_unquoted_text
