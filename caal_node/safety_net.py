@@ -34,7 +34,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?…][\"')\]]*\s|\n")
 
 @cache
 def hedging() -> HedgeDetector:
-    return HedgeDetector.of(tomllib.loads(read("hedging.toml")))
+    return HedgeDetector.from_table(tomllib.loads(read("hedging.toml")))
 
 
 def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.ChoiceDelta | None:

@@ -1,4 +1,4 @@
-"""Does a reply say that it cannot know or look up current facts, where a search could?
+"""Finding replies that say they cannot know or look up current facts, where a search could.
 
 Models with a search tool at hand still answer "I don't have access to real-time information". The
 words for that are in `prompts/hedging.toml`; here is how they are applied, and which tool searches.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
+
+from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, mapping
 
 REPLY_CHARS: Final = 1000
-"""A hedge comes early. What follows half a page of answer is a remark."""
+"""How much of a reply is read. A hedge comes early; behind half a page it is a remark."""
 QUESTION_CHARS: Final = 400
-"""Of what is searched for: search services take about as much."""
+"""How much of the question is searched for: search services take about as much."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
 _QUOTED: Final = re.compile(r"\"[^\"]{0,300}\"|“[^”]{0,300}”|«[^»]{0,300}»")
@@ -46,7 +48,7 @@ _QUERY_NAMES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class HedgePhrase:
     """A way of hedging, or of taking back what looks like one."""
 
     say: re.Pattern[str]
@@ -61,15 +63,15 @@ class Phrase:
 
 
 class HedgeDetector:
-    """Knows a hedge when it reads one."""
+    """Tells replies that hedge from others."""
 
-    def __init__(self, phrases: Sequence[Phrase], vetoes: Sequence[Phrase] = ()) -> None:
+    def __init__(self, phrases: Sequence[HedgePhrase], vetoes: Sequence[HedgePhrase] = ()) -> None:
         self._phrases = tuple(phrases)
         self._vetoes = tuple(vetoes)
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> HedgeDetector:
-        """From a parsed TOML file with `words`, `phrases` and `vetoes`.
+    def from_table(cls, table: Mapping[str, Any]) -> HedgeDetector:
+        """Make a detector from a parsed TOML file with `words`, `phrases` and `vetoes`.
 
         Raises:
             ValueError: a phrase is no regular expression, or names words that are not there.
@@ -81,11 +83,12 @@ class HedgeDetector:
         )
 
     def is_hedge(self, text: str) -> bool:
-        """Whether `text`, a reply with no call in it, says that it cannot know what is current."""
+        """Return whether `text`, a reply with no call in it, says that it cannot know what is
+        current."""
         return self.why(text) is not None
 
     def why(self, text: str) -> str | None:
-        """Which phrase makes `text` a hedge, in the words of its author."""
+        """Return which phrase makes `text` a hedge, in its author's words; None if none does."""
         for sentence in _SENTENCE.split(_plain(text)):
             for phrase in self._phrases:
                 if phrase.fits(sentence) and not any(v.fits(sentence) for v in self._vetoes):
@@ -97,10 +100,10 @@ def _plain(text: str) -> str:
     return _QUOTED.sub(" ", text[:REPLY_CHARS].translate(_MARKS)).lower()
 
 
-def _phrase(row: Mapping[str, str], words: Mapping[str, str]) -> Phrase:
+def _phrase(row: Mapping[str, str], words: Mapping[str, str]) -> HedgePhrase:
     try:
         needs = row.get("needs")
-        return Phrase(
+        return HedgePhrase(
             _pattern(row["say"], words),
             row["why"],
             None if needs is None else _pattern(needs, words),
@@ -115,35 +118,32 @@ def _pattern(text: str, words: Mapping[str, str]) -> re.Pattern[str]:
 
 
 def search_tool(tools: Sequence[Mapping[str, Any]]) -> str | None:
-    """The name of the one tool among OpenAI-style schemas that searches the web; None for none,
-    and where two are equally likely."""
-    rated = [(points, _function(tool)) for tool in tools if (points := _points(tool))]
+    """Return the name of the one tool among OpenAI-style schemas that searches the web.
+
+    None: there is none, or two are equally likely.
+    """
+    rated = [(_points(tool), tool.name) for tool in ToolIndex.from_schemas(tools).signatures]
     best = max((points for points, _ in rated), default=0)
-    names = [str(function["name"]) for points, function in rated if points == best]
+    names = [name for points, name in rated if points == best > 0]
     return names[0] if len(names) == 1 else None
 
 
 def search_arguments(schema: Mapping[str, Any], question: str) -> dict[str, Any] | None:
-    """The arguments with which the tool `schema` searches for `question`; None if it needs more
-    than words."""
+    """Return the arguments with which the tool `schema` searches for `question`; None if it needs
+    more than words."""
     words = " ".join(question.split())[:QUESTION_CHARS]
-    name = _query(_function(schema))
-    return {name: words} if words and name else None
+    for tool in ToolIndex.from_schemas([schema]).signatures:
+        if words and (name := _query_parameter(tool)):
+            return {name: words}
+    return None
 
 
-def _function(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = schema.get("function", schema)
-    return cast("Mapping[str, Any]", function) if isinstance(function, Mapping) else {}
-
-
-def _points(tool: Mapping[str, Any]) -> int:
-    """How likely a tool searches the web: 0 is not at all."""
-    function = _function(tool)
-    if _query(function) is None:
+def _points(tool: ToolSignature) -> int:
+    """Return how likely a tool searches the web; 0 if it does not."""
+    if _query_parameter(tool) is None:
         return 0
-    name = str(function.get("name", ""))
-    parts = [part.lower() for part in _NAME_PARTS.findall(name)]
-    spaced, about = " ".join(parts), str(function.get("description") or "")
+    parts = [part.lower() for part in _NAME_PARTS.findall(tool.name)]
+    spaced, about = " ".join(parts), tool.description
     first = about.split(".")[0]
     searches = bool(_SEARCHES.intersection(parts)) or "search" in first.lower()
     if not searches or _ELSEWHERE.search(spaced):
@@ -155,22 +155,15 @@ def _points(tool: Mapping[str, Any]) -> int:
     return 1 if not _ELSEWHERE.search(about) and parts in (["search"], ["search", "tool"]) else 0
 
 
-def _query(function: Mapping[str, Any]) -> str | None:
-    """The one string parameter that takes what is searched for."""
-    schema = cast("Mapping[str, Any]", function.get("parameters") or {})
-    properties = cast("Mapping[str, Any]", schema.get("properties") or {})
-    required = [str(name) for name in cast("Sequence[Any]", schema.get("required") or ())]
-    texts = [name for name, value in properties.items() if _is_text(value)]
-    if len(required) == 1:
-        return required[0] if required[0] in texts else None
-    if required:
-        return None
+def _query_parameter(tool: ToolSignature) -> str | None:
+    """Return the one string parameter that takes what is searched for."""
+    texts = [name for name, schema in tool.properties.items() if _takes_any_text(mapping(schema))]
+    if tool.required:
+        only = len(tool.required) == 1 and tool.required[0] in texts
+        return tool.required[0] if only else None
     named = [name for name in _QUERY_NAMES if name in texts]
     return named[0] if named else (texts[0] if len(texts) == 1 else None)
 
 
-def _is_text(schema: Any) -> bool:
-    if not isinstance(schema, Mapping):
-        return False
-    fields = cast("Mapping[str, Any]", schema)
-    return fields.get("type") == "string" and not fields.get("enum") and "const" not in fields
+def _takes_any_text(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "string" and not schema.get("enum") and "const" not in schema

@@ -57,94 +57,69 @@ class LiteralParser:
             raise UnreadableLiteral("nested too deeply")
         began = self.at
         char = self.skip_space()
-        for delimiter in GEMMA_QUOTES:
-            if self.text.startswith(delimiter, self.at):
-                return self._delimited(delimiter)
         if char == "{":
             return self.mapping(depth)
         if char in ("[", "("):
             return self._sequence("]" if char == "[" else ")", depth)
-        if char in ("'", '"'):
-            start = self.at
-            quoted = self._quoted(char)
-            if quoted is not None:
-                return quoted
-            self.at = start
-        return self._unquoted(ends, began)
+        text = self._string(char)
+        return self._unquoted(ends, began) if text is None else text
 
     def mapping(self, depth: int = 0) -> dict[str, Any]:
         """Parse `{key: value, ...}`. Keys need no quotes, and the closing brace may be missing."""
         self.at += 1
         found: dict[str, Any] = {}
-        while True:
-            char = self.skip_space()
-            if char in ("", "}"):
-                self.at += 1
-                return found
-            if char == ",":
-                self.at += 1
-                continue
+        while self._has_next("}"):
             key = self._key()
             found[key] = self.value(depth + 1, ends=",}")
+        return found
+
+    def _sequence(self, end: str, depth: int) -> list[Any]:
+        self.at += 1
+        found: list[Any] = []
+        while self._has_next(end):
+            before = self.at
+            found.append(self.value(depth + 1, ends="," + end))
+            if self.at == before:
+                raise UnreadableLiteral("not a list")
+        return found
+
+    def _has_next(self, end: str) -> bool:
+        """Skip commas. False: there is nothing more, or `end`, which is taken."""
+        while (char := self.skip_space()) == ",":
+            self.at += 1
+        if char in ("", end):
+            self.at += 1
+            return False
+        return True
 
     def _key(self) -> str:
-        for delimiter in GEMMA_QUOTES:
-            if self.text.startswith(delimiter, self.at):
-                key = str(self._delimited(delimiter))
-                break
-        else:
-            char = self.text[self.at]
-            quoted = self._quoted(char) if char in ("'", '"') else None
-            if quoted is not None:
-                key = quoted
-            else:
-                end = self.text.find(":", self.at)
-                if end < 0:
-                    raise UnreadableLiteral("a key without a value")
-                key = self.text[self.at : end].strip()
-                self.at = end
+        key = self._string(self.text[self.at])
+        if key is None:
+            end = self.text.find(":", self.at)
+            if end < 0:
+                raise UnreadableLiteral("a key without a value")
+            key = self.text[self.at : end].strip()
+            self.at = end
         if self.skip_space() != ":":
             raise UnreadableLiteral("a key without a value")
         self.at += 1
         return key
 
-    def _sequence(self, end: str, depth: int) -> list[Any]:
-        self.at += 1
-        found: list[Any] = []
-        while True:
-            char = self.skip_space()
-            if char in ("", end):
-                self.at += 1
-                return found
-            if char == ",":
-                self.at += 1
-                continue
-            before = self.at
-            found.append(self.value(depth + 1, ends="," + end))
-            if self.at == before:
-                raise UnreadableLiteral("not a list")
-
-    def _delimited(self, delimiter: str) -> str:
-        start = self.at + len(delimiter)
-        end = self.text.find(delimiter, start)
-        if end < 0:
-            # Never closed: all that is left, but for the call's own bracket.
-            rest = self.text[start:].rstrip()
-            self.at = len(self.text)
-            return rest.removesuffix("}")
-        self.at = end + len(delimiter)
-        return self.text[start:end]
-
-    def _quoted(self, quote: str) -> str | None:
-        """Parse a quoted string. None: the quote is never closed."""
-        mark = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
+    def _string(self, char: str) -> str | None:
+        """Parse the string that begins with `char`. None: there is none, and nothing was taken."""
+        for quote in GEMMA_QUOTES:
+            if self.text.startswith(quote, self.at):
+                return self._gemma_string(quote)
+        if char not in ("'", '"'):
+            return None
+        mark = char * 3 if self.text.startswith(char * 3, self.at) else char
         at = self.at + len(mark)
         parts: list[str] = []
         finder = re.compile(r"\\|" + re.escape(mark))
         while True:
             found = finder.search(self.text, at)
             if found is None:
-                return None
+                return None  # The quote is never closed.
             parts.append(self.text[at : found.start()])
             at = found.end()
             if found.group() != "\\":
@@ -152,10 +127,20 @@ class LiteralParser:
             text, at = self._escape(at)
             parts.append(text)
         self.at = at
-        for delimiter in GEMMA_QUOTES:  # A string that began with one quote and ends with another.
-            if self.text.startswith(delimiter, self.at):
-                self.at += len(delimiter)
+        for quote in GEMMA_QUOTES:  # A string that began with one quote and ends with another.
+            if self.text.startswith(quote, self.at):
+                self.at += len(quote)
         return "".join(parts)
+
+    def _gemma_string(self, quote: str) -> str:
+        start = self.at + len(quote)
+        end = self.text.find(quote, start)
+        if end < 0:
+            # Never closed: all that is left, but for the call's own bracket.
+            self.at = len(self.text)
+            return self.text[start:].rstrip().removesuffix("}")
+        self.at = end + len(quote)
+        return self.text[start:end]
 
     def _escape(self, at: int) -> tuple[str, int]:
         """Return what the escape whose letter is at `at` means, and the index behind it."""

@@ -31,6 +31,7 @@ _TYPES = {
     "map": "object",
 }
 """Names of types that are none of JSON's, and that schemas of tools hold all the same."""
+_TYPES_OF_VALUES = {type(None): "null", bool: "boolean", int: "number", float: "number"}
 
 
 def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
@@ -59,8 +60,7 @@ def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[s
             target = mapping(target).get(step)
         found |= allowed_types(target, root, depth + 1)
     if not found:
-        named: list[Any] = list(given.get("enum") or ())
-        found |= {_type_of(value) for value in named}
+        found = {_TYPES_OF_VALUES.get(type(value), "string") for value in given.get("enum") or ()}
         if "properties" in given:
             found.add("object")
         if "items" in given:
@@ -68,16 +68,6 @@ def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[s
     if given.get("nullable") is True:
         found.add("null")
     return found
-
-
-def _type_of(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "string"
 
 
 _DIGITS: Final = r"\d{1,9}(?:\.\d{1,6})?"
@@ -167,28 +157,22 @@ def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> A
     low = bare.lower()
     if "null" in allowed and bare in ("null", "None"):
         return None
-    if "integer" in allowed and _INTEGER.fullmatch(bare):
+    numeric = "integer" in allowed or "number" in allowed
+    if numeric and _INTEGER.fullmatch(bare):
         return int(bare)
-    if "number" in allowed:
-        if _INTEGER.fullmatch(bare):
-            return int(bare)
-        if _NUMBER.fullmatch(bare):
-            return float(bare)
+    if "number" in allowed and _NUMBER.fullmatch(bare):
+        return float(bare)
     if "integer" in allowed and re.fullmatch(r"[+-]?\d{1,15}\.0+", bare):
         return int(float(bare))
-    if ("integer" in allowed or "number" in allowed) and "string" not in allowed:
-        total = evaluate(bare)
-        if total is not None:
-            return total
+    if numeric and "string" not in allowed and (total := evaluate(bare)) is not None:
+        return total
     if "boolean" in allowed and low in ("true", "false"):
         return low == "true"
-    if "object" in allowed and bare.startswith("{"):
+    if bare.startswith(("{", "[", "(")) and not allowed.isdisjoint(("object", "array")):
         value = parse_literal(bare)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "object" in allowed:
             return cast("dict[str, Any]", value)
-    if "array" in allowed and bare.startswith(("[", "(")):
-        value = parse_literal(bare)
-        if isinstance(value, list):
+        if isinstance(value, list) and "array" in allowed:
             return cast("list[Any]", value)
     return text
 

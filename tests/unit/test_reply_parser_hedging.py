@@ -14,7 +14,7 @@ from caal_node.prompting import read
 from caal_node.reply_parser.hedge_detector import HedgeDetector, search_arguments, search_tool
 
 DATA = Path(__file__).parents[1] / "data"
-HEDGING = HedgeDetector.of(tomllib.loads(read("hedging.toml")))
+HEDGING = HedgeDetector.from_table(tomllib.loads(read("hedging.toml")))
 
 
 def replies(name: str) -> list[str]:
@@ -79,9 +79,9 @@ def test_long_texts_are_judged_by_their_beginning() -> None:
 
 def test_a_phrase_that_is_no_pattern_is_named() -> None:
     with pytest.raises(ValueError, match="broken one"):
-        HedgeDetector.of({"phrases": [{"say": "(", "why": "broken one"}]})
+        HedgeDetector.from_table({"phrases": [{"say": "(", "why": "broken one"}]})
     with pytest.raises(ValueError, match="unknown words"):
-        HedgeDetector.of({"phrases": [{"say": "{nothing}", "why": "unknown words"}]})
+        HedgeDetector.from_table({"phrases": [{"say": "{nothing}", "why": "unknown words"}]})
 
 
 def tool(name: str, about: str, *required: str, **properties: Any) -> dict[str, Any]:

@@ -57,14 +57,7 @@ class BracketCalls:
         """Read what a code fence holds. If it is no call, it is not spoken yet."""
         if bracket == "{":
             return (yield from read_bare_object(self._context, strict=False))
-        cursor = self._context.cursor
-        cursor.advance_by(1)
-        char = yield from cursor.skip_space()
-        if char == "{":
-            return (yield from self._read_objects())
-        if char.isalpha() or char == "_":
-            return (yield from self._read_python_list())
-        return ReadOutcome.SPEECH
+        return (yield from self._read_items(strict=False))
 
     def report_end_inside(self, text: str) -> bool:
         """If the reply is over, report that it ends in the call whose beginning is `text`.
@@ -108,18 +101,21 @@ class BracketCalls:
         return read
 
     def _read_list(self) -> Steps[ReadOutcome]:
-        cursor, position = self._context.cursor, self._position
-        cursor.record()
-        cursor.advance_by(1)
-        char = yield from cursor.skip_space()
-        read = ReadOutcome.SPEECH
-        if char == "{":
-            if not position.example:
-                read = yield from self._read_objects(strict=position.strict)
-        elif char.isalpha() or char == "_":
-            read = yield from self._read_python_list()
+        self._context.cursor.record()
+        read = yield from self._read_items(strict=self._position.strict)
         yield from self._settle(read)
         return read
+
+    def _read_items(self, *, strict: bool) -> Steps[ReadOutcome]:
+        """Read a list of objects or of Python's calls, from its bracket on."""
+        cursor = self._context.cursor
+        cursor.advance_by(1)
+        char = yield from cursor.skip_space()
+        if char == "{" and not self._position.example:
+            return (yield from self._read_objects(strict=strict))
+        if char.isalpha() or char == "_":
+            return (yield from self._read_python_list())
+        return ReadOutcome.SPEECH
 
     def _settle(self, read: ReadOutcome) -> Steps[None]:
         """Give what was recorded back to the text, unless it is a call."""
@@ -138,7 +134,7 @@ class BracketCalls:
                 return
         self._context.say_rejected(text)
 
-    def _read_objects(self, *, strict: bool = False) -> Steps[ReadOutcome]:
+    def _read_objects(self, *, strict: bool) -> Steps[ReadOutcome]:
         """Read a list of objects, from its first on."""
         cursor = self._context.cursor
         read = yield from read_bare_object(self._context, strict=strict)
