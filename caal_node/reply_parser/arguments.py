@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import json_repair
 
-from caal_node.reply_parser.spelling import normalised
-from caal_node.reply_parser.tool_index import ToolSignature, mapping
+from caal_node.reply_parser.tool_index import ToolSignature, mapping, normalised
 from caal_node.reply_parser.values import allowed_types, is_too_deep, load_json, quote_sums, typed
 
 ARGUMENT_KEYS = (

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from caal_node.reply_parser.spelling import (
-    MAX_NAME_CHARS,
-    ends_with,
-    has_gap,
-    normalised,
-    same_words,
-    spellings,
-    words,
+MAX_NAME_CHARS = 128
+"""Longer text is no name. Names that models are offered have at most 64 characters."""
+_TAIL = re.compile(r"(?:<[|｜]|\[|\().*$|:\d+$", re.DOTALL)
+_GAP = re.compile(r"\w_\s|\s_\w|(?:\A|\s)–\s")
+"""What stands where a marker was left out between the two halves of a name."""
+_ONE_WORD = re.compile(r"[^\s<>{}\[\]]*\w[^\s<>{}\[\]]*")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_FILLER = frozenset(
+    ("a", "an", "the", "of", "for", "to", "in", "on", "and", "or", "by", "with", "this", "is")
 )
-
+_WRAPPING = "\"'`“”‘’ \t\r\n"
 _NEAREST = 5
 """How many valid names an error lists: enough to choose from, short enough to read."""
 
@@ -91,9 +93,9 @@ class ToolIndex:
         exact = self.by_name.get(name)
         if exact is not None or has_gap(name):
             return exact
-        for candidate in spellings(name):
+        for candidate in _spellings(name):
             tool = self.by_name.get(candidate) or self.by_key.get(normalised(candidate))
-            if tool is not None and same_words(candidate, tool.name):
+            if tool is not None and _same_words(candidate, tool.name):
                 return tool
         return None
 
@@ -103,39 +105,39 @@ class ToolIndex:
         return self.named(name) or self._described(name)
 
     def _described(self, name: str) -> ToolSignature | None:
-        asked = set(words(name))
+        asked = set(_words(name))
         if not asked or len(name) > MAX_NAME_CHARS:
             return None
         fits: list[ToolSignature] = []
         for tool in self.signatures:
-            own = set(words(tool.name))
-            if own == asked or (len(asked) > 1 and ends_with(tool.name, name)):
+            own = set(_words(tool.name))
+            if own == asked or (len(asked) > 1 and _ends_with(tool.name, name)):
                 fits.append(tool)
-            elif own and words(name)[0] == words(tool.name)[0]:
+            elif own and _words(name)[0] == _words(tool.name)[0]:
                 # The same verb; every other word must stand in what the tool says of itself.
-                said = own | set(words(tool.description))
+                said = own | set(_words(tool.description))
                 for parameter in tool.properties:
-                    said |= set(words(parameter))
+                    said |= set(_words(parameter))
                 if len(asked) > 1 and asked <= said:
                     fits.append(tool)
-            elif len(asked) > 2 and asked <= set(words(tool.description)):
+            elif len(asked) > 2 and asked <= set(_words(tool.description)):
                 fits.append(tool)
         if len(fits) != 1 and len(self.signatures) == 1 and not fits:
             (only,) = self.signatures
-            own_words = words(only.name)
-            if own_words and words(name)[: len(own_words)] == own_words:
+            own_words = _words(only.name)
+            if own_words and _words(name)[: len(own_words)] == own_words:
                 return only
         return fits[0] if len(fits) == 1 else None
 
     def nearest(self, name: str) -> tuple[str, ...]:
         """Return the names most like `name`, best first; with few tools, all of them."""
-        asked = set(words(name))
+        asked = set(_words(name))
 
         def likeness(tool: ToolSignature) -> float:
             letters = difflib.SequenceMatcher(
                 None, normalised(name[:MAX_NAME_CHARS]), normalised(tool.name)
             ).ratio()
-            said = set(words(tool.name)) | set(words(tool.description))
+            said = set(_words(tool.name)) | set(_words(tool.description))
             return letters + (len(asked & said) / len(asked) if asked else 0.0)
 
         ranked = sorted(self.signatures, key=likeness, reverse=True)
@@ -154,3 +156,54 @@ class ToolIndex:
 def mapping(value: Any) -> Mapping[str, Any]:
     """Return `value` if it is a mapping, else an empty one."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def normalised(name: str) -> str:
+    """Return `name` without case and separators."""
+    return "".join(char for char in name.casefold() if char.isalnum())
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a name or a description, in lower case, without filler."""
+    return [word for word in (w.lower() for w in _WORD.findall(text)) if word not in _FILLER]
+
+
+def _ends_with(own: str, name: str) -> bool:
+    """Return whether `own` is `name` behind a namespace that the model left out."""
+    asked = _words(name)
+    return _words(own)[-len(asked) :] == asked
+
+
+def _same_words(name: str, own: str) -> bool:
+    """Return whether white space in `name` stands only between the words of `own`, unlike in
+    "set tim er"."""
+    if re.search(r"\s", name) is None:
+        return True
+    asked, meant = ([word.lower() for word in _WORD.findall(text)] for text in (name, own))
+    return asked == meant
+
+
+def has_gap(name: str) -> bool:
+    """Return whether something was left out of the middle of `name`, so that it is none."""
+    return _GAP.search(name) is not None
+
+
+def plausible(name: str) -> bool:
+    """Return whether text right behind a marker can be a name: it is short, and one word."""
+    return len(name) <= MAX_NAME_CHARS and _ONE_WORD.fullmatch(name) is not None
+
+
+def _spellings(name: str) -> list[str]:
+    """Return what may be left of a name without its wrapping, suffix and namespace."""
+    bare = name.strip(_WRAPPING)
+    found = [bare]
+    if bare.endswith(".call"):  # Llama 3's built-in tools: `brave_search.call(query="...")`.
+        found.append(bare.removesuffix(".call"))
+    cut = _TAIL.sub("", bare).strip(_WRAPPING)
+    if cut and cut != bare:
+        found.append(cut)
+    for separator in (".", "/", ":"):
+        space, _, last = cut.rpartition(separator)
+        if last and last != cut and not re.search(r"\s", space) and not last[0].isspace():
+            found.append(last)
+    return found

@@ -60,7 +60,8 @@ def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[s
             target = mapping(target).get(step)
         found |= allowed_types(target, root, depth + 1)
     if not found:
-        found = {_TYPES_OF_VALUES.get(type(value), "string") for value in given.get("enum") or ()}
+        values: list[Any] = list(given.get("enum") or ())
+        found = {_TYPES_OF_VALUES.get(type(value), "string") for value in values}
         if "properties" in given:
             found.add("object")
         if "items" in given:

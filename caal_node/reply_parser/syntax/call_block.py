@@ -9,7 +9,6 @@ from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.format import CallFormat
 from caal_node.reply_parser.parse_context import ParseContext
-from caal_node.reply_parser.spelling import plausible
 from caal_node.reply_parser.syntax.json_text import read_json
 from caal_node.reply_parser.syntax.literal_arguments import (
     end_braces,
@@ -17,7 +16,7 @@ from caal_node.reply_parser.syntax.literal_arguments import (
     read_braces,
     read_parentheses,
 )
-from caal_node.reply_parser.tool_index import properties_of
+from caal_node.reply_parser.tool_index import plausible, properties_of
 from caal_node.reply_parser.values import typed
 
 _MAX_PASSED = 4

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from caal_node.reply_parser.arguments import ARGUMENT_KEYS, BadArguments, repair_object
@@ -92,48 +91,17 @@ def _restarted_calls(text: str) -> Iterator[Any]:
             yield value
 
 
-@dataclass(slots=True)
-class CallObject:
-    """What is known so far of a call's object that is being read."""
-
-    marked: bool
-    """Whether a marker or an enclosing call says that this is a call."""
-    committed: bool = False
-    """Whether it is certain that this is a call."""
-    raw: list[str] = field(default_factory=list[str])
-    """Its text, in pieces."""
-    name: str | None = None
-    call: OpenCall | None = None
-    arguments: str | None = None
-    """JSON of the arguments."""
-    final: bool = False
-    """Whether its `type` says that it is an answer for the person."""
-    held: str | None = None
-    """Text that came before a `type` said whether it is speech."""
-    made: bool = False
-    """Whether something of it was called or spoken already."""
-    has_call_key: bool = False
-    """Whether a key has come that says what is called, or with what."""
-    has_other_key: bool = False
-    """Whether a key has come that no call has."""
-    broken_off: bool = False
-    """Whether its JSON broke off."""
-    recoverable: bool = False
-    """Whether it broke off when it was certain that this is a call."""
-
-
-def recover(context: ParseContext, state: CallObject, closers: tuple[str, ...]) -> Steps[bool]:
+def end_broken(
+    context: ParseContext, raw: str, call: OpenCall | None, name: str, closers: tuple[str, ...]
+) -> Steps[None]:
     """Find where a call with broken JSON ends, and make of it what can be trusted.
 
-    Returns:
-        Whether it was a call.
+    raw: its text so far.
+    call: the call, if it was opened.
+    name: the tool's name, if it is known; else "".
+    closers: markers that end it.
     """
     cursor = context.cursor
-    if state.made:
-        return True
-    if not state.committed:
-        return False
-    raw = "".join(state.raw)
     found = [at for at in (raw.find(closer) for closer in closers) if at >= 0]
     if found:
         # The marker that ends the call was swallowed by a string that was never closed.
@@ -143,13 +111,12 @@ def recover(context: ParseContext, state: CallObject, closers: tuple[str, ...]) 
     else:
         rest, stop = yield from cursor.take_until(closers or ("\n\n", "```"))
         raw, ended = raw + rest, bool(stop)
-    if state.call is not None:
-        _end_open_call(state.call, raw, ended)
+    if call is not None:
+        _end_open_call(call, raw, ended)
     else:
         value = next(_restarted_calls(raw), None) or _repaired(raw, ended)
         if call_parts(value) is None or not end_from_value(context.calls, value):
-            context.calls.broken(state.name or "", "The call is not valid JSON.")
-    return True
+            context.calls.broken(name, "The call is not valid JSON.")
 
 
 def _repaired(raw: str, ended: bool) -> Any:

@@ -13,32 +13,19 @@ from __future__ import annotations
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.event_buffer import MarkerScrubber
 from caal_node.reply_parser.parse_context import ParseContext
-from caal_node.reply_parser.syntax.call_values import CallObject
 from caal_node.reply_parser.syntax.json_text import read_string_piece
 
 CALL_TYPES = frozenset({"tool_call", "tool_calls", "function_call", "tool_use"})
 FINAL_TYPES = frozenset({"final_answer", "final"})
-_SPOKEN_KEYS = frozenset({"text", "content", "answer", "message", "output", "response", "say"})
+SPOKEN_KEYS = frozenset({"text", "content", "answer", "message", "output", "response", "say"})
 """Keys under which models put a final answer's words."""
-_SPOKEN_WITHOUT_TYPE = frozenset({"say", "final_answer"})
+SPOKEN_WITHOUT_TYPE = frozenset({"say", "final_answer"})
 """Keys that mean speech without a `type` beside them."""
 
 
-def is_spoken(state: CallObject, key: str) -> bool:
-    """Return whether the string under `key` is to be spoken."""
-    if state.marked or state.name is not None:
-        return False
-    first = len(state.raw) <= 3
-    return (state.final and key in _SPOKEN_KEYS) or (
-        key in _SPOKEN_WITHOUT_TYPE and (state.committed or first)
-    )
-
-
-def speak(context: ParseContext, state: CallObject) -> Steps[None]:
+def speak_string(context: ParseContext) -> Steps[None]:
     """Speak the string that begins here, piece by piece, its escapes decoded."""
     context.cursor.advance_by(1)
-    state.committed = state.made = True
-    state.raw.clear()
     context.events.gap = True  # What was spoken before it must not close up with it into a marker.
     scrubber = MarkerScrubber(context.events)
     while piece := (yield from read_string_piece(context.cursor)):
