@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from caal_node.reply_parser.arguments import BadArguments, from_json, from_value
@@ -52,13 +52,9 @@ class OpenCall:
         """End the call with arguments that are JSON text."""
         self._end(lambda tool: from_json(text, tool))
 
-    def end_value(self, value: Any) -> None:
+    def end(self, arguments: Any) -> None:
         """End the call with arguments that are an object, or JSON of one."""
-        self._end(lambda tool: from_value(value, tool))
-
-    def end(self, arguments: Mapping[str, Any]) -> None:
-        """End the call with `arguments`."""
-        self._end(lambda tool: from_value(dict(arguments), tool))
+        self._end(lambda tool: from_value(arguments, tool))
 
     def _end(self, read: Callable[[ToolSignature | None], dict[str, Any]]) -> None:
         if self._done:

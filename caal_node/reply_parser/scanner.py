@@ -16,7 +16,10 @@ from caal_node.reply_parser.unmarked.bracket_calls import BracketCalls
 from caal_node.reply_parser.unmarked.broken_call import skip_rest_of_broken_call
 from caal_node.reply_parser.unmarked.fenced_calls import FencedCalls
 from caal_node.reply_parser.unmarked.line_calls import LineCalls, LineOutcome
-from caal_node.reply_parser.unmarked.missing_header import read_missing_header
+from caal_node.reply_parser.unmarked.missing_header import (
+    read_missing_header,
+    read_missing_recipient,
+)
 
 _LINES: Final = re.compile(r"\n(?:[ \t\r]*\n)*")
 """The end of a line, and empty lines."""
@@ -41,7 +44,7 @@ class ReplyScanner:
         context, cursor, position = self.context, self.context.cursor, self.context.position
         if context.thinking is None:
             yield from read_missing_header(context)
-        yield from self._lines.at_start()
+        yield from read_missing_recipient(context)
         while True:
             plain = context.thinking is None and not context.literal
             if plain and position.broken_depth:

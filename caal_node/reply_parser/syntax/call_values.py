@@ -65,7 +65,7 @@ def end_from_value(calls: CallBuilder, value: Any) -> bool:
         return True
     named = [key for key in fields if key not in _OTHER_KEYS]
     if len(named) == 1 and isinstance(fields[named[0]], Mapping):
-        calls.open(named[0]).end_value(fields[named[0]])
+        calls.open(named[0]).end(fields[named[0]])
         return True
     return False
 
@@ -76,7 +76,7 @@ def end_with_parts(call: OpenCall, arguments: Any) -> None:
     if arguments is None and (call.tool is None or call.tool.properties):
         call.fail("The call has no arguments.")
     else:
-        call.end_value(arguments)
+        call.end(arguments)
 
 
 def _restarted_calls(text: str) -> Iterator[Any]:
@@ -140,7 +140,7 @@ def _end_open_call(call: OpenCall, raw: str, ended: bool) -> None:
     for value in _restarted_calls(raw):
         parts = call_parts(value)
         if parts is not None and isinstance(parts[1], dict):
-            call.end_value(parts[1])
+            call.end(parts[1])
             return
     if not ended or raw.find("{", 1) < 0:
         call.cut_off()
@@ -159,4 +159,4 @@ def _end_open_call(call: OpenCall, raw: str, ended: bool) -> None:
     ):
         call.fail("The arguments are not valid JSON.")
     else:
-        call.end_value(arguments)
+        call.end(arguments)

@@ -7,8 +7,8 @@ from enum import Enum
 from typing import Any
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ReadOutcome, read_format
-from caal_node.reply_parser.formats import FORMAT_BY_LINE_OPENER, FORMAT_BY_OPENER
+from caal_node.reply_parser.format import ReadOutcome
+from caal_node.reply_parser.formats import FORMAT_BY_LINE_OPENER
 from caal_node.reply_parser.formats.action import INPUTS
 from caal_node.reply_parser.literal_parser import UnreadableLiteral, parse_keywords
 from caal_node.reply_parser.parse_context import ParseContext
@@ -19,8 +19,6 @@ from caal_node.reply_parser.unmarked.named_tags import read_named_tag
 from caal_node.reply_parser.values import has_unquoted_text
 
 _BLANK = re.compile(r"[ \t\r]*")
-_TO = ("to=", " to=")
-_MAX_RECIPIENT_CHARS = 128
 _MAX_SPACE_CHARS = 32
 _MINIMAX_SEPARATORS = ("]<]",)
 _MESSAGE = "<|message|>"
@@ -36,7 +34,7 @@ class LineOutcome(Enum):
 
 
 class LineCalls:
-    """Looks at the beginning of the reply, of each line, and at what stands behind a call."""
+    """Looks at the beginning of each line, and at what stands behind a call."""
 
     def __init__(self, context: ParseContext) -> None:
         self._context = context
@@ -47,19 +45,6 @@ class LineCalls:
         """What a call begins with, by its first character."""
         for word in (*FORMAT_BY_LINE_OPENER, *self._names, *tags):
             self._beginnings[word[0]] = (*self._beginnings.get(word[0], ()), word)
-
-    def at_start(self) -> Steps[None]:
-        """Read ` to=NAME<|message|>`: the reply starts with a header that the prompt began."""
-        cursor = self._context.cursor
-        if (yield from cursor.peek_any(_TO)) is None:
-            return
-        header = cursor.advance(cursor.text.index("to=", cursor.at) + 3)
-        stops = (_MESSAGE, " ", "\n", "<|channel|>")
-        name, stop = yield from cursor.take_until(stops, _MAX_RECIPIENT_CHARS)
-        cursor.unread(header + name)
-        start = FORMAT_BY_OPENER["<|start|>"]
-        if not stop.startswith("<|") or not (yield from read_format(self._context, start, "")):
-            self._context.say(cursor.advance_by(len(header)))
 
     def at_line(self) -> Steps[LineOutcome]:
         """Look whether a call begins here, where a line begins or a call has just ended."""

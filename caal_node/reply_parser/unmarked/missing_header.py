@@ -49,6 +49,20 @@ def read_missing_header(context: ParseContext) -> Steps[None]:
         cursor.unread(header)
 
 
+def read_missing_recipient(context: ParseContext) -> Steps[None]:
+    """Read ` to=NAME<|message|>`, if the reply begins with it: the prompt began its header."""
+    cursor = context.cursor
+    if (yield from cursor.peek_any((_TO, _TO.lstrip()))) is None:
+        return
+    header = cursor.advance(cursor.text.index("to=", cursor.at) + 3)
+    stops = (_MESSAGE, " ", "\n", "<|channel|>")
+    name, stop = yield from cursor.take_until(stops, _MAX_HEADER_CHARS)
+    cursor.unread(header + name)
+    start = FORMAT_BY_OPENER["<|start|>"]
+    if not stop.startswith("<|") or not (yield from read_format(context, start, "")):
+        context.say(cursor.advance_by(len(header)))
+
+
 def _read_harmony(context: ParseContext, channel: str) -> Steps[None]:
     """Read a message whose header has lost its first special token only."""
     call_format = FORMAT_BY_OPENER["<|channel|>"]
