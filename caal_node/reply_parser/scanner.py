@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, read_format
+from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER, MARKERS
 from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS, spoken_rest
-from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.tool_index import ToolIndex
 from caal_node.reply_parser.unmarked.bracket_calls import BracketCalls
 from caal_node.reply_parser.unmarked.broken_call import skip_rest_of_broken_call
@@ -111,7 +110,7 @@ class ReplyScanner:
             if marker in context.literal:
                 context.literal = ()
                 if call_format is not None:
-                    yield from read_format(context, call_format, marker)
+                    yield from context.read_format(call_format, marker)
         elif context.position.quoting:
             if marker in MARKERS.tentative:
                 events.gap = context.gap_before_marker
@@ -122,7 +121,7 @@ class ReplyScanner:
             context.position.after_unopened_thinking()
             events.end_unopened_thinking()
         elif call_format is not None:
-            yield from read_format(context, call_format, marker)
+            yield from context.read_format(call_format, marker)
 
     def _handle_marker_in_thinking(
         self, marker: str, call_format: CallFormat | None
@@ -130,7 +129,7 @@ class ReplyScanner:
         context = self.context
         closes = marker in (context.thinking or ())
         if call_format is not None and (closes or call_format.in_thinking):
-            yield from read_format(context, call_format, marker)
+            yield from context.read_format(call_format, marker)
         elif closes:
             context.thinking = None
             context.events.skip_space = True

@@ -8,8 +8,7 @@ from typing import Any
 
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat
-from caal_node.reply_parser.parse_context import ParseContext
+from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.tags import parse_tag
 from caal_node.reply_parser.tool_index import mapping
 from caal_node.reply_parser.values import typed, untyped

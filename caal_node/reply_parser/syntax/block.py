@@ -8,9 +8,8 @@ one family's syntax between another family's markers is understood, too.
 from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ReadOutcome
+from caal_node.reply_parser.format import CallFormat, ParseContext, ReadOutcome
 from caal_node.reply_parser.markers import SEPARATOR
-from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.call_block import CallBlock, read_word
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
 from caal_node.reply_parser.syntax.call_values import call_parts, end_from_value

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat
-from caal_node.reply_parser.parse_context import ParseContext
+from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.json_text import read_json
 from caal_node.reply_parser.syntax.literal_arguments import (
     end_braces,

@@ -12,8 +12,7 @@ from typing import Any
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.event_buffer import MarkerScrubber
-from caal_node.reply_parser.format import ReadOutcome
-from caal_node.reply_parser.parse_context import ParseContext
+from caal_node.reply_parser.format import ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax import text_protocol
 from caal_node.reply_parser.syntax.call_values import (
     ARGUMENT_KEYS,

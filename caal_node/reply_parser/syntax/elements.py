@@ -12,8 +12,7 @@ from typing import Any
 
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.format import CallFormat
-from caal_node.reply_parser.parse_context import ParseContext
+from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.json_text import read_arguments
 from caal_node.reply_parser.syntax.tags import Tag, read_tag
 from caal_node.reply_parser.values import parse_literal, typed, untyped

@@ -12,8 +12,6 @@ _SCALAR_END = re.compile(r"[,}\]\s<;]")
 _PLAIN = re.compile(r'[^"\\]+')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _REPLACEMENT = 0xFFFD
-_HIGH_SURROGATES = range(0xD800, 0xDC00)
-_LOW_SURROGATES = range(0xDC00, 0xE000)
 
 
 def read_json(cursor: Cursor) -> Steps[tuple[str, bool]]:
@@ -68,17 +66,14 @@ def _read_escape(cursor: Cursor) -> Steps[str]:
     if letter != "u":
         cursor.advance_by(2)
         return _ESCAPES.get(letter, letter)
-    code = yield from _read_code(cursor)
-    if code in _HIGH_SURROGATES and (yield from cursor.peek_any(("\\u",))):
-        low = yield from _read_code(cursor)
-        if low in _LOW_SURROGATES:
-            offset = (code - _HIGH_SURROGATES.start) << 10
-            return chr(0x10000 + offset + (low - _LOW_SURROGATES.start))
-        return chr(_REPLACEMENT) + _char_of(low)
-    return _char_of(code)
+    units = [(yield from _read_code_unit(cursor))]
+    if 0xD800 <= units[0] < 0xDC00 and (yield from cursor.peek_any(("\\u",))):
+        units.append((yield from _read_code_unit(cursor)))
+    # A surrogate pair is one character; one without the other becomes U+FFFD.
+    return b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be", "replace")
 
 
-def _read_code(cursor: Cursor) -> Steps[int]:
+def _read_code_unit(cursor: Cursor) -> Steps[int]:
     r"""Take one `\uXXXX`, and return its number; that of U+FFFD when it is none."""
     if not (yield from cursor.has(6)):
         cursor.take_rest()
@@ -89,8 +84,3 @@ def _read_code(cursor: Cursor) -> Steps[int]:
         return _REPLACEMENT
     cursor.advance_by(6)
     return int(digits, 16)
-
-
-def _char_of(code: int) -> str:
-    surrogate = code in _HIGH_SURROGATES or code in _LOW_SURROGATES
-    return chr(_REPLACEMENT if surrogate else code)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 
-from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.cursor import Cursor, Steps
+from caal_node.reply_parser.format import ParseContext
 from caal_node.reply_parser.formats import FORMATS
-from caal_node.reply_parser.parse_context import ParseContext
 
 _OPENING, _CLOSING, _QUOTES = "[{(", "]})", "\"'"
 _BEHIND_STRING = ",:]})"
@@ -40,77 +40,59 @@ def skip_rest_of_broken_call(context: ParseContext) -> Steps[None]:
 
     `position.broken_depth` is 0 where the call is over.
     """
-    yield from _Skipper(context).skip()
-
-
-class _Skipper:
-    def __init__(self, context: ParseContext) -> None:
-        self._context = context
-        self._position = context.position
-        self._piece = ""
-        """Text that has no sign of JSON behind it yet."""
-        self._depth = context.position.broken_depth
-        """Brackets that are open behind that."""
-
-    def skip(self) -> Steps[None]:
-        cursor, position = self._context.cursor, self._position
-        while position.broken_depth:
-            left = max(0, _MAX_PIECE_CHARS - len(self._piece))
-            text, stop = yield from cursor.take_until(_STOPS, left)
-            self._piece += text
-            at_marker = stop and stop in _MARKER_BEGINS
-            if at_marker and (yield from self._context.markers.peek(cursor)):
-                self._end_piece()
-                return
-            if stop in ("", "\n", _FENCE):
-                yield from self._at_end_of_line(stop)
-            else:
-                yield from self._at_sign(cursor.advance_by(1))
-
-    def _at_sign(self, sign: str) -> Steps[None]:
-        """Deal with a bracket or a quote, which was taken."""
-        self._piece += sign
-        self._depth += (sign in _OPENING) - (sign in _CLOSING)
-        if sign in _QUOTES:
-            certain = (yield from self._char_behind_space()) in _BEHIND_STRING
-        else:
-            certain = self._depth < self._position.broken_depth
-        if certain:
-            self._piece = ""
-            self._position.broken_depth = self._depth = min(self._depth, _MAX_DEPTH)
-            if not self._depth:
-                yield from self._context.cursor.take_any(_CLOSING_TAGS)
-
-    def _at_end_of_line(self, stop: str) -> Steps[None]:
-        """Deal with the end of a line or of the reply, a fence, or a piece that became long."""
-        cursor, position = self._context.cursor, self._position
-        self._end_piece()
-        if stop == _FENCE or not (yield from cursor.peek()):
-            position.broken_depth = 0
-        elif stop and position.broken_depth:
-            char = yield from cursor.skip_space()
-            space = cursor.skipped
-            continues = char in _CONTINUES or (yield from self._context.markers.peek(cursor))
-            if not char or not continues:
-                cursor.unread(space)
+    cursor, position = context.cursor, context.position
+    piece = ""  # Text that has no sign of JSON behind it yet.
+    depth = position.broken_depth  # Brackets that are open behind that.
+    while position.broken_depth:
+        text, stop = yield from cursor.take_until(_STOPS, max(0, _MAX_PIECE_CHARS - len(piece)))
+        piece += text
+        may_be_marker = stop != "" and stop in _MARKER_BEGINS
+        at_marker = may_be_marker and (yield from context.markers.peek(cursor)) != ""
+        if at_marker or stop in ("", "\n", _FENCE):
+            # Nothing says that the piece is JSON.
+            position.broken_depth = min(depth, _MAX_DEPTH)
+            if _SPEECH.match(piece) is not None:
+                cursor.unread(piece)
                 position.broken_depth = 0
-
-    def _end_piece(self) -> None:
-        """Give the piece back if it is speech, as nothing says that it is JSON."""
-        if _SPEECH.match(self._piece) is not None:
-            self._context.cursor.unread(self._piece)
-            self._position.broken_depth = 0
+            piece = ""
+            if at_marker:
+                return
+            yield from _end_line(context, stop)
+            continue
+        sign = cursor.advance_by(1)
+        piece += sign
+        depth += (sign in _OPENING) - (sign in _CLOSING)
+        if sign in _QUOTES:
+            certain = (yield from _peek_behind_space(cursor)) in _BEHIND_STRING
         else:
-            self._position.broken_depth = min(self._depth, _MAX_DEPTH)
-        self._piece = ""
+            certain = depth < position.broken_depth
+        if certain:
+            piece = ""
+            position.broken_depth = depth = min(depth, _MAX_DEPTH)
+            if not depth:
+                yield from cursor.take_any(_CLOSING_TAGS)
 
-    def _char_behind_space(self) -> Steps[str]:
-        """Return the next character that is no white space, or " "; nothing is taken."""
-        cursor = self._context.cursor
-        for length in range(1, _MAX_SPACE_CHARS):
-            if not (yield from cursor.has(length)):
-                break
-            char = cursor.text[cursor.at + length - 1]
-            if not char.isspace():
-                return char
-        return " "
+
+def _end_line(context: ParseContext, stop: str) -> Steps[None]:
+    """Deal with the end of a line or of the reply, a fence, or a piece that became long."""
+    cursor, position = context.cursor, context.position
+    if stop == _FENCE or not (yield from cursor.peek()):
+        position.broken_depth = 0
+    elif stop and position.broken_depth:
+        char = yield from cursor.skip_space()
+        space = cursor.skipped
+        continues = char in _CONTINUES or (yield from context.markers.peek(cursor))
+        if not char or not continues:
+            cursor.unread(space)
+            position.broken_depth = 0
+
+
+def _peek_behind_space(cursor: Cursor) -> Steps[str]:
+    """Return the next character that is no white space, or " "; nothing is taken."""
+    for length in range(1, _MAX_SPACE_CHARS):
+        if not (yield from cursor.has(length)):
+            break
+        char = cursor.text[cursor.at + length - 1]
+        if not char.isspace():
+            return char
+    return " "

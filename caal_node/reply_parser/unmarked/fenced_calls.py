@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ReadOutcome
+from caal_node.reply_parser.format import ParseContext, ReadOutcome
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER
-from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.unmarked.bracket_calls import BracketCalls
 from caal_node.reply_parser.unmarked.line_calls import LineCalls
 

@@ -7,11 +7,10 @@ from enum import Enum
 from typing import Any
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ReadOutcome
+from caal_node.reply_parser.format import ParseContext, ReadOutcome
 from caal_node.reply_parser.formats import FORMAT_BY_LINE_OPENER
 from caal_node.reply_parser.formats.action import INPUTS
 from caal_node.reply_parser.literal_parser import UnreadableLiteral, parse_keywords
-from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.json_text import read_arguments
 from caal_node.reply_parser.syntax.literal_arguments import parse_single_object, read_parentheses
 from caal_node.reply_parser.tool_index import ToolSignature

@@ -14,10 +14,9 @@ from typing import Final
 
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.event_buffer import MarkerScrubber
-from caal_node.reply_parser.format import read_format
+from caal_node.reply_parser.format import ParseContext
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER
 from caal_node.reply_parser.markers import prefix_pattern
-from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.json_text import read_arguments
 
 _CHANNELS: Final = ("analysis", "commentary", "final")
@@ -59,14 +58,14 @@ def read_missing_recipient(context: ParseContext) -> Steps[None]:
     name, stop = yield from cursor.take_until(stops, _MAX_HEADER_CHARS)
     cursor.unread(header + name)
     start = FORMAT_BY_OPENER["<|start|>"]
-    if not stop.startswith("<|") or not (yield from read_format(context, start, "")):
+    if not stop.startswith("<|") or not (yield from context.read_format(start, "")):
         context.say(cursor.advance_by(len(header)))
 
 
 def _read_harmony(context: ParseContext, channel: str) -> Steps[None]:
     """Read a message whose header has lost its first special token only."""
     call_format = FORMAT_BY_OPENER["<|channel|>"]
-    yield from read_format(context, call_format, f"<|channel|>{channel}")
+    yield from context.read_format(call_format, f"<|channel|>{channel}")
 
 
 def _read_messages(context: ParseContext, channel: str) -> Steps[None]:

@@ -13,8 +13,7 @@ import html
 from typing import Any
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ReadOutcome
-from caal_node.reply_parser.parse_context import ParseContext
+from caal_node.reply_parser.format import ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax.json_text import read_arguments
 from caal_node.reply_parser.syntax.tags import ATTRIBUTE, MAX_TAG_CHARS, Tag, read_tag
 from caal_node.reply_parser.tool_index import ToolSignature
