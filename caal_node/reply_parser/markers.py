@@ -44,18 +44,8 @@ THINKING_CLOSERS: tuple[str, ...] = (
 """What may end thinking that began in the prompt, or whose opener was never written."""
 
 _STRAYS = (
-    "</s>",
-    "<s>",
-    "[INST]",
-    "[/INST]",
-    "<end_of_turn>",
-    "<tool_sep>",
-    "</tool_sep>",
-    "<response>",
-    "</response>",
-    "[END FINAL RESPONSE]",
-    "<answer>",
-    "</answer>",
+    *("</s>", "<s>", "[INST]", "[/INST]", "<end_of_turn>", "<tool_sep>", "</tool_sep>"),
+    *("<response>", "</response>", "[END FINAL RESPONSE]", "<answer>", "</answer>"),
 )
 """Special tokens outside `<|...|>` that leak into replies and belong to no format."""
 

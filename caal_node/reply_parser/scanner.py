@@ -11,9 +11,9 @@ from caal_node.reply_parser.format import CallFormat, ParseContext
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER, MARKERS
 from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS, spoken_rest
 from caal_node.reply_parser.tool_index import ToolIndex
-from caal_node.reply_parser.unmarked.bracket_calls import BracketCalls
+from caal_node.reply_parser.unmarked.bracket_calls import read_at_bracket
 from caal_node.reply_parser.unmarked.broken_call import skip_rest_of_broken_call
-from caal_node.reply_parser.unmarked.fenced_calls import FencedCalls
+from caal_node.reply_parser.unmarked.fenced_calls import read_at_backticks
 from caal_node.reply_parser.unmarked.line_calls import LineCalls, LineOutcome
 from caal_node.reply_parser.unmarked.missing_header import (
     read_missing_header,
@@ -35,8 +35,6 @@ class ReplyScanner:
         self._prompted = in_thinking
         """Whether the prompt left thinking open."""
         self._lines = LineCalls(self.context)
-        self._brackets = BracketCalls(self.context)
-        self._fences = FencedCalls(self.context, self._lines, self._brackets)
 
     def steps(self) -> Steps[None]:
         """Read the reply to its end, and yield whenever more text is needed."""
@@ -93,11 +91,11 @@ class ReplyScanner:
             context.pass_on(cursor.advance_by(len(text)))
         elif text[0] == "`":
             cursor.advance_by(len(text))
-            yield from self._fences.at_backticks(text)
+            yield from read_at_backticks(context, text)
         elif context.literal:
             context.pass_on(cursor.advance_by(1))
         else:
-            return (yield from self._brackets.at_bracket(text))
+            return (yield from read_at_bracket(context, text))
         return True
 
     def _handle_marker(self, marker: str) -> Steps[None]:

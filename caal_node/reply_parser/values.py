@@ -61,7 +61,7 @@ def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[s
         found |= allowed_types(target, root, depth + 1)
     if not found:
         values: list[Any] = list(given.get("enum") or ())
-        found = {_TYPES_OF_VALUES.get(type(value), "string") for value in values}
+        found = {_TYPES_OF_VALUES.get(value.__class__, "string") for value in values}
         if "properties" in given:
             found.add("object")
         if "items" in given:

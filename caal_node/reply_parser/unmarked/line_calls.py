@@ -38,11 +38,11 @@ class LineCalls:
     def __init__(self, context: ParseContext) -> None:
         self._context = context
         self._position = context.position
-        self._names = tuple(context.calls.tools.by_name)
-        tags = (f"<{name}" for name in self._names)
+        names = tuple(context.calls.tools.by_name)
+        tags = (f"<{name}" for name in names)
         self._beginnings: dict[str, tuple[str, ...]] = {}
         """What a call begins with, by its first character."""
-        for word in (*FORMAT_BY_LINE_OPENER, *self._names, *tags):
+        for word in (*FORMAT_BY_LINE_OPENER, *names, *tags):
             self._beginnings[word[0]] = (*self._beginnings.get(word[0], ()), word)
 
     def at_line(self) -> Steps[LineOutcome]:
@@ -78,68 +78,6 @@ class LineCalls:
         yield from self._at_word(word)
         return LineOutcome.WAS_READ
 
-    def peek_tool_name(self, char: str) -> Steps[str | None]:
-        """Return the tool's name that comes next, if one does. char: the next character."""
-        names = tuple(word for word in self._beginnings.get(char, ()) if word in self._names)
-        return (yield from self._context.cursor.peek_any(names))
-
-    def read_named(self, name: str, *, wrapped: bool = False) -> Steps[ReadOutcome]:
-        """Read `set_timer {"minutes": 5}` or `set_timer(minutes=5)`, from behind the name on.
-
-        wrapped: the call stands in the brackets of another.
-        """
-        context, cursor, markers = self._context, self._context.cursor, self._context.markers
-        char = yield from cursor.peek()
-        if char in ("<", "["):
-            marker = yield from markers.peek(cursor)
-            if marker and (marker == _MESSAGE or marker not in markers.openers):
-                cursor.advance_by(len(marker))
-                char = yield from cursor.peek()
-        if char == "(" and not self._position.example:
-            return (yield from self._read_python_call(name, wrapped=wrapped))
-        if char not in ("{", " ", "\n", "\r", ":") or self._position.example:
-            return ReadOutcome.SPEECH
-        if char == ":":
-            cursor.advance_by(1)
-        while (char := (yield from cursor.peek())) in (" ", "\n", "\r", "\t"):
-            cursor.advance_by(1)
-        # ReAct, where the label in front of the name stood in the prompt.
-        if (yield from cursor.take_any(INPUTS)) is not None:
-            char = yield from cursor.skip_space()
-        if char != "{" or not (yield from self._begins_object()):
-            return ReadOutcome.SPEECH
-        yield from read_arguments(cursor, context.calls.open(name))
-        return ReadOutcome.CALL
-
-    def _read_python_call(self, name: str, *, wrapped: bool) -> Steps[ReadOutcome]:
-        context, cursor = self._context, self._context.cursor
-        inner, whole = yield from read_parentheses(cursor)
-        following = yield from cursor.peek()
-        inside = wrapped and following == ")"
-        if whole and not inside and not (yield from self._may_follow_call(following)):
-            return ReadOutcome.SPEECH
-        given = None
-        if whole:
-            tool = context.calls.tools.named(name)
-            given = _parse_literals(inner, tool)
-            if given is None:
-                given = _parse_literals(context.markers.removed_from(inner), tool)
-        if given is None:
-            return ReadOutcome.BROKEN  # Or an expression: program code, no call.
-        context.calls.open(name).end(given)
-        return ReadOutcome.CALL
-
-    def _begins_object(self) -> Steps[bool]:
-        """Return whether a key or the object's end stands behind the `{` that comes next."""
-        cursor = self._context.cursor
-        length = 2
-        while length <= _MAX_SPACE_CHARS and (yield from cursor.has(length)):
-            char = cursor.text[cursor.at + length - 1]
-            if not char.isspace():
-                return char in ('"', "}")
-            length += 1
-        return False
-
     def _at_tag(self, name: str) -> Steps[LineOutcome]:
         cursor, position = self._context.cursor, self._position
         cursor.record()
@@ -159,7 +97,7 @@ class LineCalls:
         cursor.advance_by(len(word))
         call_format = FORMAT_BY_LINE_OPENER.get(word)
         if call_format is None:
-            read = yield from self.read_named(word)
+            read = yield from read_named(self._context, word)
         elif not position.example and (
             yield from call_format.read(self._context, call_format, word)
         ):
@@ -186,17 +124,84 @@ class LineCalls:
             self._context.say_rejected(text)
         return True
 
-    def _may_follow_call(self, following: str) -> Steps[bool]:
-        """Return whether a call may stand in front of here: nothing follows, or a marker, or the
-        next call. following: the next character."""
-        cursor = self._context.cursor
-        if following in ("[", "{") and (yield from cursor.has(2)):
-            char = cursor.text[cursor.at + 1]
-            if char in "{_" or (char == '"' if following == "{" else char.isalpha()):
-                return True
-        if following in ("", *"\r\n;`<"):
+
+def peek_tool_name(context: ParseContext, char: str) -> Steps[str | None]:
+    """Return the tool's name that comes next, if one does. char: the next character."""
+    names = tuple(name for name in context.calls.tools.by_name if name[0] == char)
+    return (yield from context.cursor.peek_any(names))
+
+
+def read_named(context: ParseContext, name: str, *, wrapped: bool = False) -> Steps[ReadOutcome]:
+    """Read `set_timer {"minutes": 5}` or `set_timer(minutes=5)`, from behind the name on.
+
+    wrapped: the call stands in the brackets of another.
+    """
+    cursor, markers = context.cursor, context.markers
+    char = yield from cursor.peek()
+    if char in ("<", "["):
+        marker = yield from markers.peek(cursor)
+        if marker and (marker == _MESSAGE or marker not in markers.openers):
+            cursor.advance_by(len(marker))
+            char = yield from cursor.peek()
+    if char == "(" and not context.position.example:
+        return (yield from _read_python_call(context, name, wrapped=wrapped))
+    if char not in ("{", " ", "\n", "\r", ":") or context.position.example:
+        return ReadOutcome.SPEECH
+    if char == ":":
+        cursor.advance_by(1)
+    while (char := (yield from cursor.peek())) in (" ", "\n", "\r", "\t"):
+        cursor.advance_by(1)
+    # ReAct, where the label in front of the name stood in the prompt.
+    if (yield from cursor.take_any(INPUTS)) is not None:
+        char = yield from cursor.skip_space()
+    if char != "{" or not (yield from _begins_object(context)):
+        return ReadOutcome.SPEECH
+    yield from read_arguments(cursor, context.calls.open(name))
+    return ReadOutcome.CALL
+
+
+def _read_python_call(context: ParseContext, name: str, *, wrapped: bool) -> Steps[ReadOutcome]:
+    cursor = context.cursor
+    inner, whole = yield from read_parentheses(cursor)
+    following = yield from cursor.peek()
+    inside = wrapped and following == ")"
+    if whole and not inside and not (yield from _may_follow_call(context, following)):
+        return ReadOutcome.SPEECH
+    given = None
+    if whole:
+        tool = context.calls.tools.named(name)
+        given = _parse_literals(inner, tool)
+        if given is None:
+            given = _parse_literals(context.markers.removed_from(inner), tool)
+    if given is None:
+        return ReadOutcome.BROKEN  # Or an expression: program code, no call.
+    context.calls.open(name).end(given)
+    return ReadOutcome.CALL
+
+
+def _begins_object(context: ParseContext) -> Steps[bool]:
+    """Return whether a key or the object's end stands behind the `{` that comes next."""
+    cursor = context.cursor
+    length = 2
+    while length <= _MAX_SPACE_CHARS and (yield from cursor.has(length)):
+        char = cursor.text[cursor.at + length - 1]
+        if not char.isspace():
+            return char in ('"', "}")
+        length += 1
+    return False
+
+
+def _may_follow_call(context: ParseContext, following: str) -> Steps[bool]:
+    """Return whether a call may stand in front of here: nothing follows, or a marker, or the
+    next call. following: the next character."""
+    cursor = context.cursor
+    if following in ("[", "{") and (yield from cursor.has(2)):
+        char = cursor.text[cursor.at + 1]
+        if char in "{_" or (char == '"' if following == "{" else char.isalpha()):
             return True
-        return bool((yield from self._context.markers.peek(cursor)))
+    if following in ("", *"\r\n;`<"):
+        return True
+    return bool((yield from context.markers.peek(cursor)))
 
 
 def _parse_literals(inner: str, tool: ToolSignature | None) -> dict[str, Any] | None:
