@@ -12,15 +12,8 @@ from caal_node.reply_parser.tool_index import ToolSignature, mapping, normalised
 from caal_node.reply_parser.values import allowed_types, is_too_deep, load_json, quote_sums, typed
 
 ARGUMENT_KEYS = (
-    "arguments",
-    "parameters",
-    "args",
-    "input",
-    "params",
-    "kwargs",
-    "tool_input",
-    "action_input",
-    "function_args",
+    *("arguments", "parameters", "args", "input", "params"),
+    *("kwargs", "tool_input", "action_input", "function_args"),
 )
 """The keys under which models put a call's arguments."""
 

@@ -76,7 +76,7 @@ class ParseContext:
         self.literal: tuple[str, ...] = ()
         """What may close the speech in which markers mean nothing; empty outside of it."""
         self.gap_before_marker = False
-        """`events.gap` as it was before the marker that was found last."""
+        """What `events.gap` was before the marker that was found last."""
 
     def begin_thinking(self, closers: tuple[str, ...]) -> None:
         """Take what follows for thinking, up to one of `closers`."""

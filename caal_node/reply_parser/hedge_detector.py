@@ -36,14 +36,7 @@ _ELSEWHERE: Final = re.compile(
     re.IGNORECASE,
 )
 _QUERY_NAMES: Final = (
-    "query",
-    "q",
-    "question",
-    "search",
-    "search_query",
-    "keywords",
-    "text",
-    "term",
+    *("query", "q", "question", "search", "search_query", "keywords", "text", "term"),
 )
 
 

@@ -72,7 +72,7 @@ class TextPosition:
         return self._last in ("", ".")
 
     def passed(self, text: str) -> None:
-        """`text` was passed on as speech."""
+        """Follow `text`, which was passed on as speech."""
         line = text
         if "\n" in text:
             line = text.rpartition("\n")[2]

@@ -1,4 +1,4 @@
-"""Arguments: typed by schema, mended, encoded twice, spelled by the schema."""
+"""Arguments: typed by schema, repaired, encoded twice, spelled by the schema."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ FOUND = (
     '{"type":"tool_calls","calls<thinking>":[{"name":"set_timer","arguments":{"minutes":5}}]}',
     # A colon that stood behind a key, and thinking in front of it.
     '{"x" "arguments"<think>abc</think>: [{"name":"set_timer","arguments":{"minutes":5}}]',
-    # A marker torn by another, in a tag that alone says nothing.
+    # A marker broken by another, in a tag that alone says nothing.
     '<tools><|tool_call<｜too_begin｜>>call:search{query:<|"|>hello<|"|>}<tool_call|>',
 )
 CHUNKINGS = 50

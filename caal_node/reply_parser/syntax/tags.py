@@ -21,7 +21,7 @@ _SPECIAL_TOKEN = re.compile(SPECIAL)
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """`<space:kind=value attribute="...">`"""
+    """A tag, written as `<space:kind=value attribute="...">`."""
 
     text: str
     """The whole tag as it is written."""
