@@ -5,7 +5,7 @@
     session = AgentSession(llm=LLM("qwen3:8b"), ...)
     await session.start(CaalAgent(), room=room)
 
-Names are loaded when they are first used, so that the parts that know no LiveKit (`replies`,
+Names are loaded when they are first used, so that the parts that know no LiveKit (`reply_parser`,
 `context`) can be imported without it.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from caal_node.agent import CaalAgent
     from caal_node.context.tool_data import ToolDataCache
     from caal_node.models.llm import LLM
-    from caal_node.replies import ReplyParser, parse_reply
+    from caal_node.reply_parser import ReplyParser, parse_reply
     from caal_node.room.hooks import Hooks
 
 __all__ = [
@@ -37,9 +37,9 @@ _HOMES = {
     "CaalAgent": "caal_node.agent",
     "Hooks": "caal_node.room.hooks",
     "LLM": "caal_node.models.llm",
-    "ReplyParser": "caal_node.replies",
+    "ReplyParser": "caal_node.reply_parser",
     "ToolDataCache": "caal_node.context.tool_data",
-    "parse_reply": "caal_node.replies",
+    "parse_reply": "caal_node.reply_parser",
 }
 
 

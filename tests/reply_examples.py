@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from caal_node.reply_parser import Event, ReasoningDelta, TextDelta
+
 _HERE = Path(__file__).parent
-_OWN = _HERE / "data" / "reply_dialects.jsonl"
+_OWN = _HERE / "data" / "reply_formats.jsonl"
 _BESIDE = _HERE.parents[1] / "shared" / "cases" / "tool_call_texts.jsonl"
 
 
@@ -47,3 +50,17 @@ TOOLS: Final[list[dict[str, Any]]] = [
         },
     },
 ]
+
+
+def joined(events: Iterable[Event]) -> list[Event]:
+    """Return `events` with neighbouring deltas of a kind as one."""
+    out: list[Event] = []
+    for event in events:
+        last = out[-1] if out else None
+        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
+            out[-1] = TextDelta(last.text + event.text)
+        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
+            out[-1] = ReasoningDelta(last.text + event.text)
+        else:
+            out.append(event)
+    return out

@@ -14,7 +14,7 @@ from caal_node.evaluation.case import (
     ExpectedSpeech,
     Right,
 )
-from caal_node.replies import Reply, ToolCall
+from caal_node.reply_parser import Reply, ToolCall
 
 SHOWN_CHARS: Final = 80
 """Of a reply in a finding: enough to see what kind of reply it was."""

@@ -28,7 +28,7 @@ from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy
 from caal_node.models.strategies import CallThresholds, JsonReplyStrategy
 from caal_node.models.warm_up import warm
-from caal_node.replies import Event, Reply, TextDelta, summarise
+from caal_node.reply_parser import Event, Reply, TextDelta, summarise
 
 Asking: TypeAlias = Literal["native", "text"]
 """With the server's own tool calls, or by the text protocol."""

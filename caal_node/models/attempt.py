@@ -17,7 +17,7 @@ from caal_node.models.failure_signals import FailureSignal, read_signs
 from caal_node.models.question import Question
 from caal_node.models.strategies import CallStrategy
 from caal_node.models.strategies.speech_filter import only_speech, without_thinking
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     Event,
     TextDelta,

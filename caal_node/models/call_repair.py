@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from caal_node.core.items import CallItem, Item, ResultItem
 from caal_node.models.question import Question
-from caal_node.replies import BrokenCall, Event, UnknownCall
+from caal_node.reply_parser import BrokenCall, Event, UnknownCall
 
 REPAIRS_MAX = 3
 """Calls of one reply that are told: a reply with more was noise."""

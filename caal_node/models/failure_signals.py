@@ -9,7 +9,7 @@ from caal_node.core.errors import ModelContextFull, ModelError, ModelLacksTools,
 from caal_node.models.backends.base import ReplyDone
 from caal_node.models.strategies.base import Doubt
 from caal_node.models.strategies.speech_filter import without_thinking
-from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.reply_parser import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
 
 FailureSignal: TypeAlias = (
     Literal[

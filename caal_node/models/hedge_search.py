@@ -21,7 +21,7 @@ from livekit.agents.utils import shortuuid
 from caal_node.core.items import CallItem, Item, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.replies.hedging import Hedging, search_arguments, search_tool
+from caal_node.reply_parser.hedge_detector import HedgeDetector, search_arguments, search_tool
 
 logger = logging.getLogger("caal_node")
 
@@ -33,8 +33,8 @@ _SENTENCE_END: Final = re.compile(r"[.!?…][\"')\]]*\s|\n")
 
 
 @cache
-def hedging() -> Hedging:
-    return Hedging.of(tomllib.loads(read("hedging.toml")))
+def hedging() -> HedgeDetector:
+    return HedgeDetector.from_table(tomllib.loads(read("hedging.toml")))
 
 
 def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.ChoiceDelta | None:

@@ -33,7 +33,7 @@ from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection
 from caal_node.models.model_memory import ModelMemory
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
-from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.reply_parser import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
 
 logger = logging.getLogger("caal_node.models")
 

@@ -14,7 +14,7 @@ from caal_node.core.errors import ModelLacksTools, ModelReplyError
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.models.backends.base import Backend, BackendRequest, NativeCall, TextChunk
 from caal_node.models.failure_signals import is_about_the_way
-from caal_node.replies import Event, ReplyParser, TextWasThinking
+from caal_node.reply_parser import Event, ReplyParser, TextWasThinking
 
 PROBE_TOKENS: Final = 64
 """Tokens: a call of one short argument takes 20 to 30 in every dialect."""

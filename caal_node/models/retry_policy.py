@@ -38,7 +38,7 @@ from caal_node.models.strategies import (
 )
 from caal_node.models.strategy_status import StrategyStatus
 from caal_node.models.truncation_detector import TruncationDetector
-from caal_node.replies import Event, TextDelta, TextWasThinking
+from caal_node.reply_parser import Event, TextDelta, TextWasThinking
 
 PolicyEvent: TypeAlias = Event | ServerCall | ServerResult | ReplyDone
 TextStyle: TypeAlias = Literal["auto"] | StyleName

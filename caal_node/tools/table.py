@@ -21,7 +21,7 @@ from caal_node.context.schemas import compact_schema
 from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.replies.names import toolbox
+from caal_node.reply_parser.tool_index import ToolIndex
 
 NAME_MAX: Final = 64
 """Characters. The bound of OpenAI's and Ollama's function names: `^[A-Za-z0-9_-]{1,64}$`."""
@@ -73,7 +73,7 @@ class ToolTable:
             UnknownTool: with the nearest names that do exist.
         """
         if (entry := self._entries.get(name)) is None:
-            known = toolbox([entry.schema for entry in self])
+            known = ToolIndex.from_schemas([entry.schema for entry in self])
             raise UnknownTool(name, known.nearest(name))
         return entry
 

@@ -36,7 +36,7 @@ from caal_node.models.strategies import (
     TextProtocolStrategy,
 )
 from caal_node.models.warm_up import warm
-from caal_node.replies import Event, summarise
+from caal_node.reply_parser import Event, summarise
 from tests.bench.spoken_requests import Heard, Requests
 
 REPLY_TOKENS: Final = 200

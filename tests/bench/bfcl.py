@@ -34,8 +34,8 @@ from caal_node.models import question as models
 from caal_node.models.backends.base import BackendRequest, NativeCall, ReplyDone
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.models.llm import LLM
-from caal_node.replies import Event, ToolCall, summarise
-from caal_node.replies.values import load_json
+from caal_node.reply_parser import Event, ToolCall, summarise
+from caal_node.reply_parser.values import load_json
 from caal_node.weights import QWEN_CODER_05B, present
 from tests.bench.bfcl_data import CATEGORIES, PER_CATEGORY, Category, Question, questions, wheel
 from tests.bench.bfcl_judge import right_call, right_name

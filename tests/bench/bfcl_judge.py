@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.replies import ToolCall
+from caal_node.reply_parser import ToolCall
 from tests.bench.bfcl_data import Answers, Question
 
 _IDLE: Final = re.compile(r"[ ,./\-_*^'\"]")

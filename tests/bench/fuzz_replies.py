@@ -4,11 +4,11 @@
 
 Each reply is made of the project's own examples (and of the peers' collection, where it lies
 beside the checkout) by seeded mutations: spliced, cut, doubled, swapped, truncated, with markers
-of every dialect and odd characters put in, nested in each other. Of each is asked:
+of every format and odd characters put in, nested in each other. Of each is asked:
 
 - raises: does reading it raise, or does anything it gives break the rules of the events?
-- marker: is there a marker in what is spoken? (`markers().strip`: every opener, closer and stray
-  of every dialect, every think marker, any `<|...|>` and any tag of a namespace that only calls
+- marker: is there a marker in what is spoken? (`MARKERS.strip`: every opener, closer and stray
+  of every format, every think marker, any `<|...|>` and any tag of a namespace that only calls
   use. Openers that are ordinary words without a call behind them, as `<user>`, are none.)
 - chunks: do random chunks give other events than the whole, neighbouring deltas joined?
 - again: is the spoken text, read as a reply, other text, or even a call? (A marker's or a call's
@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     Event,
     ReplyParser,
@@ -42,11 +42,10 @@ from caal_node.replies import (
     parse_reply,
     summarise,
 )
-from caal_node.replies.bare.brackets import ENDS_INSIDE
-from caal_node.replies.markers import cut_marker, markers
-from caal_node.replies.summary import joined
+from caal_node.reply_parser.formats import MARKERS
+from caal_node.reply_parser.unmarked.bracket_calls import ENDS_INSIDE
 from tests.bench.table import print_table
-from tests.reply_examples import EXAMPLES, PEERS, TOOLS
+from tests.reply_examples import EXAMPLES, PEERS, TOOLS, joined
 
 MAX_CHARS: Final = 600
 """Long enough for a few calls with speech around them, short enough for a million replies."""
@@ -58,10 +57,8 @@ _ODD: Final = (
 _MARKERS: Final = tuple(
     sorted(
         {
-            *markers().openers,
-            *markers().thinking,
-            *markers().closing_thinking,
-            *markers().strays,
+            *MARKERS.all,
+            *MARKERS.tentative,
             *("```json\n", "```", "`", "to=", " to=set_timer", "Action:", ">>>", "functools["),
             *('{"name": "', '"arguments": {', '{"type": "final_answer", "text": "', '{"calls": ['),
             *("call:set_timer{", "set_timer(", "set_timer {", "For example, ", "</", "<|", "|>"),
@@ -132,11 +129,11 @@ def findings(
         return
     if broken := _broken_rule(whole):
         yield Finding("raises", text, broken)
-    if found := markers().strip.search(reply.text):
+    if found := MARKERS.strip.search(reply.text):
         yield Finding("marker", text, f"{found.group()!r} in {reply.text!r}")
     if pieces != whole:
         yield Finding("chunks", text, f"\n  pieces {pieces}\n  whole  {whole}")
-    kept = reply.text[: cut_marker(reply.text)]
+    kept = reply.text[: MARKERS.partial_start(reply.text)]
     declared = ("to=user", '"say"', '"final', *_BARE, *(() if tools else ("<atem:",)))
     if any(mark in text for mark in declared) or text.startswith("commentary"):
         return

@@ -1,10 +1,10 @@
-"""How fast a reply is understood: MB of text a second of CPU time, by the shape of the text.
+"""How long a reply takes to be understood: us of CPU time a token, by the shape of the text.
 
     python -m tests.bench.reply_parser [CHARACTERS]
 
-Each text of CHARACTERS (default 1,000,000) is fed in chunks of 1, 8 and 64 characters and whole,
-cut beforehand. The best of three runs: other processes share the core's caches. First speech and
-calls as models write them, then the worst cases: texts in which every character may begin
+Each text of CHARACTERS (default 100,000) is fed in single characters, in tokens of 4 characters and
+whole, cut beforehand. The best of three runs: other processes share the core's caches. First speech
+and calls as models write them, then the worst cases: texts in which every character may begin
 something, in which nothing ever ends, or in which a careless reader would go back to the beginning
 again and again.
 """
@@ -15,10 +15,10 @@ import sys
 import time
 from typing import Any, Final
 
-from caal_node.replies import ReplyParser
+from caal_node.reply_parser import ReplyParser
 from tests.bench.table import print_table
 
-CHUNKS: Final = (1, 8, 64)
+TOKEN_CHARS: Final = 4
 RUNS: Final = 3
 TOOLS: Final[list[dict[str, Any]]] = [
     {
@@ -97,8 +97,8 @@ def texts(size: int) -> dict[str, str]:
     }
 
 
-def rate(text: str, size: int) -> float:
-    """MB/s in chunks of `size` characters."""
+def cost(text: str, size: int) -> float:
+    """Microseconds a chunk of `size` characters."""
     chunks = [text[at : at + size] for at in range(0, len(text), size)]
     best = float("inf")
     for _ in range(RUNS):
@@ -109,16 +109,21 @@ def rate(text: str, size: int) -> float:
             feed(chunk)
         parser.finish()
         best = min(best, time.process_time() - began)
-    return len(text) / best / 1e6
+    return best / len(chunks) * 1e6
 
 
 def main() -> None:
-    size = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    size = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     rows = [
-        (shape, *(rate(text, chunk) for chunk in (*CHUNKS, len(text))))
+        (
+            shape,
+            cost(text, 1),
+            cost(text, TOKEN_CHARS),
+            cost(text, len(text)) * TOKEN_CHARS / len(text),
+        )
         for shape, text in texts(size).items()
     ]
-    columns = (f"MB/s, {size:,} characters", *(f"by {chunk}" for chunk in CHUNKS), "whole")
+    columns = (f"us, {size:,} characters", "a character", "a token", "a token, fed whole")
     print_table("Understanding a reply", columns, rows)
 
 

@@ -19,7 +19,7 @@ from caal_node.models.backends.base import ReplyDone, ServerCall, ServerResult
 from caal_node.models.backends.factory import make_backend
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy
-from caal_node.replies import Event, Reply, TextDelta, summarise
+from caal_node.reply_parser import Event, Reply, TextDelta, summarise
 from tests.stand_in_model import (
     Break,
     Call,

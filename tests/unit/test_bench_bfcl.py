@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.replies import ToolCall
+from caal_node.reply_parser import ToolCall
 from tests.bench import bfcl, bfcl_data
 from tests.bench.bfcl_data import Question, questions, tool_name, wheel
 from tests.bench.bfcl_judge import right_call, right_name

@@ -31,7 +31,7 @@ from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
 from caal_node.models.strategies.tool_catalogue import catalogue
 from caal_node.models.strategies.tool_shortlist import is_far, reach
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     TextDelta,
     ToolCallEnd,

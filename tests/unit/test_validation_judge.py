@@ -26,7 +26,7 @@ from caal_node.evaluation.report import markdown, table
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
 from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS
 from caal_node.evaluation.suites import SUITES
-from caal_node.replies import Reply, ToolCall, UnknownCall
+from caal_node.reply_parser import Reply, ToolCall, UnknownCall
 
 TIMER = ExpectedCalls((ExpectedCall("set_timer", {"minutes": (5,), "label": (ABSENT, "tea")}),))
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from caal_node.models.backends.base import BackendRequest, Chunk
 from caal_node.models.question import Question
-from caal_node.replies import Event
+from caal_node.reply_parser import Event
 
 StrategyName: TypeAlias = Literal["native", "one_reply", "protocol", "plain"]
 Doubt: TypeAlias = Literal[

@@ -25,7 +25,7 @@ from caal_node.models.strategies.protocol_reader import TextReader
 from caal_node.models.strategies.reply_schema import reply_schema, wishes_schema
 from caal_node.models.strategies.styles import OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import is_far, reach
-from caal_node.replies import Event, TextDelta, ToolCallEnd, ToolCallStart
+from caal_node.reply_parser import Event, TextDelta, ToolCallEnd, ToolCallStart
 
 Must: TypeAlias = Literal["either", "say", "call"]
 

@@ -14,9 +14,9 @@ from caal_node.models.backends.base import (
 from caal_node.models.question import Question
 from caal_node.models.strategies.base import CallStrategy, Doubt, ReplyReader, StrategyName
 from caal_node.models.strategies.reply_text import ReplyText
-from caal_node.replies import Event, ReasoningDelta
-from caal_node.replies.calls import CallDesk, OpenCall
-from caal_node.replies.names import toolbox
+from caal_node.reply_parser import Event, ReasoningDelta
+from caal_node.reply_parser.call_builder import CallBuilder, OpenCall
+from caal_node.reply_parser.tool_index import ToolIndex
 
 
 class NativeStrategy:
@@ -46,7 +46,9 @@ class _Reader:
         self.doubt: Doubt | None = None
         self._text = ReplyText(question.tools.schemas, in_thinking=question.in_thinking)
         self._events: list[Event] = []
-        self._desk = CallDesk(toolbox(question.tools.schemas), self._events.append, "native_")
+        self._desk = CallBuilder(
+            ToolIndex.from_schemas(question.tools.schemas), self._events.append, "native_"
+        )
 
     @property
     def unclosed(self) -> bool:

@@ -10,7 +10,7 @@ from caal_node.models.question import Question
 from caal_node.models.strategies.base import CallStrategy, Doubt, ReplyReader, StrategyName
 from caal_node.models.strategies.reply_text import ReplyText
 from caal_node.models.strategies.speech_filter import only_speech
-from caal_node.replies import Event, ReasoningDelta
+from caal_node.reply_parser import Event, ReasoningDelta
 
 
 class PlainStrategy:

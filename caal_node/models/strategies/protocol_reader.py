@@ -10,7 +10,7 @@ from caal_node.models.strategies.base import Doubt
 from caal_node.models.strategies.limits import DEFAULT, ProtocolLimits, calls_left
 from caal_node.models.strategies.reply_text import ReplyText
 from caal_node.models.strategies.speech_filter import only_speech
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     Event,
     ReasoningDelta,

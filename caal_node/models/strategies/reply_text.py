@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.strategies.speech_filter import without_thinking
-from caal_node.replies import Event, ReasoningDelta, ReplyParser, TextDelta, TextWasThinking
+from caal_node.reply_parser import Event, ReasoningDelta, ReplyParser, TextDelta, TextWasThinking
 
 
 class ReplyText:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from caal_node.replies import (
+from caal_node.reply_parser import (
     BrokenCall,
     Event,
     ReasoningDelta,

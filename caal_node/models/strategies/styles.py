@@ -1,7 +1,7 @@
 """How calls, speech and results are written down in the text protocol.
 
 One object a style. A style writes what the prompt shows; replies of every style are understood by
-`caal_node.replies`, whichever was asked for.
+`caal_node.reply_parser`, whichever was asked for.
 """
 
 from __future__ import annotations

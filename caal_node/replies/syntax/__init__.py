@@ -1,1 +1,0 @@
-"""The few ways in which dialects write a call's name and arguments, shared by all of them."""

@@ -1,0 +1,127 @@
+"""What a model's reply means, as a closed union of frozen events.
+
+A reply is a sequence of these, in the order in which the model wrote them. `Reply` is their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of speech."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """The next piece of thinking. Never spoken."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextWasThinking:
+    """All text since the last call, or since the beginning, was thinking.
+
+    A closer came whose opener was never written. Text that was spoken already cannot be taken
+    back; text that was not must not be spoken. `Reply` has it as reasoning.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """The name of a call is certain; its arguments may still be on the way."""
+
+    id: str
+    """Unique in this reply."""
+    name: str
+    """The tool's own name, whatever spelling the model used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnd:
+    """A call is complete. Always follows the `ToolCallStart` of the same id."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """A call that cannot be made. Follows the `ToolCallStart` of the same id, if there was one."""
+
+    id: str
+    name: str
+    problem: str
+    """One sentence for the model: what was wrong with the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCall:
+    """A call of a tool that does not exist. No `ToolCallStart` goes before it."""
+
+    name: str
+    nearest: tuple[str, ...]
+    """Names that do exist, best first."""
+    id: str = ""
+    """The id that a server gave the call; "" where the call stood in the text."""
+
+
+Event: TypeAlias = (
+    TextDelta
+    | ReasoningDelta
+    | TextWasThinking
+    | ToolCallStart
+    | ToolCallEnd
+    | BrokenCall
+    | UnknownCall
+)
+"""Each `ToolCallStart` is followed by one `ToolCallEnd` or one `BrokenCall` with its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that can be made."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole reply."""
+
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    text: str = ""
+    """What may be spoken."""
+    reasoning: str = ""
+    problems: list[BrokenCall | UnknownCall] = field(default_factory=list[BrokenCall | UnknownCall])
+    """Calls that cannot be made, of which the model should be told."""
+
+
+def summarise(events: Iterable[Event]) -> Reply:
+    """Return the sum of a whole reply's events."""
+    pieces: list[TextDelta | ReasoningDelta] = []
+    calls: list[ToolCall] = []
+    problems: list[BrokenCall | UnknownCall] = []
+    since_call = 0
+    for event in events:
+        if isinstance(event, TextDelta | ReasoningDelta):
+            pieces.append(event)
+        elif isinstance(event, TextWasThinking):
+            pieces[since_call:] = [ReasoningDelta(piece.text) for piece in pieces[since_call:]]
+        elif isinstance(event, ToolCallEnd):
+            calls.append(ToolCall(event.name, event.arguments))
+            since_call = len(pieces)
+        elif isinstance(event, BrokenCall | UnknownCall):
+            problems.append(event)
+            since_call = len(pieces)
+    text = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
+    reasoning = "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
+    return Reply(calls, text.rstrip() if calls else text, reasoning.strip(), problems)

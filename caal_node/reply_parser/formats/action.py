@@ -1,0 +1,36 @@
+"""`Action:` and a list of calls (Command R+), or a name with `Action Input:` (ReAct)."""
+
+from __future__ import annotations
+
+from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.syntax.block import read_block
+from caal_node.reply_parser.syntax.json_text import read_arguments
+
+INPUTS = ("Action Input:", "action_input:", "Input:")
+_MAX_NAME_CHARS = 128
+
+
+def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    cursor, markers = context.cursor, context.markers
+    char = yield from markers.skip_strays(cursor)
+    marker = (yield from markers.peek(cursor)) if char in ("<", "[") else ""
+    if marker and marker not in markers.tentative:
+        return True  # A label in front of a call in another format.
+    if char in ("`", "{", "["):
+        return (yield from read_block(context, call_format, opener))
+    name, stop = yield from cursor.take_until(("\n",), _MAX_NAME_CHARS)
+    name = markers.removed_from(name)
+    if not stop or "{" in name or context.calls.tools.named(name) is None:
+        return False
+    yield from markers.skip_strays(cursor)
+    marker = yield from markers.peek(cursor)
+    cursor.advance_by(len(marker))
+    yield from cursor.skip_space()
+    if (yield from cursor.take_any(INPUTS)) is None or (yield from cursor.skip_space()) != "{":
+        return False
+    yield from read_arguments(cursor, context.calls.open(name))
+    return True
+
+
+FORMATS = (CallFormat(name="action", openers=("Action:",), read=_read, at_line=True),)

@@ -1,0 +1,56 @@
+"""Calls in elements: Qwen 3-Coder without its wrapping, MiniMax M2, MiniCPM, DSML, dots, Olmo."""
+
+from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.syntax.block import read_block
+
+
+def _read_opened(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    """Read a block whose opener is itself the beginning of a call's tag."""
+    context.cursor.unread(opener)
+    made = yield from read_block(context, call_format, opener)
+    if not made:
+        yield from context.cursor.take(opener)
+    return made
+
+
+_BAR = "｜DSML｜"
+
+FORMATS = (
+    CallFormat(
+        name="function-element",
+        openers=("<function=", '<function name="', "<function name='"),
+        closers=("</tool_call>",),
+        strays=("</function>", "<parameter=", "</parameter>", '<param name="', "</param>"),
+        read=_read_opened,
+    ),
+    CallFormat(
+        name="invoke-element",
+        openers=('<invoke name="', f'<{_BAR}invoke name="'),
+        closers=(f"</{_BAR}function_calls>", f"</{_BAR}tool_calls>"),
+        strays=("</invoke>", '<parameter name="', f"</{_BAR}invoke>", f"</{_BAR}parameter>"),
+        read=_read_opened,
+    ),
+    CallFormat(
+        name="minimax",
+        openers=("<minimax:tool_call>",),
+        closers=("</minimax:tool_call>",),
+        read=read_block,
+    ),
+    CallFormat(
+        name="dsml",
+        openers=(f"<{_BAR}function_calls>", f"<{_BAR}tool_calls>"),
+        closers=(f"</{_BAR}function_calls>", f"</{_BAR}tool_calls>"),
+        strays=(f'<{_BAR}parameter name="',),
+        read=read_block,
+    ),
+    CallFormat(
+        name="dots",
+        openers=("<dots_function_call>",),
+        closers=("</dots_function_call>",),
+        read=read_block,
+    ),
+    CallFormat(
+        name="olmo", openers=("<function_calls>",), closers=("</function_calls>",), read=read_block
+    ),
+)

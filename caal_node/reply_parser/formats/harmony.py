@@ -1,0 +1,95 @@
+"""Messages with headers: gpt-oss (harmony) and Glimmer.
+
+`<|start|>assistant<|channel|>commentary to=functions.set_timer<|message|>{...}<|call|>`, and
+`<|start|>assistant to=set_timer<|message|><atem:function_calls>...`. The header says whether the
+message is thinking, speech or a call.
+"""
+
+from __future__ import annotations
+
+import re
+
+from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.syntax.block import read_named_block
+
+_MESSAGE = "<|message|>"
+_CALLS_OPEN, _CALLS_CLOSE = "<atem:function_calls>", "</atem:function_calls>"
+_MAX_HEADER_CHARS = 256
+_TO = re.compile(r"\bto=([^\s<]+)")
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
+_ENDS = ("<|end|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>")
+_THOUGHT_ENDS = (*_ENDS, "<|start|>", "<|channel|>")
+_HIDDEN_CHANNELS = frozenset({"analysis", "thought", "thinking"})
+
+
+def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    cursor = context.cursor
+    header = opener
+    if opener != _MESSAGE:
+        rest, stop = yield from cursor.take_until((_MESSAGE, "<|start|>", "\n"), _MAX_HEADER_CHARS)
+        if stop != _MESSAGE:
+            return False
+        yield from cursor.take(_MESSAGE)
+        header += rest
+    to, channel = _TO.search(header), _CHANNEL.search(header)
+    recipient = to[1] if to else ""
+    if recipient == "user":
+        yield from _read_for_user(context, call_format)
+    elif recipient == "assistant":  # A tool's result, which the model made up.
+        yield from cursor.take_until((*_ENDS, "<|start|>"))
+    elif recipient == "self" or (
+        not recipient and channel is not None and channel[1].lower() in _HIDDEN_CHANNELS
+    ):
+        context.begin_thinking(_THOUGHT_ENDS)
+    elif recipient:
+        yield from _read_call(context, call_format, recipient)
+    elif channel is None and (yield from cursor.peek_any(("<atem:",))):
+        yield from _read_call(context, call_format, "")
+    return True
+
+
+def _read_for_user(context: ParseContext, call_format: CallFormat) -> Steps[None]:
+    """Read a message for the person. It is speech, even if it shows a call, unless it is nothing
+    but a call."""
+    cursor = context.cursor
+    if not context.calls.tools.accepts_any_name and (yield from cursor.peek_any((_CALLS_OPEN,))):
+        body, stop = yield from cursor.take_until((_CALLS_CLOSE,))
+        yield from cursor.take(stop)
+        yield from cursor.skip_space()
+        space = cursor.skipped
+        alone = not (yield from cursor.peek()) or (yield from cursor.peek_any(_ENDS)) is not None
+        cursor.unread(body + stop + space)
+        if alone and stop:
+            yield from _read_call(context, call_format, "")
+            return
+    context.begin_literal(_ENDS)
+
+
+def _read_call(context: ParseContext, call_format: CallFormat, recipient: str) -> Steps[None]:
+    cursor = context.cursor
+    char = yield from cursor.skip_space()
+    if char == "<" and (yield from cursor.peek_any(("<atem:",))):
+        if context.calls.tools.accepts_any_name:
+            context.begin_literal(_ENDS)  # A recipient is free text; only declared tools count.
+            return
+        yield from read_named_block(context, call_format, None)
+    elif char == "{":
+        yield from read_named_block(context, call_format, recipient)
+    else:
+        yield from cursor.take_until((*_ENDS, "<|start|>"))
+        context.calls.broken(recipient, "The arguments must be one JSON object.")
+    yield from cursor.take_any(_ENDS)
+
+
+FORMATS = (
+    CallFormat(
+        name="harmony",
+        openers=("<|start|>", "<|channel|>", _MESSAGE),
+        closers=(_CALLS_CLOSE,),
+        ends=(*_ENDS, "<|start|>"),
+        strays=(_CALLS_OPEN,),
+        read=_read,
+        untyped_json=True,
+    ),
+)

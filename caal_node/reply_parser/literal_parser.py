@@ -1,0 +1,215 @@
+"""Values as Python, JavaScript and Gemma write them: one tolerant parser for finished text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?(?![\w.])")
+_NEXT = re.compile(r"\s*(\S?)")
+_WORDS = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "none": None,
+    "nan": float("nan"),
+}
+_UNICODE_ESCAPE = re.compile(r"u([0-9a-fA-F]{4})")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "\n": ""}
+_UNQUOTED_END = re.compile(r",\s*[\w\"'-]+\s*:|\}\s*(?:$|[,\]}])")
+GEMMA_QUOTES = ('<|"|>', "<escape>")
+"""What Gemma's models put around strings."""
+_MAX_DEPTH = 64
+
+
+class UnreadableLiteral(ValueError):
+    """The text is no value."""
+
+
+class UnquotedText(str):
+    """A value that stood without quotes. It is text, unless its schema says otherwise."""
+
+    __slots__ = ()
+
+
+class LiteralParser:
+    """Parses `text`; `at` is the index of what comes next."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def skip_space(self) -> str:
+        """Skip white space, and return the character behind it, or ""."""
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+        return self.text[self.at : self.at + 1]
+
+    def value(self, depth: int = 0, *, ends: str = ",)]}") -> Any:
+        """Parse one value.
+
+        ends: characters that end a value without quotes.
+
+        Raises:
+            UnreadableLiteral: there is none.
+        """
+        if depth > _MAX_DEPTH:
+            raise UnreadableLiteral("nested too deeply")
+        began = self.at
+        char = self.skip_space()
+        if char == "{":
+            return self.mapping(depth)
+        if char in ("[", "("):
+            return self._sequence("]" if char == "[" else ")", depth)
+        text = self._string(char)
+        return self._unquoted(ends, began) if text is None else text
+
+    def mapping(self, depth: int = 0) -> dict[str, Any]:
+        """Parse `{key: value, ...}`. Keys need no quotes, and the closing brace may be missing."""
+        self.at += 1
+        found: dict[str, Any] = {}
+        while self._has_next("}"):
+            key = self._key()
+            found[key] = self.value(depth + 1, ends=",}")
+        return found
+
+    def _sequence(self, end: str, depth: int) -> list[Any]:
+        self.at += 1
+        found: list[Any] = []
+        while self._has_next(end):
+            before = self.at
+            found.append(self.value(depth + 1, ends="," + end))
+            if self.at == before:
+                raise UnreadableLiteral("not a list")
+        return found
+
+    def _has_next(self, end: str) -> bool:
+        """Skip commas. False: there is nothing more, or `end`, which is taken."""
+        while (char := self.skip_space()) == ",":
+            self.at += 1
+        if char in ("", end):
+            self.at += 1
+            return False
+        return True
+
+    def _key(self) -> str:
+        key = self._string(self.text[self.at])
+        if key is None:
+            end = self.text.find(":", self.at)
+            if end < 0:
+                raise UnreadableLiteral("a key without a value")
+            key = self.text[self.at : end].strip()
+            self.at = end
+        if self.skip_space() != ":":
+            raise UnreadableLiteral("a key without a value")
+        self.at += 1
+        return key
+
+    def _string(self, char: str) -> str | None:
+        """Parse the string that begins with `char`. None: there is none, and nothing was taken."""
+        for quote in GEMMA_QUOTES:
+            if self.text.startswith(quote, self.at):
+                return self._gemma_string(quote)
+        if char not in ("'", '"'):
+            return None
+        mark = char * 3 if self.text.startswith(char * 3, self.at) else char
+        at = self.at + len(mark)
+        parts: list[str] = []
+        finder = re.compile(r"\\|" + re.escape(mark))
+        while True:
+            found = finder.search(self.text, at)
+            if found is None:
+                return None  # The quote is never closed.
+            parts.append(self.text[at : found.start()])
+            at = found.end()
+            if found.group() != "\\":
+                break
+            text, at = self._escape(at)
+            parts.append(text)
+        self.at = at
+        for quote in GEMMA_QUOTES:  # A string that began with one quote and ends with another.
+            if self.text.startswith(quote, self.at):
+                self.at += len(quote)
+        return "".join(parts)
+
+    def _gemma_string(self, quote: str) -> str:
+        start = self.at + len(quote)
+        end = self.text.find(quote, start)
+        if end < 0:
+            # Never closed: all that is left, but for the call's own bracket.
+            self.at = len(self.text)
+            return self.text[start:].rstrip().removesuffix("}")
+        self.at = end + len(quote)
+        return self.text[start:end]
+
+    def _escape(self, at: int) -> tuple[str, int]:
+        """Return what the escape whose letter is at `at` means, and the index behind it."""
+        code = _UNICODE_ESCAPE.match(self.text, at)
+        if code is not None:
+            return chr(int(code[1], 16)), code.end()
+        letter = self.text[at : at + 1]
+        return _ESCAPES.get(letter, "\\" + letter), at + 1
+
+    def _unquoted(self, ends: str, began: int) -> Any:
+        number = _NUMBER.match(self.text, self.at)
+        if number is not None:
+            follows = _NEXT.match(self.text, number.end())
+            if follows is not None and (not follows[1] or follows[1] in ends):
+                self.at = number.end()
+                digits = number.group()
+                return int(digits) if re.fullmatch(r"[+-]?\d{1,400}", digits) else float(digits)
+        if "}" in ends:
+            # A mapping's value may hold commas: it ends where the next key begins.
+            found = _UNQUOTED_END.search(self.text, self.at)
+        else:
+            found = re.compile("[" + re.escape(ends) + "]").search(self.text, self.at)
+        end = found.start() if found else len(self.text)
+        text = self.text[began:end]
+        self.at = end
+        word = text.strip()
+        if word.lower() in _WORDS:
+            return _WORDS[word.lower()]
+        if not word and not found:
+            raise UnreadableLiteral("a value is missing")
+        return UnquotedText(text if "\n" in text else word)
+
+
+def parse_keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dict[str, Any]:
+    """Parse the arguments of `f(a=1, b='x')`, from what stands between the brackets.
+
+    names: what positional arguments are called, in order.
+    literal: only literals are allowed; a word without quotes is not taken for text.
+
+    Raises:
+        UnreadableLiteral: it is no argument list.
+    """
+    parser = LiteralParser(text)
+    found: dict[str, Any] = {}
+    count = 0
+    keyword = re.compile(r"\s*\**([^\W\d][\w.-]*)\s*=(?!=)\s*")
+    while True:
+        char = parser.skip_space()
+        if not char:
+            return found
+        if char == ",":
+            parser.at += 1
+            continue
+        before = parser.at
+        named = keyword.match(text, parser.at)
+        if named is not None:
+            parser.at = named.end()
+            key = named.group(1)
+        elif found and not count:
+            # Not Python. `minutes=1,000` would be no minutes.
+            raise UnreadableLiteral("a value without a name behind one with a name")
+        elif count < len(names):
+            key = names[count]
+            count += 1
+        else:
+            raise UnreadableLiteral("more arguments than parameters")
+        value = parser.value(ends=",")
+        if literal and isinstance(value, UnquotedText):
+            raise UnreadableLiteral("not a literal")
+        found[key] = str(value).strip() if isinstance(value, UnquotedText) else value
+        if parser.at == before or parser.skip_space() not in ("", ","):
+            raise UnreadableLiteral("not an argument list")

@@ -1,0 +1,179 @@
+"""The markers of all formats, and the one scanner that finds them in running text.
+
+A marker is a text that is never spoken: an opener or a closer of a format, a special token, or the
+beginning and the end of thinking. `caal_node.reply_parser.formats.MARKERS` is the table of all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from caal_node.reply_parser.cursor import Cursor, Steps
+
+THINKING_BLOCKS: dict[str, str] = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<Think>": "</Think>",
+    "<THINK>": "</THINK>",
+    "<Thinking>": "</Thinking>",
+    "<THINKING>": "</THINKING>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<seed:think>": "</seed:think>",
+    "<longcat_think>": "</longcat_think>",
+    "<ifm|think>": "</ifm|think>",
+    "<mm:think>": "</mm:think>",
+    "◁think▷": "◁/think▷",
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|inner_prefix|>": "<|inner_suffix|>",
+    "<|content_thinking|>": "<|end_message|>",
+}
+"""Opener and closer of each family's thinking. Formats that mark it by a header read it there."""
+
+THINKING_CLOSERS: tuple[str, ...] = (
+    *(closer for closer in THINKING_BLOCKS.values() if closer != "<|end_message|>"),
+    # Not <|end_message|>, as it ends speech, too.
+    "<channel|>",
+    "<unused95>",
+    "[BEGIN FINAL RESPONSE]",  # Apriel's, behind thinking that nothing opens.
+)
+"""What may end thinking that began in the prompt, or whose opener was never written."""
+
+_STRAYS = (
+    *("</s>", "<s>", "[INST]", "[/INST]", "<end_of_turn>", "<tool_sep>", "</tool_sep>"),
+    *("<response>", "</response>", "[END FINAL RESPONSE]", "<answer>", "</answer>"),
+)
+"""Special tokens outside `<|...|>` that leak into replies and belong to no format."""
+
+SEPARATOR = "–"
+"""Stands between what a marker separated: no marker and no JSON continues across it."""
+SPECIAL = r"<[|｜][^<>|｜\n–]{0,48}[|｜]>"
+"""Any `<|...|>`: a special token by its form, whether it is known or not."""
+_SPECIAL_OR_CUT = r"<[|｜](?:[^<>|｜\n–]{0,48}(?:[|｜](?:>|\Z)|\Z))"
+_NAMESPACES = ("atem:", "steptml:", "ifm|", "｜DSML｜")
+"""Namespaces of tags that only calls use: every tag in them is a marker."""
+_IN_NAMESPACE = "</?(?:" + "|".join(map(re.escape, _NAMESPACES)) + r")[^<>\n–]{0,120}"
+_CUT_NAMESPACE = (
+    "</?(?:"
+    + "|".join(re.escape(name[:length]) for name in _NAMESPACES for length in range(len(name)))
+    + r")\Z"
+)
+_MAX_MARKER_CHARS = 128
+_MIN_CUT_CHARS = 3
+"""The beginning of a marker that is this long at a reply's end was meant as one."""
+_FIRST_CHARS = "<[]◁"
+"""Characters with which markers begin."""
+
+
+class MarkerTable:
+    """All markers, and the patterns that find them.
+
+    openers: markers that begin a call, wherever they stand.
+    tentative: openers that are ordinary text where no call follows (`<user>`).
+    turn_openers: openers that begin another turn.
+    strays: markers that mean nothing in running text, besides those that belong to no format.
+    """
+
+    def __init__(
+        self,
+        *,
+        openers: frozenset[str],
+        tentative: frozenset[str],
+        turn_openers: frozenset[str],
+        strays: frozenset[str],
+    ) -> None:
+        self.openers = openers
+        self.tentative = tentative
+        self.turn_openers = turn_openers
+        self.strays = strays | set(_STRAYS)
+        thinking = {*THINKING_BLOCKS, *THINKING_BLOCKS.values(), *THINKING_CLOSERS}
+        every = {*openers, *thinking, *self.strays}
+        self.all = frozenset(every - tentative)
+        """All markers with a fixed spelling that are never spoken."""
+        self.scan = re.compile(
+            f"{prefix_pattern(every)}|{_SPECIAL_OR_CUT}|{_IN_NAMESPACE}(?:>|\\Z)|{_CUT_NAMESPACE}"
+            + r"|[{\[\n]|`{1,3}"
+        )
+        """Finds the next marker, the beginning of one at the text's end, or characters that may
+        begin an unmarked call (`{`, `[`), a code fence or a new line."""
+        longest_first = sorted(self.all, key=len, reverse=True)
+        self.strip = re.compile(
+            "|".join(map(re.escape, longest_first)) + f"|{SPECIAL}|{_IN_NAMESPACE}>"
+        )
+        """Finds complete markers, to keep them out of text that is spoken as it stands."""
+
+    def is_marker(self, text: str) -> bool:
+        """Return whether `text` is a whole marker, and not just the beginning of one."""
+        return self.strip.fullmatch(text) is not None or text in self.openers
+
+    def removed_from(self, text: str) -> str:
+        """Return `text` without its markers.
+
+        What stood on either side of one must become neither another marker nor a call's name, so
+        white space and a separator stay in its place.
+        """
+        return self.strip.sub(f" {SEPARATOR} ", self.strip.sub(" ", text))
+
+    def partial_start(self, text: str, start: int = 0) -> int:
+        """Return where the beginning of a marker stands at the end of `text`; the length of `text`
+        if there is none. start: where to begin to look."""
+        at = max(start, len(text) - _MAX_MARKER_CHARS)
+        while (found := self.scan.search(text, at)) is not None:
+            if found.end() == len(text) and text[found.start()] in _FIRST_CHARS:
+                return found.start()
+            at = found.end() if found.end() > found.start() else found.end() + 1
+        return len(text)
+
+    def peek(self, cursor: Cursor) -> Steps[str]:
+        """Return the marker that comes next, without taking it; "" if none does."""
+        while True:
+            found = self.scan.match(cursor.text, cursor.at)
+            text = found.group() if found is not None else ""
+            if self.is_marker(text):
+                return text
+            at_end = cursor.at + len(text) == len(cursor.text)
+            if not at_end or text in ("{", "\n", "```") or cursor.closed:
+                return ""
+            yield
+
+    def skip_strays(self, cursor: Cursor) -> Steps[str]:
+        """Skip white space and markers that open nothing; return the character behind them."""
+        while (char := (yield from cursor.skip_space())) and char in _FIRST_CHARS:
+            marker = yield from self.peek(cursor)
+            if not marker or marker in self.openers:
+                return char
+            cursor.advance_by(len(marker))
+        return char
+
+
+def spoken_rest(text: str) -> str:
+    """Return what may be spoken of a marker's beginning in which the reply ends."""
+    return text if len(text) < _MIN_CUT_CHARS else ""
+
+
+def prefix_pattern(words: Iterable[str]) -> str:
+    """Return a regular expression for any of `words`, or the beginning of one at the text's end.
+
+    It is a trie, so that very many words are found in one pass.
+    """
+    root: dict[str, Any] = {}
+    for word in words:
+        node = root
+        for char in word:
+            node = node.setdefault(char, {})
+        node[""] = {}
+    branches = [re.escape(char) + _branch(child) for char, child in sorted(root.items())]
+    return "(?:" + "|".join(branches) + ")"
+
+
+def _branch(node: dict[str, Any]) -> str:
+    branches = [re.escape(char) + _branch(child) for char, child in sorted(node.items()) if char]
+    if not branches:
+        return ""
+    # The text may end inside a word; then the match is the word's beginning.
+    branches.append("" if "" in node else r"\Z")
+    return "(?:" + "|".join(branches) + ")"

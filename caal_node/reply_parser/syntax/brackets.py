@@ -1,0 +1,68 @@
+"""Brackets and strings: where what begins here ends."""
+
+from __future__ import annotations
+
+import re
+
+from caal_node.reply_parser.cursor import Cursor, Steps
+
+_REST_OF_STRING = {
+    quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.DOTALL) for quote in ("'", '"')
+}
+_MAX_DEPTH = 200
+"""Deeper brackets are noise, not arguments."""
+
+
+class BracketStyle:
+    """Which brackets a language has, and which quotes."""
+
+    def __init__(self, opening: str, closing: str, quotes: str) -> None:
+        self.signs = re.compile(f"[{re.escape(opening + closing + quotes)}]")
+        self.opening, self.closing, self.quotes = opening, closing, quotes
+
+
+JSON = BracketStyle("{[", "}]", '"')
+PYTHON = BracketStyle("([{", ")]}", "'\"")
+
+
+def read_nested(cursor: Cursor, style: BracketStyle) -> Steps[tuple[str, bool]]:
+    """Take the bracket or the string that begins here, and return its text and whether its end
+    has come."""
+    parts: list[str] = []
+    depth, quote = 0, ""
+    while True:
+        while cursor.at < len(cursor.text):
+            if quote:
+                text, quote = _take_string(cursor, quote)
+                parts.append(text)
+            else:
+                found = style.signs.search(cursor.text, cursor.at)
+                parts.append(cursor.advance(found.end() if found else len(cursor.text)))
+                sign = found.group() if found is not None else ""
+                if sign and sign in style.quotes:
+                    quote = sign
+                elif sign:
+                    depth += 1 if sign in style.opening else -1
+            if not quote and depth == 0:
+                return "".join(parts), True
+            if depth > _MAX_DEPTH:
+                return "".join(parts), False
+        if cursor.closed:
+            return "".join(parts), False
+        yield
+
+
+def _take_string(cursor: Cursor, quote: str) -> tuple[str, str]:
+    """Take the rest of a string, as far as it has arrived.
+
+    quote: the string's quote, with a backslash behind it if one came last.
+
+    Returns:
+        The text, and the same for the string that is still open; "" if it has ended.
+    """
+    at = cursor.at + len(quote) - 1  # The backslash came, and what it escapes did not.
+    found = _REST_OF_STRING[quote[0]].match(cursor.text, at)
+    end = found.end() if found is not None else at
+    closing = cursor.text[end : end + 1]
+    still_open = {"": quote[0], "\\": quote[0] + "\\"}.get(closing, "")
+    return cursor.advance(min(end + 1, len(cursor.text))), still_open

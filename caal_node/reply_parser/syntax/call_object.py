@@ -1,0 +1,327 @@
+"""A call's JSON object while it streams: the name is known before the arguments have arrived.
+
+Behind a marker an object is a call whatever it looks like. Without one it must prove it: by a name
+that is a tool's together with arguments, or by a word of the text protocol. Until then nothing is
+emitted, so that JSON which somebody asked to hear can still be spoken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from caal_node.reply_parser.call_builder import OpenCall
+from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.event_buffer import MarkerScrubber
+from caal_node.reply_parser.format import ParseContext, ReadOutcome
+from caal_node.reply_parser.syntax import text_protocol
+from caal_node.reply_parser.syntax.call_values import (
+    ARGUMENT_KEYS,
+    LIST_KEYS,
+    NAME_KEYS,
+    WRAPPING_KEYS,
+    end_broken,
+    end_from_value,
+    end_with_parts,
+)
+from caal_node.reply_parser.syntax.json_text import read_json
+from caal_node.reply_parser.values import load_json
+
+_ID_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
+_CALL_KEYS = frozenset((*NAME_KEYS, *WRAPPING_KEYS, *LIST_KEYS, *ARGUMENT_KEYS))
+_KNOWN_KEYS = _CALL_KEYS | _ID_KEYS | {"type"}
+_MAX_HELD_CHARS = 400
+"""An object that has not proved to be a call after this much of other values is none."""
+
+
+def read_call_object(
+    context: ParseContext, *, marked: bool, closers: tuple[str, ...] = ()
+) -> Steps[bool]:
+    """Read the object that begins here. False: it is no call, and all of it was read.
+
+    marked: a marker or an enclosing call says that this is one.
+    closers: markers that end the call if its JSON never does.
+    """
+    return (yield from _ObjectReader(context, marked, False, closers).read())
+
+
+def read_bare_object(
+    context: ParseContext, *, strict: bool, closers: tuple[str, ...] = ()
+) -> Steps[ReadOutcome]:
+    """Read the object that begins here, where nothing says yet that it is a call.
+
+    strict: it stands in the middle of a line, where only a tool's own name counts.
+    """
+    reader = _ObjectReader(context, False, strict, closers)
+    if (yield from reader.read()):
+        return ReadOutcome.CALL
+    broken = reader.broken_off and reader.has_call_key and not reader.has_other_key
+    return ReadOutcome.BROKEN if broken else ReadOutcome.SPEECH
+
+
+class _ObjectReader:
+    """Reads one object, and keeps what is known of it so far."""
+
+    def __init__(
+        self, context: ParseContext, marked: bool, strict: bool, closers: tuple[str, ...]
+    ) -> None:
+        self._context = context
+        self._cursor = context.cursor
+        self._calls = context.calls
+        self._strict = strict
+        self._closers = closers
+        self.marked = marked
+        """Whether a marker or an enclosing call says that this is a call."""
+        self.committed = marked
+        """Whether it is certain that this is a call."""
+        self.raw: list[str] = []
+        """Its text, in pieces."""
+        self.name: str | None = None
+        self.call: OpenCall | None = None
+        self.arguments: str | None = None
+        """JSON of the arguments."""
+        self.final = False
+        """Whether its `type` says that it is an answer for the person."""
+        self.held: str | None = None
+        """Text that came before a `type` said whether it is speech."""
+        self.made = False
+        """Whether something of it was called or spoken already."""
+        self.has_call_key = False
+        """Whether a key has come that says what is called, or with what."""
+        self.has_other_key = False
+        """Whether a key has come that no call has."""
+        self.broken_off = False
+        """Whether its JSON broke off."""
+        self.recoverable = False
+        """Whether it broke off when it was certain that this is a call."""
+
+    def read(self) -> Steps[bool]:
+        made = yield from self._read_fields()
+        if self.call is not None:
+            # Unless it has ended: what has begun must end, however it was broken.
+            self.call.cut_off()
+        return made or self.made  # What was spoken or called already is not text any more.
+
+    def _read_fields(self) -> Steps[bool]:
+        cursor = self._cursor
+        self.raw.append(cursor.advance_by(1))
+        if self.marked and (yield from cursor.skip_space()) == "{":
+            cursor.advance_by(1)  # `{{...}}`, from a template that was taken literally.
+        while True:
+            char = yield from cursor.skip_space()
+            if char == "}":
+                self.raw.append(cursor.advance_by(1))
+                break
+            if char == ",":
+                self.raw.append(cursor.advance_by(1))
+                continue
+            if not char and self.name is not None and not self._may_be_tool():
+                return False  # Data, of which only the last bracket is missing.
+            if char != '"':
+                if self.arguments is not None and self.name is not None:
+                    break  # Only its own bracket is missing.
+                return (yield from self._recover())
+            text, whole = yield from self._read_value()
+            if not whole or (yield from cursor.skip_space()) != ":":
+                return (yield from self._recover())
+            self.raw.append(cursor.advance_by(1))
+            if not (yield from self._read_field(_decoded(text).lower())):
+                if self.recoverable:
+                    return (yield from self._recover())
+                return False
+        return self._end()
+
+    def _recover(self) -> Steps[bool]:
+        """Make of broken JSON what can be trusted. False: it is no call."""
+        self.broken_off = True
+        if self.committed and not self.made:
+            raw = "".join(self.raw)
+            yield from end_broken(self._context, raw, self.call, self.name or "", self._closers)
+        return self.made or self.committed
+
+    def _read_value(self) -> Steps[tuple[str, bool]]:
+        text, whole = yield from read_json(self._cursor)
+        self.raw.append(text)
+        return text, whole
+
+    def _break_off(self) -> bool:
+        """Note that a value never ended."""
+        self.broken_off, self.recoverable = True, self.committed
+        return False
+
+    def _end(self) -> bool:
+        """Make the call, now that the object is complete. False: it is none."""
+        if self.call is None and not self.made:
+            if self.held is not None and self.final:
+                scrubber = MarkerScrubber(self._context.events)
+                scrubber.say(self.held)
+                scrubber.end()
+                return True
+            if not self.committed:
+                return False
+            if self.arguments is not None or self.name is not None:
+                self.call = self._calls.open(self.name or "")
+        if self.call is not None:
+            if self.arguments is None:
+                end_with_parts(self.call, None)
+            else:
+                self.call.end_json(self.arguments)
+            return True
+        if self.made:
+            return True
+        if self.marked:
+            try:
+                return end_from_value(self._calls, load_json("".join(self.raw)))
+            except ValueError:
+                return False
+        if not self.final:
+            self._calls.broken("", "The call names no tool.")
+        return True
+
+    # -- fields: each returns False where the object is no call, or broken --------------------
+
+    def _read_field(self, key: str) -> Steps[bool]:
+        self.has_call_key = self.has_call_key or key in _CALL_KEYS
+        # A key with half a marker in it may have been any.
+        known = key in _KNOWN_KEYS or "<" in key or "[" in key
+        self.has_other_key = self.has_other_key or not known
+        char = yield from self._cursor.skip_space()
+        if char == "{" and key in WRAPPING_KEYS and self.name is None:
+            made = yield from self._read_nested()
+            self.committed = self.committed or made
+            return made
+        if key in LIST_KEYS and (char == "[" or self.committed):
+            return (yield from self._read_list(char))
+        if char == '"' and self._is_spoken(key):
+            self.committed = self.made = True
+            self.raw.clear()
+            yield from text_protocol.speak_string(self._context)
+            return True
+        if key in NAME_KEYS and char == '"' and self.name is None:
+            return (yield from self._read_name())
+        if key in ARGUMENT_KEYS and self.arguments is None and char in ("{", '"', "n", "["):
+            return (yield from self._read_arguments(char))
+        if char == "{" and self.name is None and self._is_tool_key(key):
+            self.name, self.committed = key, True
+            return (yield from self._read_arguments(char))
+        return (yield from self._read_other(key, char))
+
+    def _read_name(self) -> Steps[bool]:
+        text, whole = yield from self._read_value()
+        if not whole:
+            return self._break_off()
+        if self._set_name(_decoded(text)):
+            return True
+        self.broken_off = (yield from self._cursor.skip_space()) not in (",", "}", "")
+        return False
+
+    def _read_other(self, key: str, char: str) -> Steps[bool]:
+        """Read the value of a key that names neither a tool nor its arguments."""
+        text, whole = yield from self._read_value()
+        if not whole:
+            return self._break_off()
+        if key == "description" and self.call is None and not self.marked:
+            return False  # A tool is being described.
+        if key == "type":
+            kind = _decoded(text).lower()
+            self.final = kind in text_protocol.FINAL_TYPES
+            is_protocol = self.final or kind in text_protocol.CALL_TYPES
+            self.committed = self.committed or is_protocol
+            return self.committed or kind == "function"
+        if key in ("text", "content") and char == '"' and self.held is None:
+            self.held = _decoded(text)
+        elif key not in _ID_KEYS and not self.committed and self.name is None:
+            return False
+        return self.committed or sum(map(len, self.raw)) <= _MAX_HELD_CHARS
+
+    def _read_arguments(self, char: str) -> Steps[bool]:
+        if not self.committed and self.name is not None:
+            known = self._calls.tools.named(self.name) is not None
+            if not known and (self._strict or char != "{"):
+                return False
+            self.committed = True
+        if self.committed:
+            self._open()
+        text, whole = yield from self._read_value()
+        if not whole:
+            return self._break_off()
+        self.arguments = text
+        return True
+
+    def _read_list(self, char: str) -> Steps[bool]:
+        cursor = self._cursor
+        if char != "[":
+            yield from self._read_value()
+            return True
+        cursor.advance_by(1)
+        while True:
+            char = yield from cursor.skip_space()
+            if char == "{":
+                made = yield from self._read_nested()
+                if not made and not self.committed:
+                    return False
+                self.committed = True
+            elif char == ",":
+                cursor.advance_by(1)
+            elif char == "]":
+                cursor.advance_by(1)
+                self.made = self.made or not self.marked
+                self.committed = True
+                return True
+            else:
+                return self.committed
+
+    def _read_nested(self) -> Steps[bool]:
+        """Read an object inside this one, which may be the call itself."""
+        inner = _ObjectReader(self._context, self.committed, self._strict, self._closers)
+        made = yield from inner.read()
+        self.broken_off = self.broken_off or inner.broken_off
+        self.has_other_key = self.has_other_key or inner.has_other_key
+        self.made = self.made or made
+        return made
+
+    def _is_spoken(self, key: str) -> bool:
+        """Return whether the string under `key` is to be spoken."""
+        if self.marked or self.name is not None:
+            return False
+        first = len(self.raw) <= 3
+        return (self.final and key in text_protocol.SPOKEN_KEYS) or (
+            key in text_protocol.SPOKEN_WITHOUT_TYPE and (self.committed or first)
+        )
+
+    # -- the name -----------------------------------------------------------------------------
+
+    def _set_name(self, name: str) -> bool:
+        """Note the name that was given. False: the object is no call."""
+        self.name = name
+        if self.committed:
+            self._open()
+            return True
+        possible = self._calls.tools.named(name) is not None or not self._strict
+        if self.arguments is not None and possible:
+            self.committed = True
+            self._open()
+        return possible
+
+    def _open(self) -> None:
+        if self.call is None and self.name is not None and self.arguments is None:
+            self.call = self._calls.open(self.name)
+
+    def _is_tool_key(self, key: str) -> bool:
+        """Return whether `key` may be the tool's name, as in `{"set_timer": {...}}`."""
+        first = len(self.raw) <= 3
+        if self.marked:
+            return first and key not in ARGUMENT_KEYS
+        return first and not self.committed and key in self._calls.tools.by_name
+
+    def _may_be_tool(self) -> bool:
+        """Return whether the name that was given may be a tool's."""
+        tools = self._calls.tools
+        return self.committed or tools.accepts_any_name or tools.named(self.name or "") is not None
+
+
+def _decoded(text: str) -> str:
+    try:
+        value: Any = load_json(text)
+    except ValueError:
+        return text.strip('"')
+    return value if isinstance(value, str) else ""

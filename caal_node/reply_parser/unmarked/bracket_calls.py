@@ -1,0 +1,183 @@
+"""JSON and Python lists that stand in the text without any marker."""
+
+from __future__ import annotations
+
+import re
+
+from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.format import ParseContext, ReadOutcome
+from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
+from caal_node.reply_parser.syntax.literal_arguments import end_keywords, read_parentheses
+from caal_node.reply_parser.tool_index import MAX_NAME_CHARS, plausible
+
+ENDS_INSIDE = "The reply ends in the middle of the call."
+_IDENTIFIER = re.compile(r"(?:[^\W\d][\w.\-]*)?")
+_KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
+_MAY_BECOME_KEYWORD = re.compile(r"\s*\w*\s*=?")
+_MAX_KEYWORD_CHARS = 80
+_SECOND_BEGINNING = re.compile(r"(?<=\n)[^\S\n]*[{\[][^\n]*\Z|\{\s*\"\Z")
+"""The beginning of another object at the end of what was read: on a line of its own, or where a
+string of the one before seemed to end."""
+_SPEECH_BEHIND = re.compile(r"\n(?=\s*\w)|```")
+"""What neither a name nor a key continues with."""
+_MAX_OPEN_STRING_CHARS = 128
+"""The most of a name or a key in which the reply may end."""
+_MAX_SPACE_CHARS = 32
+"""More white space than any writer of JSON puts behind its first bracket."""
+_SPACE = re.compile(rf"\s{{0,{_MAX_SPACE_CHARS}}}")
+
+
+def read_at_bracket(context: ParseContext, bracket: str) -> Steps[bool]:
+    """Deal with `{` or `[` in running text. False: more text is needed first."""
+    cursor, position = context.cursor, context.position
+    if not position.quoting:
+        found = _SPACE.match(cursor.text, cursor.at + 1)
+        space = found.group() if found is not None else ""
+        end = cursor.at + 1 + len(space)
+        char = cursor.text[end : end + 1]
+        if not char and len(space) < _MAX_SPACE_CHARS and not cursor.closed:
+            return False
+        if _may_be_call(context, bracket, char):
+            cursor.record()
+            read = yield from read_bracketed(context, bracket, strict=position.strict)
+            yield from _settle(context, read)
+            return True
+    context.say(cursor.advance_by(1))
+    return True
+
+
+def read_bracketed(context: ParseContext, bracket: str, *, strict: bool) -> Steps[ReadOutcome]:
+    """Read an object, or a list of objects or of Python's calls. Nothing is spoken of it.
+
+    strict: it stands in the middle of a line, where only a tool's own name counts.
+    """
+    cursor = context.cursor
+    if bracket == "{":
+        return (yield from read_bare_object(context, strict=strict))
+    cursor.advance_by(1)
+    char = yield from cursor.skip_space()
+    if char == "{" and not context.position.example:
+        return (yield from _read_objects(context, strict=strict))
+    if char.isalpha() or char == "_":
+        return (yield from _read_python_list(context))
+    return ReadOutcome.SPEECH
+
+
+def report_end_inside(context: ParseContext, text: str) -> bool:
+    """If the reply is over, report that it ends in the call whose beginning is `text`.
+
+    Returns:
+        Whether it was reported.
+    """
+    cursor = context.cursor
+    if not cursor.closed or cursor.at < len(cursor.text):
+        return False
+    # Perhaps only a quote is missing, and then there is speech behind the call's last line.
+    open_string = text.rpartition('"')[2]
+    speech = _SPEECH_BEHIND.search(open_string)
+    held = open_string[: speech.start()] if speech is not None else open_string
+    if len(held) > _MAX_OPEN_STRING_CHARS:
+        return False
+    context.calls.broken("", ENDS_INSIDE)
+    cursor.unread(open_string[len(held) :])
+    return True
+
+
+def _may_be_call(context: ParseContext, bracket: str, char: str) -> bool:
+    """Return whether the bracket, with `char` behind it, is worth reading for a call."""
+    position = context.position
+    if bracket == "[" and (char.isalpha() or char == "_"):
+        return True
+    if char != ('"' if bracket == "{" else "{") or (bracket == "{" and position.example):
+        return False
+    if not position.strict:
+        return True
+    any_name = context.calls.tools.accepts_any_name
+    return position.sentence_over and not (bracket == "{" and any_name)
+
+
+def _settle(context: ParseContext, read: ReadOutcome) -> Steps[None]:
+    """Give what was recorded back to the text, unless it is a call."""
+    cursor = context.cursor
+    text = cursor.recorded()
+    if read is ReadOutcome.CALL:
+        context.position.after_call()
+        return
+    again = _SECOND_BEGINNING.search(text, 1)
+    restarted = again is not None and "{" in text[: again.start()]
+    if again is not None:
+        cursor.unread(text[again.start() :])
+        text = text[: again.start()]
+    if read is ReadOutcome.BROKEN:
+        skipped = yield from context.skip_broken_call(text, restarted=restarted)
+        if skipped or report_end_inside(context, text):
+            return
+    context.say_rejected(text)
+
+
+def _read_objects(context: ParseContext, *, strict: bool) -> Steps[ReadOutcome]:
+    """Read a list of objects, from its first on."""
+    cursor = context.cursor
+    read = yield from read_bare_object(context, strict=strict)
+    if read is not ReadOutcome.CALL:
+        return read
+    while True:
+        char = yield from cursor.skip_space()
+        if char == ",":
+            cursor.advance_by(1)
+        elif char == "{":
+            yield from read_call_object(context, marked=True)
+        else:
+            yield from cursor.take("]")
+            return ReadOutcome.CALL
+
+
+def _read_python_list(context: ParseContext) -> Steps[ReadOutcome]:
+    """Read `[set_timer(minutes=5), get_time()]`, from behind the first bracket."""
+    cursor, calls = context.cursor, context.calls
+    made = False
+    while True:
+        name = yield from cursor.take_match(_IDENTIFIER, MAX_NAME_CHARS + 1)
+        known = calls.tools.named(name) is not None
+        refused = ReadOutcome.CALL if made else ReadOutcome.SPEECH
+        if not plausible(name) or not (known or made or not context.events.spoken):
+            return refused
+        if (yield from cursor.peek()) != "(" or (not made and context.position.example):
+            return refused
+        if not made and (read := (yield from _check_keyword(context))) is not ReadOutcome.CALL:
+            return read
+        call = calls.open(name)
+        made = True
+        inner, whole = yield from read_parentheses(cursor)
+        if whole:
+            end_keywords(call, inner, context.markers)
+        else:
+            call.cut_off()
+        char = yield from cursor.skip_space()
+        if char == ",":
+            cursor.advance_by(1)
+            char = yield from cursor.skip_space()
+            if char.isalpha() or char == "_":
+                continue
+        yield from cursor.take("]")
+        return ReadOutcome.CALL
+
+
+def _check_keyword(context: ParseContext) -> Steps[ReadOutcome]:
+    """Find out whether the bracket that begins here holds `name=` or nothing, as a call's
+    does. Where a marker stands instead, it is taken."""
+    cursor, markers = context.cursor, context.markers
+    length = 2
+    while (yield from cursor.has(length)):
+        inside = markers.removed_from(cursor.text[cursor.at + 1 : cursor.at + length])
+        if markers.partial_start(inside) == len(inside):
+            if _KEYWORD.match(inside + " ") and not inside.endswith("="):
+                return ReadOutcome.CALL
+            if not _MAY_BECOME_KEYWORD.fullmatch(inside) or length > _MAX_KEYWORD_CHARS:
+                break
+        length += 1
+    found = markers.strip.search(cursor.text, cursor.at, cursor.at + length)
+    if found is None:
+        return ReadOutcome.SPEECH
+    cursor.advance(found.end())
+    return ReadOutcome.BROKEN

@@ -1,0 +1,135 @@
+"""Replies whose first header is bare words: it stood in the prompt, or lost its special tokens.
+
+Functionary's template ends with `>>>`, so a reply begins with `all` and a line's end. Servers that
+leave special tokens out make of gpt-oss's headers `analysis`, `assistantfinal` and
+`assistantcommentary to=functions.set_timer json`. Only at a reply's very beginning can such words
+be told from prose: by what stands right behind them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.event_buffer import MarkerScrubber
+from caal_node.reply_parser.format import ParseContext
+from caal_node.reply_parser.formats import FORMAT_BY_OPENER
+from caal_node.reply_parser.markers import prefix_pattern
+from caal_node.reply_parser.syntax.json_text import read_arguments
+
+_CHANNELS: Final = ("analysis", "commentary", "final")
+_NEXT: Final = tuple(f"assistant{channel}" for channel in _CHANNELS)
+_NEXT_OR_CUT: Final = re.compile(prefix_pattern(_NEXT))
+_ALL: Final = "all\n"
+_TO: Final = " to="
+_MESSAGE: Final = "<|message|>"
+_MAX_HEADER_CHARS: Final = 128
+_RECIPIENT: Final = re.compile(r" to=(functions\.)?([\w.-]+?)(?:\s*(?:json|code))?\s*")
+
+
+def read_missing_header(context: ParseContext) -> Steps[None]:
+    """Read what follows such a header, if the reply begins with one."""
+    cursor = context.cursor
+    header = yield from cursor.peek_any((_ALL, *_CHANNELS))
+    if header is None:
+        return
+    cursor.advance_by(len(header))
+    char = yield from cursor.peek()
+    if header == _ALL:
+        if not char or char.isspace() or char.islower():
+            cursor.unread(header)  # A sentence goes on there.
+    elif (yield from cursor.peek_any((_MESSAGE,))) is not None:
+        yield from _read_harmony(context, header)
+    elif char.isupper() or (yield from cursor.peek_any((_TO,))) is not None:
+        yield from _read_messages(context, header)
+    else:
+        cursor.unread(header)
+
+
+def read_missing_recipient(context: ParseContext) -> Steps[None]:
+    """Read ` to=NAME<|message|>`, if the reply begins with it: the prompt began its header."""
+    cursor = context.cursor
+    if (yield from cursor.peek_any((_TO, _TO.lstrip()))) is None:
+        return
+    header = cursor.advance(cursor.text.index("to=", cursor.at) + 3)
+    stops = (_MESSAGE, " ", "\n", "<|channel|>")
+    name, stop = yield from cursor.take_until(stops, _MAX_HEADER_CHARS)
+    cursor.unread(header + name)
+    start = FORMAT_BY_OPENER["<|start|>"]
+    if not stop.startswith("<|") or not (yield from context.read_format(start, "")):
+        context.say(cursor.advance_by(len(header)))
+
+
+def _read_harmony(context: ParseContext, channel: str) -> Steps[None]:
+    """Read a message whose header has lost its first special token only."""
+    call_format = FORMAT_BY_OPENER["<|channel|>"]
+    yield from context.read_format(call_format, f"<|channel|>{channel}")
+
+
+def _read_messages(context: ParseContext, channel: str) -> Steps[None]:
+    """Read messages, from behind the first one's channel on."""
+    cursor = context.cursor
+    first = True
+    while True:
+        if channel != "final" and (yield from cursor.peek_any((_TO,))) is not None:
+            if not (yield from _read_call(context)):
+                yield from _read_other(context, channel, first=first)
+                return
+        elif channel == "analysis":
+            yield from _pass_on_message(context, context.events.think)
+        elif channel == "commentary":
+            scrubber = MarkerScrubber(context.events)
+            yield from _pass_on_message(context, scrubber.say)
+            scrubber.end()
+        else:
+            return  # The answer, which is running text like any other.
+        header = yield from cursor.take_any(_NEXT)
+        if header is None:
+            return
+        channel, first = header.removeprefix("assistant"), False
+
+
+def _read_call(context: ParseContext) -> Steps[bool]:
+    """Read a call, from ` to=` on. False: it is none, and it was put back."""
+    cursor, calls = context.cursor, context.calls
+    header, stop = yield from cursor.take_until(("{", "\n", _MESSAGE), _MAX_HEADER_CHARS)
+    recipient = _RECIPIENT.fullmatch(header)
+    known = recipient is not None and (recipient[1] or calls.tools.named(recipient[2]))
+    if stop != "{" or recipient is None or not known:
+        cursor.unread(header)
+        return False
+    yield from read_arguments(cursor, calls.open(recipient[2]))
+    context.position.after_call()
+    space = (yield from cursor.skip_space()) and cursor.skipped
+    if (yield from cursor.peek_any(_NEXT)) is None:
+        cursor.unread(space)
+    return True
+
+
+def _read_other(context: ParseContext, channel: str, *, first: bool) -> Steps[None]:
+    """Deal with ` to=` without a call: a header that kept its special tokens, or prose."""
+    cursor = context.cursor
+    header, stop = yield from cursor.take_until((_MESSAGE, "\n"), _MAX_HEADER_CHARS)
+    cursor.unread(header)
+    if stop == _MESSAGE:
+        yield from _read_harmony(context, channel)
+    elif first:
+        cursor.unread(channel)
+
+
+def _pass_on_message(context: ParseContext, tell: Callable[[str], None]) -> Steps[None]:
+    """Tell a message's text as it arrives, all but what may begin the next header."""
+    cursor = context.cursor
+    while True:
+        found = _NEXT_OR_CUT.search(cursor.text, cursor.at)
+        end = found.start() if found is not None else len(cursor.text)
+        if end > cursor.at:
+            tell(cursor.advance(end))
+        if found is not None and found.group() in _NEXT:
+            return
+        if cursor.closed:
+            tell(cursor.take_rest())
+            return
+        yield
