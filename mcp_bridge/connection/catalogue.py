@@ -17,7 +17,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
@@ -38,22 +38,13 @@ _SUFFIX: Final = ".json"
 ToolLists: TypeAlias = Sequence[tuple[ServerConfig, Sequence[ToolDefinition]]]
 
 
-class _StoredTool(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    name: str
-    description: str
-    input_schema: dict[str, Any]
-    read_only: bool | None
-
-
 class _CatalogueFile(BaseModel):
     model_config = ConfigDict(strict=True)
 
     version: Literal[1]
     definitions: str
     """The digest of `tools`."""
-    tools: list[_StoredTool]
+    tools: tuple[ToolDefinition, ...]
 
 
 class Catalogue:
@@ -110,10 +101,9 @@ class Catalogue:
 def _parse(data: bytes) -> tuple[ToolDefinition, ...]:
     """Raises: ValueError, where it is no whole catalogue."""
     found = _CatalogueFile.model_validate_json(data)
-    tools = tuple(ToolDefinition(**tool.model_dump()) for tool in found.tools)
-    if found.definitions != definitions_digest(tools):
+    if found.definitions != definitions_digest(found.tools):
         raise ValueError("its digest is another")
-    return tools
+    return found.tools
 
 
 class ToolMemory:
