@@ -48,8 +48,7 @@ class _CatalogueFile(BaseModel):
 
 
 class Catalogue:
-    """A folder of tool lists. It uses the disk, so call it in a thread; a bad disk raises nothing.
-    """
+    """A folder of tool lists. It uses the disk, so call it in a thread. It raises nothing."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder: Final = Path(folder)
