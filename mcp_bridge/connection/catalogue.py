@@ -17,7 +17,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
@@ -38,26 +38,17 @@ _SUFFIX: Final = ".json"
 ToolLists: TypeAlias = Sequence[tuple[ServerConfig, Sequence[ToolDefinition]]]
 
 
-class _StoredTool(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    name: str
-    description: str
-    input_schema: dict[str, Any]
-    read_only: bool | None
-
-
 class _CatalogueFile(BaseModel):
     model_config = ConfigDict(strict=True)
 
     version: Literal[1]
     definitions: str
     """The digest of `tools`."""
-    tools: list[_StoredTool]
+    tools: tuple[ToolDefinition, ...]
 
 
 class Catalogue:
-    """A folder of tool lists. It uses the disk, so call it in a thread; a bad disk raises nothing."""
+    """A folder of tool lists. It uses the disk, so call it in a thread. It raises nothing."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder: Final = Path(folder)
@@ -109,10 +100,9 @@ class Catalogue:
 def _parse(data: bytes) -> tuple[ToolDefinition, ...]:
     """Raises: ValueError, where it is no whole catalogue."""
     found = _CatalogueFile.model_validate_json(data)
-    tools = tuple(ToolDefinition(**tool.model_dump()) for tool in found.tools)
-    if found.definitions != definitions_digest(tools):
+    if found.definitions != definitions_digest(found.tools):
         raise ValueError("its digest is another")
-    return tools
+    return found.tools
 
 
 class ToolMemory:

@@ -136,7 +136,7 @@ class ConnectionActor:
         await asyncio.gather(task, return_exceptions=True)
 
     def _timed_out(self, began: float) -> None:
-        """Counts the failure. A server that leaves every call unanswered is left and begun afresh."""
+        """Counts the failure. A server that answers no call at all is left and begun afresh."""
         if self._circuit.failed(began, asyncio.get_running_loop().time()):
             self.failure = "leaves every call without an answer"
             if self._connection is not None and not self._connection.in_use:

@@ -1,1 +1,1 @@
-"""Types that every other room uses: settings, tools, events, errors. It imports no other room."""
+"""Types and small helpers that every other room uses. It imports no other room."""

@@ -72,7 +72,7 @@ class ServerConfig:
     """Those of `secrets` that look like keys: no result may hold them either."""
 
     def digest(self) -> str:
-        """Gives a digest of what starts or reaches the server: two rooms with one could share it."""
+        """Gives a digest of what starts or reaches the server. Rooms with the same may share it."""
         names = ("transport", "command", "args", "env", "cwd", "url", "headers")
         values = {name: getattr(self, name) for name in names}
         values = {**values, "env": dict(self.env), "headers": dict(self.headers)}

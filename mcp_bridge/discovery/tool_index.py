@@ -36,7 +36,7 @@ _MAX_PROPERTIES: Final = 500
 
 
 class ToolIndex:
-    """Scores tools by words. It is immutable; building takes 0.2 ms a tool, so do it in a thread."""
+    """Scores tools by words. It is immutable. Building takes 0.2 ms a tool, so use a thread."""
 
     def __init__(self, tools: Sequence[ToolInfo]) -> None:
         self.tools: Final = tuple(tools)

@@ -28,7 +28,7 @@ class ToolTable:
         self._finder: ToolFinder | None = None
 
     def resolve(self, name: str) -> ToolInfo:
-        """Gives the tool of that name. Raises: UnknownTool, with the nearest names that do exist."""
+        """Gives the tool of that name. Raises: UnknownTool, with the nearest names there are."""
         if (tool := self.by_name.get(name)) is None:
             near = difflib.get_close_matches(name[:64], self.by_name, _NEAREST, 0.3)
             raise UnknownTool(name, near)

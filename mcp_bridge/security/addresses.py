@@ -31,7 +31,7 @@ def plain_text(url: str) -> Finding | None:
 
 
 def same_origin(url: str, location: str) -> bool:
-    """Tells whether a redirect from `url` to `location` stays with the same server, as encrypted."""
+    """Tells whether a redirect from `url` to `location` stays with one server, as encrypted."""
     try:
         return _origin(url) == _origin(urljoin(url, location))
     except ValueError:

@@ -94,7 +94,7 @@ def findings_in(interpreter: Interpreter, words: Sequence[str]) -> Iterator[Code
 
 
 def first_code(interpreter: Interpreter, words: Sequence[str]) -> str | None:
-    """Gives the argument that makes `interpreter` run code of the command line or stdin, or None."""
+    """Gives the first argument that makes `interpreter` run code that it is given, or None."""
     return next((found.code for found in findings_in(interpreter, words) if found.code), None)
 
 

@@ -76,7 +76,7 @@ class AcceptedChange:
 
 
 class Pins:
-    """A folder of pin files. `read`, `write` and `accept` use the disk, so call them in a thread."""
+    """A folder of pin files. `read`, `write` and `accept` use the disk: call them in a thread."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder: Final = Path(folder)

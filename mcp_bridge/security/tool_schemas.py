@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from mcp_bridge.security.hidden_text import is_visible, may_hide, visible_text
+from mcp_bridge.security.hidden_text import is_visible, may_hide, visible_text, visible_value
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _DATA: Final = frozenset({"const", "default", "enum", "example", "examples"})
@@ -76,7 +76,7 @@ def _visible(schema: object, depth: int, *, named: bool = False) -> object:
         return schema
     found: dict[str, object] = {}
     for key, value in cast("dict[str, Any]", schema).items():
-        if not is_visible(key) or (not named and key in _EXACT and not _all_visible(value)):
+        if not is_visible(key) or (not named and key in _EXACT and visible_value(value) != value):
             raise UnfitSchema("has hidden characters in what a call must repeat")
         if not named and key in _EXACT:
             found[key] = value
@@ -85,14 +85,3 @@ def _visible(schema: object, depth: int, *, named: bool = False) -> object:
         else:
             found[key] = _visible(value, depth + 1, named=not named and key in _MAPS)
     return found
-
-
-def _all_visible(value: object) -> bool:
-    if isinstance(value, str):
-        return is_visible(value)
-    if isinstance(value, list):
-        return all(map(_all_visible, cast("list[Any]", value)))
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        return all(is_visible(key) for key in members) and all(map(_all_visible, members.values()))
-    return True

@@ -68,7 +68,7 @@ class SignIn(Protocol):
         ...
 
 
-Stores: TypeAlias = Callable[[ServerConfig], TokenStorage]
+TokenStores: TypeAlias = Callable[[ServerConfig], TokenStorage]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class OAuth:
     somebody signs in again."""
     redirect_uri: str = "http://127.0.0.1/"
     """Where the browser is sent back to; on loopback, for a program without a site of its own."""
-    stores: Stores = field(default_factory=lambda: _StorePerServer())
+    stores: TokenStores = field(default_factory=lambda: _memory_stores())
     """Where a server's tokens are kept; `SignIns` keeps them on disk."""
     client_metadata_url: str | None = None
     """An https:// document about this client, for servers that take one in place of registering."""
@@ -121,14 +121,10 @@ class OAuth:
         return StoredSignInAuth(provider, store, wanted) if self.sign_in is None else provider
 
 
-class _StorePerServer:
+def _memory_stores() -> TokenStores:
     """Gives each server a store in memory."""
-
-    def __init__(self) -> None:
-        self._stores: Final[dict[str, MemoryStore]] = {}
-
-    def __call__(self, config: ServerConfig) -> TokenStorage:
-        return self._stores.setdefault(config.name, MemoryStore())
+    stores: dict[str, MemoryStore] = {}
+    return lambda config: stores.setdefault(config.name, MemoryStore())
 
 
 class _SignInPage:

@@ -102,7 +102,7 @@ class ServerProcess:
         return next((line for line in reversed(self._last_words) if line), "")
 
     async def watch(self) -> None:
-        """Reads stderr, so that the process never blocks on it, and ends `stdout` when it is gone."""
+        """Reads stderr, so that the process never blocks on it; ends `stdout` after the process."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read_stderr)
             await self.exited.wait()
@@ -245,7 +245,7 @@ def _find_program(config: ServerConfig) -> _ProgramStart:
 
 @cache
 def _compiled(source: str) -> str:
-    """Gives the path of its byte code, where that can be kept: compiling takes 5 ms of each start."""
+    """Gives the path of the byte code, if it can be kept: compiling takes 5 ms of each start."""
     try:
         SourceFileLoader("supervisor", source).get_code("supervisor")  # writes it, if need be
         kept = cache_from_source(source)

@@ -61,7 +61,7 @@ class Supervisor:
         self._poll.register(lifeline, select.POLLIN)
 
     def prepare(self) -> None:
-        """Sets the signals up before the server exists, so that no orphan and no death goes unseen."""
+        """Sets the signals up before the server exists, so that no orphan or death is missed."""
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, *_ENDS, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, lambda heard, _: self._heard.append(heard))

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests.import_graph import (
     Graph,
     Module,
@@ -57,8 +55,6 @@ PURE = (
 """Rooms and modules of text and numbers in, text and numbers out: no LiveKit, network or clock."""
 IO = ("livekit", "httpx2", "mcp", "ollama", "asyncio", "socket", "fastapi")
 
-being_moved = pytest.mark.xfail(reason="rooms are being moved", strict=True)
-
 
 @cache
 def product() -> dict[str, Module]:
@@ -89,7 +85,6 @@ def test_a_pure_room_does_no_io() -> None:
     assert importing(inside(*PURE), *IO) == []
 
 
-@being_moved
 def test_every_pure_room_is_there() -> None:
     assert not [place for place in PURE if not inside(place)]
 
@@ -106,30 +101,25 @@ def test_only_the_demo_and_the_command_line_import_the_command_line_and_the_demo
     assert importing(others, *last) == []
 
 
-@being_moved
 def test_every_room_of_the_node_has_its_layer() -> None:
     rooms = {room_of(name).removeprefix("caal_node.") for name in inside("caal_node")}
     assert rooms - {"caal_node", "__main__"} == {room for layer in LAYERS for room in layer}
 
 
-@being_moved
 def test_no_import_runs_back() -> None:
     layers = [[f"caal_node.{room}" for room in layer] for layer in LAYERS]
     assert backward_imports(graph(), layers) == []
 
 
-@being_moved
 def test_no_modules_import_each_other_in_a_ring() -> None:
     assert rings(graph()) == []
 
 
-@being_moved
 def test_no_rooms_import_each_other_in_a_ring() -> None:
     found = rings(room_graph(graph()))
     assert not found, "\n".join(line for ring in found for line in imports_inside(graph(), ring))
 
 
-@being_moved
 def test_no_two_public_classes_of_a_package_share_a_name() -> None:
     assert classes_named_twice(product()) == {}
 
