@@ -60,8 +60,8 @@ class FallbackLLM(LLM):
         return self._adapter.current.backend
 
     @property
-    def ladder(self) -> RetryPolicy:
-        return self._adapter.current.ladder
+    def retry_policy(self) -> RetryPolicy:
+        return self._adapter.current.retry_policy
 
     @property
     def provider(self) -> str:
@@ -111,9 +111,9 @@ class FallbackLLM(LLM):
         assert last is not None
         raise last
 
-    async def find_way(self) -> None:
+    async def find_strategy(self) -> None:
         """Settle how the first member is asked; each other one settles it at its first question."""
-        await self.members[0].find_way()
+        await self.members[0].find_strategy()
 
     async def aclose(self) -> None:
         await self._adapter.aclose()

@@ -41,13 +41,13 @@ class ModelConnection:
         memory: ModelMemory | None = None,
     ) -> None:
         self.backend = backend
-        self.ladder = RetryPolicy(backend, text)
+        self.retry_policy = RetryPolicy(backend, text)
         self._native_tools = native_tools
         self._memory = memory
         self._kept = native_tools
         self._thinking_kept = False
         if native_tools is False:
-            self.ladder.leave_native(why)
+            self.retry_policy.leave_native(why)
         self._finding_out: asyncio.Task[None] | None = None
         self._users = 0
         self._unused = asyncio.Event()
@@ -65,7 +65,7 @@ class ModelConnection:
             if not self._users:
                 self._unused.set()
 
-    async def find_way(self) -> None:
+    async def find_strategy(self) -> None:
         """Settle, once, whether the model's own tool calls can be used.
 
         Raises:
@@ -81,13 +81,13 @@ class ModelConnection:
         Raises:
             ModelError: the server cannot be reached, or has no such model.
         """
-        await self.find_way()
-        way = self.ladder.best(head)
+        await self.find_strategy()
+        way = self.retry_policy.best(head)
         request = way.request(head)
         await warm(self.backend, request)
         if isinstance(way, JsonReplyStrategy):
             digest = hashlib.sha256(repr(request.items).encode()).hexdigest()[:DIGEST_CHARS]
-            self.ladder.thresholds = await self._bounds(digest, head)
+            self.retry_policy.thresholds = await self._bounds(digest, head)
 
     async def _bounds(self, digest: str, head: Question) -> CallThresholds:
         known = await self._memory.bound(digest) if self._memory else None
@@ -106,34 +106,34 @@ class ModelConnection:
     async def aclose(self) -> None:
         if self._finding_out is not None:
             await aio.cancel_and_wait(self._finding_out)
-        if self._kept is not None and self._kept != self.ladder.native:
+        if self._kept is not None and self._kept != self.retry_policy.native:
             await self._remember()  # it has left its own tool calls since
         await self._remember_thinking()
         await self.backend.aclose()
 
     async def _find_way(self) -> None:
-        await self.ladder.learn()
+        await self.retry_policy.learn()
         if self._memory is not None and await self._memory.thinks_aloud():
             self._thinking_kept = True
-            self.ladder.thought_aloud()
+            self.retry_policy.thought_aloud()
         if self._native_tools is not None:
             return
         found = await probe(self.backend)
         if not found.native:
-            self.ladder.leave_native(FOUND_TEXT)
+            self.retry_policy.leave_native(FOUND_TEXT)
         if found.thinks_aloud:
-            self.ladder.thought_aloud()
+            self.retry_policy.thought_aloud()
         await self._remember()
 
     async def _remember(self) -> None:
-        self._kept = self.ladder.native
+        self._kept = self.retry_policy.native
         if self._memory is not None:
-            why = self.ladder.standing.reason or FOUND_NATIVE
+            why = self.retry_policy.status.reason or FOUND_NATIVE
             await self._memory.keep("native" if self._kept else "text", why)
 
     async def _remember_thinking(self) -> None:
-        if self._memory is not None and self._thinking_kept != self.ladder.thinks_aloud:
-            self._thinking_kept = self.ladder.thinks_aloud
+        if self._memory is not None and self._thinking_kept != self.retry_policy.thinks_aloud:
+            self._thinking_kept = self.retry_policy.thinks_aloud
             await self._memory.keep_thinking(aloud=self._thinking_kept)
 
 

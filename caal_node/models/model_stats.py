@@ -40,7 +40,7 @@ class ModelStats:
         self.refuses_schema = False
         self.thinks_aloud = False
         """Whether its replies begin inside a think block that the prompt has opened."""
-        self.signs: Final[Counter[FailureSignal]] = Counter()
+        self.signals: Final[Counter[FailureSignal]] = Counter()
         self.steps: Final[Counter[str]] = Counter()
         self._against_native: Final[Counter[FailureSignal]] = Counter()
         self._plain_ends = 0
@@ -75,7 +75,7 @@ class ModelStats:
 
     def note(self, sign: FailureSignal, way: CallStrategy, *, may_call: bool = True) -> None:
         """`may_call` False: no tools were offered, so nothing is shown of how a model calls."""
-        self.signs[sign] += 1
+        self.signals[sign] += 1
         level = logging.INFO if sign in DOUBTS else logging.WARNING
         logger.log(level, "%s: %s with the %s way", self._model, sign, way.name)
         if sign in DOUBTS or sign == "context_cut":

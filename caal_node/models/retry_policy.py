@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import ModelContextFull, ModelError, ModelSilent
 from caal_node.core.prompt_files import sentence
-from caal_node.models.attempt import ReplyAttempt
+from caal_node.models.reply_attempt import ReplyAttempt
 from caal_node.models.backends.base import (
     Backend,
     Capabilities,
@@ -66,7 +66,7 @@ class RetryPolicy:
         self.thresholds = CallThresholds()
         """Of one constrained reply: how sure of a call the model has to be."""
         self._server_runs = False
-        self.signs: Final = self._record.signs
+        self.signals: Final = self._record.signals
         """How often each sign was seen, for whoever looks after the model."""
         self.steps: Final = self._record.steps
         """How often each step was taken."""
@@ -90,13 +90,13 @@ class RetryPolicy:
         self._record.thought_aloud()
 
     @property
-    def standing(self) -> StrategyStatus:
+    def status(self) -> StrategyStatus:
         return StrategyStatus(
             self.model,
             self._backend.address,
             "native" if self.native else self._by_text().name,
             self._record.reason,
-            {str(sign): count for sign, count in self.signs.items()},
+            {str(sign): count for sign, count in self.signals.items()},
             dict(self.steps),
         )
 

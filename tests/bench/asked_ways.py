@@ -159,7 +159,7 @@ async def node(setting: Setting) -> AsyncGenerator[Ask]:
         ladder.thresholds = await calibrate(setting.backend, question)
     yield _asking(setting, ladder)
     print(
-        f"  stands on {ladder.standing.way}; {dict(ladder.signs)} {dict(ladder.steps)}", flush=True
+        f"  stands on {ladder.status.way}; {dict(ladder.signals)} {dict(ladder.steps)}", flush=True
     )
 
 

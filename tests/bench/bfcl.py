@@ -120,7 +120,7 @@ async def asked_as_the_node_does(model: LLM, question: Question) -> Answer:
         stream=False,
         max_tokens=REPLY_TOKENS,
     )
-    async with aclosing(model.ladder.ask(asked)) as parts:
+    async with aclosing(model.retry_policy.ask(asked)) as parts:
         async for part in parts:
             if isinstance(part, ReplyDone):
                 prompt += part.usage.prompt
@@ -169,7 +169,7 @@ async def bench(options: argparse.Namespace) -> None:
             model = make_llm(settings)
             stack.push_async_callback(model.aclose)
             if way == "node":
-                await model.find_way()
+                await model.find_strategy()
             for category in options.categories:
                 asked = questions(archive, category, options.limit)
                 outcomes = await scored(model, way, category, asked, kept)

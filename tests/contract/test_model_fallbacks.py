@@ -279,8 +279,8 @@ async def test_a_validated_model_is_asked_as_it_was_found_best_without_a_sample_
     async with StandInModel() as server:
         await keep(finding(server, asking=asking))
         model = await session_llm(with_fallbacks(server))
-        await model.find_way()
-        assert model.ladder.native == (asking == "native")
+        await model.find_strategy()
+        assert model.retry_policy.native == (asking == "native")
         assert server.chats == []
         await model.aclose()
 
@@ -289,7 +289,7 @@ async def test_what_is_configured_goes_before_what_was_found() -> None:
     async with StandInModel() as server:
         await keep(finding(server, asking="native"))
         model = await session_llm(with_fallbacks(server, tool_calls="text"))
-        assert model.ladder.native is False
+        assert model.retry_policy.native is False
         await model.aclose()
 
 
@@ -297,8 +297,8 @@ async def test_a_stale_finding_leaves_it_to_the_sample_request() -> None:
     async with StandInModel([Call("get_weather", {"city": "Oslo"})]) as server:
         await keep(finding(server, asking="text", digest="sha256:old"))
         model = await session_llm(with_fallbacks(server))
-        await model.find_way()
-        assert model.ladder.native
+        await model.find_strategy()
+        assert model.retry_policy.native
         assert len(server.chats) == 1
         await model.aclose()
 

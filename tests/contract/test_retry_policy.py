@@ -106,7 +106,7 @@ class TestOnceMore:
             first, again = bodies(server)
             assert first == again
             assert steps.native, "it was mended"
-            assert sum(steps.signs.values()) == 1
+            assert sum(steps.signals.values()) == 1
             assert steps.steps == {"once_more": 1}
 
     @apis
@@ -118,7 +118,7 @@ class TestOnceMore:
             ladder(server, api) as steps,
         ):
             assert (await asked(steps, replace(QUESTION, stream=True))).text == "Sunny."
-            assert steps.signs["broke_off"] == 1
+            assert steps.signals["broke_off"] == 1
 
     @apis
     async def test_what_was_spoken_is_never_asked_for_twice(self, api: str) -> None:
@@ -178,8 +178,8 @@ class TestTextProtocol:
             assert named(await asked(steps)) == ["get_weather"]
             assert steps.steps == {"once_more": 1, "one_reply": 1}
             assert not steps.native
-            assert steps.standing.way == "one_reply"
-            assert "by text worked" in steps.standing.reason
+            assert steps.status.way == "one_reply"
+            assert "by text worked" in steps.status.reason
             assert named(await asked(steps)) == ["get_weather"]
             sent = bodies(server)
             assert len(sent) == 4, "the next turn starts on the step that works"
@@ -204,7 +204,7 @@ class TestTextProtocol:
             ladder(server, api) as steps,
         ):
             assert named(await asked(steps)) == ["get_weather"]
-            assert steps.signs == {sign: requests - 1}
+            assert steps.signals == {sign: requests - 1}
             assert not steps.native
             assert len(server.chats) == requests
 
@@ -283,8 +283,8 @@ class TestOneReply:
             assert first["top_logprobs"] == 10
             assert first["messages"] == second["messages"], "the prompt stays"
             assert "calls" not in json.dumps(second.get("format") or second["response_format"])
-            assert steps.signs == {"unsure": 1}
-            assert steps.standing.way == "one_reply"
+            assert steps.signals == {"unsure": 1}
+            assert steps.status.way == "one_reply"
 
     @apis
     async def test_a_call_that_the_model_is_sure_of_is_made(self, api: str) -> None:
@@ -292,7 +292,7 @@ class TestOneReply:
         async with StandInModel(sure, llama=True) as server, ladder(server, api) as steps:
             steps.leave_native("test")
             assert named(await asked(steps)) == ["get_weather"]
-            assert not steps.signs
+            assert not steps.signals
 
 
 def _odds(api: str, *top: tuple[str, float]) -> list[Raw]:
@@ -361,7 +361,7 @@ class TestPlainAndApology:
             with pytest.raises(ModelError):
                 await asked(steps)
             assert len(server.chats) == 1
-            assert not steps.signs
+            assert not steps.signals
             assert steps.native
 
 
@@ -404,7 +404,7 @@ class TestContextCut:
             assert len(second) < len(first) / 4
             assert second[-1] == first[-1], "the person's words stay"
             assert second[0] == first[0]
-            assert steps.signs == {"context_cut": 1}
+            assert steps.signals == {"context_cut": 1}
             assert steps.native
 
     @apis
@@ -427,7 +427,7 @@ class TestContextCut:
         ):
             await steps.learn()
             assert (await asked(steps, self.long)).text == "Sunny."
-            assert steps.signs["context_cut"] == 1
+            assert steps.signals["context_cut"] == 1
 
     async def test_cut_again_it_is_plain_and_then_said(self) -> None:
         replies = [[_counted("ollama", "?", 2046)] for _ in range(3)]
@@ -449,7 +449,7 @@ class TestContextCut:
             for _ in replies:
                 assert (await asked(steps, self.long)).text == "Sunny."
             assert len(server.chats) == 4
-            assert not steps.signs
+            assert not steps.signals
 
 
 async def test_every_step_is_logged_and_the_standing_told(
@@ -467,6 +467,6 @@ async def test_every_step_is_logged_and_the_standing_told(
             "stand-in: next step: one_reply",
         ]
         assert not any("Paris" in line for line in said)
-        kept = json.loads(json.dumps(steps.standing.as_json()))
+        kept = json.loads(json.dumps(steps.status.as_json()))
         assert kept["way"] == "one_reply"
         assert kept["signs"] == {"empty": 2}

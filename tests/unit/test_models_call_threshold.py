@@ -156,7 +156,7 @@ async def test_a_bound_is_found_out_once_for_the_same_tools() -> None:
     ):
         engine = ModelConnection(odds, False, memory=memory)
         await engine.warm(head)
-        assert engine.ladder.thresholds == CallThresholds(8.0, 8.0)
+        assert engine.retry_policy.thresholds == CallThresholds(8.0, 8.0)
         await engine.aclose()
     assert len(first.asked) > len(again.asked) == 1  # the warm-up alone
     assert len(other.asked) > 1
@@ -170,9 +170,9 @@ async def test_a_call_below_the_bound_becomes_speech() -> None:
         (SystemItem("You help."), UserItem("how do birds sleep")), PromptTools(TOOLS), stream=False
     )
     with pytest.raises(Exception, match="no reply"):  # this backend never says anything
-        async for _ in engine.ladder.ask(asked):
+        async for _ in engine.retry_policy.ask(asked):
             pass
-    assert engine.ladder.signs["unsure"] == 1
+    assert engine.retry_policy.signals["unsure"] == 1
     await engine.aclose()
 
 
@@ -193,5 +193,5 @@ async def test_leaving_while_it_is_found_out_leaves_nothing_behind() -> None:
     warming.cancel()
     await asyncio.gather(warming, return_exceptions=True)
     assert warming.cancelled()
-    assert engine.ladder.thresholds == CallThresholds()
+    assert engine.retry_policy.thresholds == CallThresholds()
     await engine.aclose()

@@ -38,7 +38,7 @@ async def get_weather(city: str) -> str:
 async def begun(settings: Settings) -> None:
     """A session that finds out how its model is asked, and ends."""
     model = await session_llm(settings)
-    await model.find_way()
+    await model.find_strategy()
     await model.aclose()
 
 
@@ -52,10 +52,10 @@ async def test_the_next_session_does_not_find_out_again(
         await begun(of(server))
         assert len(server.chats) == 1
         model = await session_llm(of(server))
-        await model.find_way()
+        await model.find_strategy()
         assert len(server.chats) == 1
-        assert model.ladder.native is native
-        assert ("in an earlier session" in model.ladder.standing.reason) is not native
+        assert model.retry_policy.native is native
+        assert ("in an earlier session" in model.retry_policy.status.reason) is not native
         await model.aclose()
 
 
@@ -68,7 +68,7 @@ async def test_a_model_that_failed_in_a_session_is_asked_by_text_in_the_next() -
         async with model.chat(chat_ctx=asked, tools=[get_weather]) as stream:
             called = [call.name async for c in stream if c.delta for call in c.delta.tool_calls]
         assert called == ["get_weather"]
-        assert not model.ladder.native
+        assert not model.retry_policy.native
         await model.aclose()
         choice = await choose(of(server))
         assert choice.asking == "text"
@@ -119,8 +119,8 @@ async def test_a_model_that_thinks_aloud_is_known_in_the_next_session(asking: st
     async with StandInModel(["Hm.</think>", *CALLS], ["Hm.</think>Hello."]) as server:
         await begun(of(server))
         model = await session_llm(of(server, tool_calls=asking))
-        await model.find_way()
-        assert model.ladder.thinks_aloud
+        await model.find_strategy()
+        assert model.retry_policy.thinks_aloud
         await model.aclose()
         assert (await choose(of(server))).asking == "native", "the rest is kept beside it"
 
@@ -129,8 +129,8 @@ async def test_what_is_configured_is_neither_recalled_nor_kept() -> None:
     async with StandInModel(["It is cold."]) as server:
         await begun(of(server))
         model = await session_llm(of(server, tool_calls="native"))
-        await model.find_way()
-        assert model.ladder.native
+        await model.find_strategy()
+        assert model.retry_policy.native
         await model.aclose()
         assert (await choose(of(server))).asking == "text"
 
@@ -138,7 +138,7 @@ async def test_what_is_configured_is_neither_recalled_nor_kept() -> None:
 async def test_without_a_choice_a_model_is_kept_all_the_same() -> None:
     async with StandInModel(CALLS) as server:
         model = make_llm(of(server))
-        await model.find_way()
+        await model.find_strategy()
         await model.aclose()
     assert len(files()) == 1
 
