@@ -14,7 +14,7 @@ from livekit.agents.vad import VAD
 from livekit.agents.voice.turn import InterruptionOptions
 
 from caal_node.config.settings import Settings
-from caal_node.evaluation.model_profiles import ModelProfileStore
+from caal_node.evaluation.model_profiles import ModelProfiles
 from caal_node.evaluation.strategy_choice import StrategyChoice, choose
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
@@ -48,7 +48,7 @@ def make_llm(settings: Settings, choice: StrategyChoice | None = None) -> LLM:
         settings.api_key.get_secret_value() if settings.api_key else None,
         native_tools=native_tools,
         text_protocol=settings.text_protocol,
-        memory=ModelProfileStore(settings),
+        memory=ModelProfiles(settings),
         **options,
     )
 

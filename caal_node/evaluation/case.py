@@ -1,4 +1,4 @@
-"""What a case is: something said to a model, and what a right reply to it would be."""
+"""A case of a validation: something said to a model, and what a right reply to it would be."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ SuiteName: TypeAlias = Literal[
     "text_protocol",
 ]
 
+Asking: TypeAlias = Literal["native", "text"]
+"""How tools are asked for: with the server's own tool calls, or by the text protocol."""
+WAYS: Final[tuple[Asking, ...]] = ("native", "text")
+
 ABSENT: Final = object()
-"""Among a parameter's right values: it may also be left out."""
+"""Stands among a parameter's right values if it may also be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """One call: the tool, and the values that are right for each of its arguments."""
+    """One call is expected: the tool, and the values that are right for each of its arguments."""
 
     tool: str
     arguments: Mapping[str, tuple[Any, ...]]
@@ -33,23 +37,23 @@ class ExpectedCall:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCalls:
-    """These calls and no others, in any order."""
+    """These calls and no others are expected, in any order."""
 
     wanted: tuple[ExpectedCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSpeech:
-    """Speech without a call. One of `words` must be in it, in any case; none: any words do."""
+    """Speech without a call is expected. If there are `words`, one of them must be in it."""
 
     words: tuple[str, ...] = ()
     in_pieces: bool = False
-    """It must arrive as it is written, not all at once at its end."""
+    """Whether it must arrive as it is written, not all at once at its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCleanText:
-    """A call or speech, whichever, without anything that nobody should hear."""
+    """A call or speech is expected, whichever, without anything that nobody should hear."""
 
 
 Right: TypeAlias = ExpectedCalls | ExpectedSpeech | ExpectedCleanText
@@ -57,16 +61,16 @@ Right: TypeAlias = ExpectedCalls | ExpectedSpeech | ExpectedCleanText
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`said` goes behind the system prompt; all the sample tools are offered."""
+    """One case. `said` goes behind the system prompt, and all the sample tools are offered."""
 
     name: str
     said: tuple[Item, ...]
     right: Right
     stream: bool = False
     think: bool = False
-    """Ask with thinking on, where the server says that the model can think."""
+    """Whether thinking is on, where the server says that the model can think."""
     quick: bool = False
-    """Part of the short run, too."""
+    """Whether the short run has it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +84,5 @@ class Suite:
     """Whether a model without it counts as not fit for tools."""
 
     def chosen(self, *, full: bool) -> tuple[Case, ...]:
+        """Return the cases of the full run, or of the short one."""
         return self.cases if full else tuple(case for case in self.cases if case.quick)

@@ -1,4 +1,4 @@
-"""Whether a reply is the right one (pure): calls by name and by the values of their arguments."""
+"""Whether a reply is the right one. Calls are judged by name and by their arguments' values."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from caal_node.evaluation.case import (
 from caal_node.replies import Reply, ToolCall
 
 SHOWN_CHARS: Final = 80
-"""Of a reply in a finding: enough to see what kind of reply it was."""
+"""Characters of a reply in a finding: enough to see what kind of reply it was."""
 PIECES_FROM_CHARS: Final = 24
-"""Speech shorter than this may come in one piece: some servers send several tokens at once."""
+"""Characters. Shorter speech may come in one piece: some servers send several tokens at once."""
 _MARKERS: Final = re.compile(
     r"</?think|<\|?/?tool|\[/?TOOL_|<function|```|\"(?:arguments|parameters)\"\s*:"
     r"|\"type\"\s*:\s*\"(?:tool_call|final_answer)",
     re.IGNORECASE,
 )
-"""What no person should hear: pieces of a call, of thinking or of a protocol."""
-_IDLE: Final = re.compile(r"[\s,.\-_*^/'\"’]+")
+"""Pieces of a call, of thinking or of a protocol, which no person should hear."""
+_BLANKS: Final = re.compile(r"[\s,.\-_*^/'\"’]+")
 
 
 def fault(right: Right, reply: Reply, pieces: int = 2) -> str:
-    """What is wrong with `reply`, in a few words; "" where it is right.
+    """Return what is wrong with `reply`, in a few words; "" if it is right.
 
     `pieces` is the number of parts in which its speech came.
     """
@@ -66,7 +66,7 @@ def _calls_fault(wanted: Sequence[ExpectedCall], reply: Reply) -> str:
         named = [call for call in left if call.name == calling.tool]
         if not named:
             return f"called {_names(reply.calls)}"
-        # The best of those of the name: where two calls share a tool, each takes its own.
+        # Of the calls of that name the best is taken: where two share a tool, each has its own.
         faults = [(arguments_fault(calling.arguments, call.arguments), call) for call in named]
         worst, call = next((pair for pair in faults if not pair[0]), faults[0])
         if worst:
@@ -76,7 +76,7 @@ def _calls_fault(wanted: Sequence[ExpectedCall], reply: Reply) -> str:
 
 
 def arguments_fault(right: Mapping[str, tuple[Any, ...]], given: Mapping[str, Any]) -> str:
-    """The first argument that is missing, wrong, or not one of the tool's; "" for none."""
+    """Return the first argument that is missing, wrong, or not one of the tool's; "" if none is."""
     for name, values in right.items():
         if name not in given:
             if ABSENT not in values:
@@ -88,7 +88,10 @@ def arguments_fault(right: Mapping[str, tuple[Any, ...]], given: Mapping[str, An
 
 
 def same(wanted: Any, given: Any) -> bool:
-    """Equal in value and kind. Text without regard to case, blanks and punctuation."""
+    """Return whether two values are equal in value and kind.
+
+    Texts are compared without regard to case, blanks and punctuation.
+    """
     if isinstance(wanted, bool) or isinstance(given, bool):
         return wanted is given
     if isinstance(wanted, int | float) and isinstance(given, int | float):
@@ -105,7 +108,7 @@ def same(wanted: Any, given: Any) -> bool:
 
 
 def _plain(text: str) -> str:
-    return _IDLE.sub("", text).casefold()
+    return _BLANKS.sub("", text).casefold()
 
 
 def _names(calls: Sequence[ToolCall]) -> str:

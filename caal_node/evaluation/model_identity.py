@@ -1,7 +1,7 @@
-"""Which weights a server answers with, and which version it is: what a finding holds for.
+"""Which weights a server answers with, and which version it is. A finding holds for both.
 
-Asked over plain HTTP: Ollama's `/api/version` and `/api/tags` (formats of 0.17.4), which it has
-beside its copy of OpenAI's API too; else OpenAI's list, with llama.cpp's `/props` or vLLM's
+It is asked over plain HTTP: Ollama's `/api/version` and `/api/tags` (formats of 0.17.4), which it
+has beside its copy of OpenAI's API too; else OpenAI's list, with llama.cpp's `/props` or vLLM's
 `/version` beside it.
 """
 
@@ -19,9 +19,9 @@ from caal_node.evaluation.result import Identity
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 
 FETCH: Final = TransportDeadlines(connect=3.0, first=5.0, between=5.0)
-"""Small questions that every server answers at once, also while a model writes."""
+"""Deadlines of small questions that every server answers at once, also while a model writes."""
 NAMES_SHOWN: Final = 5
-
+"""Names of other models in a message."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -40,7 +40,7 @@ class _Tags(BaseModel):
 
 
 class _Meta(BaseModel):
-    """llama.cpp's: sizes of the file that is loaded."""
+    """The sizes of the file that llama.cpp has loaded."""
 
     n_params: int = 0
     size: int = 0
@@ -49,7 +49,7 @@ class _Meta(BaseModel):
 class _Served(BaseModel):
     id: str
     owned_by: str = ""
-    root: str | None = None  # vLLM: where the weights came from
+    root: str | None = None  # This is where vLLM's weights came from.
     meta: _Meta | None = None
 
 
@@ -63,14 +63,14 @@ class _Props(BaseModel):
 
 
 async def identify(settings: Settings) -> Identity:
-    """Ask the settings' server what answers there.
+    """Ask the settings' server which model answers there.
 
     Raises:
         ModelUnreachable, ModelTimeout: nobody answers.
         ModelMissing: the server does not have the settings' model.
         ModelReplyError: it is no model server, or refuses the key.
     """
-    if settings.api == "livekit":  # a plugin's model, which tells nothing of its weights
+    if settings.api == "livekit":  # A plugin's model tells nothing of its weights.
         return Identity("livekit", version("livekit-agents"), settings.model)
     key = settings.api_key.get_secret_value() if settings.api_key else None
     base = settings.model_address.removesuffix("/v1")
@@ -86,7 +86,7 @@ async def identify(settings: Settings) -> Identity:
     try:
         listed = None if settings.api == "ollama" else await _read(wire, "/v1/models", _Models)
         if listed and len(listed.data) == 1 and listed.data[0].owned_by == "llamacpp":
-            return await _llama(wire, listed.data[0])  # its one model answers to any name
+            return await _llama(wire, listed.data[0])  # Its one model answers to any name.
         if (said := await _read(wire, "/api/version", _Version)) is not None:
             return await _ollama(wire, settings.model, said.version)
         return await _openai(wire, settings.model, listed)
@@ -122,14 +122,14 @@ async def _openai(wire: HttpTransport, model: str, listed: _Models | None) -> Id
 
 async def _llama(wire: HttpTransport, served: _Served) -> Identity:
     props = await _read(wire, "/props", _Props) or _Props()
-    # A digest of gigabytes is too much to ask for; name and length tell files apart.
+    # A digest of gigabytes is too much to ask for. Name and length tell files apart.
     name = PurePath(props.model_path or served.id).name
     size = f":{served.meta.size}" if served.meta else ""
     return Identity("llama.cpp", props.build_info, f"{name}{size}")
 
 
 async def _read(wire: HttpTransport, path: str, kind: type[M]) -> M | None:
-    """The answer as `kind`; None where the server has no such page or answers something else."""
+    """Return the answer as `kind`; None if the server has no such page or answers otherwise."""
     try:
         return kind.model_validate_json(await wire.fetch("GET", path))
     except ValidationError:

@@ -1,4 +1,4 @@
-"""A finished validation for people: a table for the terminal, Markdown for a file."""
+"""The report of a validation for people: a table for the terminal, Markdown for a file."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from caal_node.evaluation.model_session import WAYS, Asking
+from caal_node.evaluation.case import WAYS, Asking
 from caal_node.evaluation.result import Outcome, Tally, Validation
 from caal_node.evaluation.suites import SUITES
 
 WAY_NAMES: Final = {"native": "its server's own tool calls", "text": "the text protocol"}
 _HEX: Final = re.compile(r"[0-9a-f]{32,}")
 DIGEST_CHARS: Final = 12
-"""As `ollama list` shows them."""
+"""Characters of a digest, as `ollama list` shows them."""
 TERMINAL_FAULTS: Final = 12
 FILE_FAULTS: Final = 200
-"""Lines of faults; `--json` has every case."""
+"""Lines about faults. `--json` has every case."""
 
 
 def table(validation: Validation) -> Group:
-    """Counts of every suite in both ways, then what went wrong, then what follows."""
+    """Lay out the counts of every suite in both ways, then the faults, then the conclusion."""
     counts = Table("suite", "what it tries", header_style="bold", show_edge=False)
     for way in WAYS:
         counts.add_column(way, justify="right")
@@ -36,24 +36,20 @@ def table(validation: Validation) -> Group:
         counts.add_row(name, "", *cells)
     faults = [Text(line, style="dim") for line in _faults(validation, TERMINAL_FAULTS)]
     color = "green" if validation.passed else "bold red"
-    # As Text: brackets in a model's words are no markup.
+    # They are Text, since brackets in a model's words are no markup.
     return Group(
         Text(heading(validation)),
         Text(),
         counts,
         Text(),
         *faults,
-        *_gap(faults),
+        *([Text()] if faults else []),
         Text(conclusion(validation), style=color),
     )
 
 
-def _gap(faults: list[Text]) -> list[Text]:
-    return [Text()] if faults else []
-
-
 def markdown(validation: Validation) -> str:
-    """The same as a Markdown document."""
+    """Write the same as a Markdown document."""
     lines = [
         f"# {validation.model}",
         "",
@@ -75,7 +71,7 @@ def markdown(validation: Validation) -> str:
 
 
 def heading(validation: Validation) -> str:
-    """Model, server and time in one line."""
+    """Name model, server and time in one line."""
     identity = validation.identity
     server = f"{identity.server} {identity.version}".strip()
     hashed = identity.digest.removeprefix("sha256:")
@@ -88,7 +84,7 @@ def heading(validation: Validation) -> str:
 
 
 def conclusion(validation: Validation) -> str:
-    """Whether the model is fit for tools, and how it will be asked."""
+    """Say whether the model is fit for tools, and how it will be asked."""
     way = WAY_NAMES[validation.asking]
     if validation.passed:
         return f"Validated. It will be asked by {way}."

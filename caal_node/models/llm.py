@@ -29,8 +29,7 @@ from caal_node.models.backends.factory import Api, make_backend
 from caal_node.models.backends.livekit import LiveKitBackend
 from caal_node.models.chat_context import to_items, to_schemas
 from caal_node.models.livekit_errors import as_api_error
-from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection
-from caal_node.models.model_memory import ModelMemory
+from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
@@ -246,10 +245,10 @@ class _Stream(llm.LLMStream):
                 with self._connection.in_use():
                     if self._question.tools.schemas:
                         await self._connection.find_strategy()
-                    async for event in self._connection.retry_policy.ask(self._question):
+                    async for event in self._connection.ask(self._question):
                         begin.reschedule(None)
                         if isinstance(event, ReplyDone):
-                            usage = _added(usage, event.usage)
+                            usage += event.usage
                         elif isinstance(event, ServerCall | ServerResult):
                             told = llm.ChoiceDelta(extra={SERVER_RUN: event})
                             self._event_ch.send_nowait(
@@ -288,12 +287,6 @@ def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
 def _call(name: str, arguments: str) -> llm.ChoiceDelta:
     call = llm.FunctionToolCall(name=name, arguments=arguments, call_id=shortuuid("call_"))
     return llm.ChoiceDelta(role="assistant", tool_calls=[call])
-
-
-def _added(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.prompt + other.prompt, one.completion + other.completion, one.cached + other.cached
-    )
 
 
 def _completion(usage: Usage) -> llm.CompletionUsage:

@@ -15,7 +15,7 @@ from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.ollama_format import Think
 from caal_node.models.backends.openai import OpenAIBackend
-from caal_node.models.warm_up import warm
+from caal_node.models.model_preparation import warm
 from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Hang, Refuse, StandInModel, Wait
 
 HELLO = BackendRequest(items=(UserItem("Hello"),), stream=False)

@@ -16,9 +16,9 @@ from caal_node.config.settings import Settings
 from caal_node.core.errors import ModelUnreachable
 from caal_node.core.events import Event, Spoken
 from caal_node.core.model_ref import ModelReference
-from caal_node.evaluation.model_session import Asking
+from caal_node.evaluation.case import Asking
 from caal_node.evaluation.result import Identity, Outcome, Validation
-from caal_node.evaluation.store import ValidationStore
+from caal_node.evaluation.store import EvaluationStore
 from caal_node.evaluation.suites import SUITES
 from caal_node.factories import session_llm
 from caal_node.models.fallback import FallbackLLM
@@ -222,7 +222,7 @@ def finding(
 
 async def keep(*findings: Validation) -> None:
     for found in findings:
-        await asyncio.to_thread(ValidationStore().add, found)
+        await asyncio.to_thread(EvaluationStore().add, found)
 
 
 @asynccontextmanager

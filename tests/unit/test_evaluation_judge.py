@@ -13,6 +13,7 @@ from rich.console import Console
 from caal_node.core.items import UserItem
 from caal_node.evaluation.case import (
     ABSENT,
+    Asking,
     ExpectedCall,
     ExpectedCalls,
     ExpectedCleanText,
@@ -21,7 +22,6 @@ from caal_node.evaluation.case import (
     SuiteName,
 )
 from caal_node.evaluation.judge import fault, same
-from caal_node.evaluation.model_session import Asking
 from caal_node.evaluation.report import markdown, table
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
 from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS

@@ -100,6 +100,13 @@ class Usage:
     completion: int = 0
     cached: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.cached + other.cached,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ReplyDone:
