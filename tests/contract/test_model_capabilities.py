@@ -73,17 +73,6 @@ async def test_a_level_is_not_a_reason_to_ask_twice_for_another_refusal() -> Non
     assert len(server.chats) == 1
 
 
-async def test_loading_asks_for_no_reply_and_the_same_context() -> None:
-    async with StandInModel() as server:
-        backend = OllamaBackend(server.model, host=server.url, num_ctx=1024, keep_alive=-1)
-        await backend.load()
-        await backend.aclose()
-    body = server.chats[0].json
-    assert body["messages"] == []
-    assert body["options"]["num_ctx"] == 1024
-    assert body["keep_alive"] == -1
-
-
 async def test_llama_tells_context_and_tools_and_takes_any_name() -> None:
     async with StandInModel(llama=True, context_tokens=4096, capabilities=ALL) as server:
         backend = OpenAIBackend("whatever", base_url=server.url)

@@ -121,7 +121,7 @@ async def test_thinking_is_not_asked_of_a_model_that_cannot(ollama: OllamaModels
 async def test_a_missing_model_is_named_with_its_mend(ollama: OllamaModels) -> None:
     backend = OllamaBackend("not-here:1b", host=ollama.url)
     with pytest.raises(ModelMissing, match="ollama pull not-here:1b"):
-        await backend.load()
+        await warm(backend, BackendRequest(items=HELLO))
     with pytest.raises(ModelMissing):
         await backend.capabilities()
     await backend.aclose()
@@ -135,8 +135,7 @@ async def test_a_prompt_that_does_not_fit_is_refused_not_cut(backend: OllamaBack
     assert raised.value.status == 400
 
 
-async def test_load_and_warm(backend: OllamaBackend) -> None:
-    await backend.load()
+async def test_warming_reads_the_head_for_one_token(backend: OllamaBackend) -> None:
     head = BackendRequest(items=(SystemItem("You are a voice assistant."),), tools=(TOOL,))
     usage = await warm(backend, head)
     assert usage.prompt > 100
