@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from caal_node.evaluation.case import WAYS, Asking, SuiteName
@@ -133,7 +133,7 @@ def to_object(validation: Validation) -> dict[str, Any]:
         "missed": list(validation.missed(validation.asking)),
         "native_offered": validation.native_offered,
         "suites": suites_object(validation),
-        "cases": [_case_object(outcome) for outcome in validation.outcomes],
+        "cases": [{**asdict(o), "seconds": round(o.seconds, 3)} for o in validation.outcomes],
     }
 
 
@@ -146,17 +146,4 @@ def suites_object(validation: Validation) -> dict[str, dict[str, dict[str, int]]
             if (tally := validation.tally(suite.name, way)).total
         }
         for suite in SUITES
-    }
-
-
-def _case_object(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "suite": outcome.suite,
-        "asking": outcome.asking,
-        "case": outcome.case,
-        "mark": outcome.mark,
-        "fault": outcome.fault,
-        "seconds": round(outcome.seconds, 3),
-        "prompt_tokens": outcome.prompt_tokens,
-        "completion_tokens": outcome.completion_tokens,
     }

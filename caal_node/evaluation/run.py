@@ -158,9 +158,9 @@ async def _tried(
     question = _question(subject, case.said, stream=case.stream, max_tokens=most)
     recording = _RecordingBackend(subject.thinking if case.think else subject.backend)
     connection = ModelConnection(recording, asking == "native")
-    policy = connection.retry_policy
-    policy.stats.call_threshold = prepared.call_threshold
-    policy.stats.capabilities = prepared.capabilities
+    stats = connection.retry_policy.stats
+    stats.call_threshold = prepared.call_threshold
+    stats.capabilities = prepared.capabilities
     events: list[Event] = []
     usage = Usage()
     try:
@@ -178,9 +178,9 @@ async def _tried(
         return "wrong", why, usage
     # By text, a second request may be part of the strategy; natively it is a repair.
     repeated = asking == "native" and len(recording.exchanges) > 1
-    if repeated or policy.steps.get("plain"):
+    if repeated or stats.steps["plain"]:
         return "mended", "right only when it was asked once more, or in another way", usage
-    if policy.signals.get("leaked_call"):
+    if stats.signals["leaked_call"]:
         return "mended", "the call came as text", usage
     if suite.name == "text_protocol" and not recording.exchanges[0].fits_schema():
         return "mended", "not in the form that was asked for", usage

@@ -53,7 +53,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         base_url: The server; None is Ollama's usual address.
         api_key: Sent as a bearer token where the server wants one.
         native_tools: True or False settles how tools are asked for; None finds out by asking.
-        why: Who settled `native_tools`, for the log and for `retry_policy.status`.
+        why: Who settled `native_tools`, for the log and for `retry_policy.stats`.
         memory: Told what is found out about the model, for the sessions to come.
         text_protocol: How calls are written where they are asked for by text.
         max_tokens: Tokens of one reply at most.

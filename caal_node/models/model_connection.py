@@ -70,7 +70,7 @@ class ModelConnection:
         memory: ModelMemory | None = None,
     ) -> None:
         self.backend = backend
-        self.retry_policy = RetryPolicy(backend.model, backend.address, text_style)
+        self.retry_policy = RetryPolicy(backend.model, text_style)
         self._native_tools = native_tools
         self._memory = memory
         self._kept_native = native_tools

@@ -55,7 +55,8 @@ class ModelStats:
         self.signals: Final[Counter[FailureSignal]] = Counter()
         """How often each signal of failure was seen."""
         self.steps: Final[Counter[str]] = Counter()
-        """How often each step was taken after a failure."""
+        """How often each step was taken after a failure: once_more, shorter, apology, the name of
+        the next strategy, or the doubt that led to the step."""
         self._native_failures: Final[Counter[FailureSignal]] = Counter()
         self._plain_ends = 0
         self._plain_turns_left = 0

@@ -11,9 +11,9 @@ Nothing here sends a request: `ModelConnection.ask` carries out the steps.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import CallItem, Item, ResultItem
@@ -26,7 +26,6 @@ from caal_node.models.strategies import (
     JsonReplyStrategy,
     NativeStrategy,
     PlainStrategy,
-    StrategyName,
     StyleName,
     TextProtocolStrategy,
 )
@@ -55,33 +54,12 @@ class RetryStep:
     """Whether the question has been shortened already."""
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyStatus:
-    """How a model is asked, and what was seen of it, for people."""
-
-    model: str
-    address: str
-    strategy: StrategyName
-    """The strategy with which the next question with tools is asked first."""
-    reason: str
-    """Why it is not the server's own tool calls. Empty where it is."""
-    signals: Mapping[str, int]
-    """How often each signal of failure was seen."""
-    steps: Mapping[str, int]
-    """How often each step was taken: once_more, json_reply, text_protocol, plain, shorter,
-    apology."""
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 class RetryPolicy:
     """Decides for one model on one server, by what `stats` has learnt of it."""
 
-    def __init__(self, model: str, address: str, text_style: TextStyle = "auto") -> None:
+    def __init__(self, model: str, text_style: TextStyle = "auto") -> None:
         self.stats: Final = ModelStats(model)
         self._model = model
-        self._address = address
         self._text_style: TextStyle = text_style
 
     @property
@@ -93,27 +71,6 @@ class RetryPolicy:
     def thinks_aloud(self) -> bool:
         """Whether replies begin in thinking, so that streamed ones are held back to its end."""
         return self.stats.thinks_aloud
-
-    @property
-    def signals(self) -> Mapping[FailureSignal, int]:
-        """How often each signal of failure was seen."""
-        return self.stats.signals
-
-    @property
-    def steps(self) -> Mapping[str, int]:
-        """How often each step was taken after a failure."""
-        return self.stats.steps
-
-    @property
-    def status(self) -> StrategyStatus:
-        return StrategyStatus(
-            self._model,
-            self._address,
-            "native" if self.native else self._by_text().name,
-            self.stats.reason,
-            {str(signal): count for signal, count in self.signals.items()},
-            dict(self.steps),
-        )
 
     def first_strategy(self, question: Question) -> CallStrategy:
         """Return the strategy with which `question` is asked first."""
@@ -188,8 +145,7 @@ class RetryPolicy:
     def _following(self, step: RetryStep, attempt: ReplyAttempt) -> RetryStep | None:
         signal, strategy, question = attempt.signal, step.strategy, step.question
         if signal == "unsure" and isinstance(strategy, JsonReplyStrategy):
-            speech = JsonReplyStrategy(speech_only=True, limits=strategy.limits)
-            return replace(step, strategy=speech)
+            return replace(step, strategy=JsonReplyStrategy(speech_only=True))
         if signal == "context_cut":
             size = prompt_tokens(question, attempt.request)
             shorter = self.stats.truncation.shortened(question, size)

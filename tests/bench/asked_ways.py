@@ -138,7 +138,7 @@ def by(strategy: CallStrategy) -> Callable[[Setting], Any]:
     @asynccontextmanager
     async def opened(setting: Setting) -> AsyncGenerator[Ask]:
         connection = ModelConnection(setting.backend, native_tools=False)
-        connection.retry_policy = _Only(setting.backend, strategy)
+        connection.retry_policy = _Only(setting.backend.model, strategy)
         await warm(setting.backend, strategy.request(setting.question("hello")))
         yield _asking(setting, connection)
 
@@ -151,13 +151,14 @@ async def node(setting: Setting) -> AsyncGenerator[Ask]:
     connection = ModelConnection(setting.backend, native_tools=None)
     await connection.warm(setting.question("hello"))
     yield _asking(setting, connection)
-    status = connection.retry_policy.status
-    print(f"  is asked by {status.strategy}; {status.signals} {status.steps}", flush=True)
+    stats = connection.retry_policy.stats
+    native = "natively" if stats.native else "by text"
+    print(f"  is asked {native}; {dict(stats.signals)} {dict(stats.steps)}", flush=True)
 
 
 class _Only(RetryPolicy):
-    def __init__(self, backend: Backend, strategy: CallStrategy) -> None:
-        super().__init__(backend.model, backend.address)
+    def __init__(self, model: str, strategy: CallStrategy) -> None:
+        super().__init__(model)
         self._only = strategy
 
     def first_strategy(self, question: Question) -> CallStrategy:

@@ -249,7 +249,7 @@ async def test_a_call_in_the_last_round_is_not_made_and_an_answer_is_asked_for(a
             assert await talk.say("weather?") == "Sunny."
         assert len(talk.tier.calls) == 4
         assert "tools" not in server.chats[-1].json
-        assert "leaked_call" not in talk.model.retry_policy.signals
+        assert "leaked_call" not in talk.model.retry_policy.stats.signals
         assert talk.model.retry_policy.native, (
             "where no tools were offered nothing is shown of calls"
         )

@@ -67,7 +67,7 @@ async def test_the_next_session_does_not_find_out_again(
         await model.find_strategy()
         assert len(server.chats) == 1
         assert model.retry_policy.native is native
-        assert ("in an earlier session" in model.retry_policy.status.reason) is not native
+        assert ("in an earlier session" in model.retry_policy.stats.reason) is not native
         await model.aclose()
 
 

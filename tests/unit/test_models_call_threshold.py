@@ -171,7 +171,7 @@ async def test_a_call_below_the_bound_becomes_speech() -> None:
     with pytest.raises(Exception, match="no reply"):  # this backend never says anything
         async for _ in connection.ask(asked):
             pass
-    assert connection.retry_policy.signals["unsure"] == 1
+    assert connection.retry_policy.stats.signals["unsure"] == 1
     await connection.aclose()
 
 

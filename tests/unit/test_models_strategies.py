@@ -28,7 +28,13 @@ from caal_node.models.strategies.reply_schema import line_schema, reply_schema
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import shortlist
-from caal_node.models.strategies.turn_limits import ProtocolLimits, turn_is_over
+from caal_node.models.strategies.turn_limits import (
+    ARGUMENTS_MAX_BYTES,
+    CALLS_PER_REPLY_MAX,
+    CALLS_PER_TURN_MAX,
+    ITERATIONS_MAX,
+    turn_is_over,
+)
 from caal_node.replies import (
     BrokenCall,
     TextDelta,
@@ -254,18 +260,20 @@ def _round(n: int, calls: int = 1) -> list[Item]:
     return [*made, *(ResultItem(f"{n}.{c}", "set_timer", "1") for c in range(calls))]
 
 
+def _rounds(count: int) -> list[Item]:
+    return [item for n in range(count) for item in _round(n)]
+
+
 def test_a_turn_ends_after_so_many_replies_or_calls() -> None:
-    limits = ProtocolLimits(iterations=2, calls_per_turn=5)
-    items: list[Item] = [UserItem("go"), *_round(1)]
-    assert not turn_is_over(items, limits)
-    assert turn_is_over([*items, *_round(2)], limits)
-    assert turn_is_over([UserItem("go"), *_round(1, calls=5)], limits)
-    assert not turn_is_over([*items, *_round(2), UserItem("again")], limits)
+    go = UserItem("go")
+    assert not turn_is_over([go, *_rounds(ITERATIONS_MAX - 1)])
+    assert turn_is_over([go, *_rounds(ITERATIONS_MAX)])
+    assert turn_is_over([go, *_round(1, calls=CALLS_PER_TURN_MAX)])
+    assert not turn_is_over([go, *_rounds(ITERATIONS_MAX), UserItem("again")])
 
 
 def test_after_the_limits_only_speech_is_in_reach() -> None:
-    strategy = JsonReplyStrategy(limits=ProtocolLimits(iterations=1))
-    request = strategy.request(question(UserItem("go"), *_round(1)))
+    request = JsonReplyStrategy().request(question(UserItem("go"), *_rounds(ITERATIONS_MAX)))
     assert request.schema == reply_schema(())
     last = request.items[-1]
     assert isinstance(last, UserItem)
@@ -278,21 +286,25 @@ def _read(strategy: CallStrategy, asked: Question, *pieces: str) -> list[Any]:
 
 
 def test_calls_beyond_the_limit_of_a_reply_are_not_made() -> None:
-    strategy = TextProtocolStrategy(limits=ProtocolLimits(calls_per_reply=2))
     lines = "\n".join(
         json.dumps({"type": "tool_call", "name": "set_timer", "arguments": {"minutes": n}})
-        for n in range(5)
+        for n in range(CALLS_PER_REPLY_MAX + 3)
     )
-    reply = summarise(_read(strategy, question(UserItem("go")), lines))
-    assert [call.arguments["minutes"] for call in reply.calls] == [0, 1]
+    reply = summarise(_read(TextProtocolStrategy(), question(UserItem("go")), lines))
+    made = [call.arguments["minutes"] for call in reply.calls]
+    assert made == list(range(CALLS_PER_REPLY_MAX))
 
 
 def test_arguments_beyond_the_limit_are_a_broken_call() -> None:
-    strategy = TextProtocolStrategy(limits=ProtocolLimits(payload_bytes=50))
-    call = {"type": "tool_call", "name": "play_music", "arguments": {"query": "x" * 60}}
+    strategy = TextProtocolStrategy()
+    call = {
+        "type": "tool_call",
+        "name": "play_music",
+        "arguments": {"query": "x" * ARGUMENTS_MAX_BYTES},
+    }
     events = _read(strategy, question(UserItem("go")), json.dumps(call))
     (problem,) = [e for e in events if isinstance(e, BrokenCall)]
-    assert "50" in problem.problem
+    assert str(ARGUMENTS_MAX_BYTES) in problem.problem
     assert not any(isinstance(e, ToolCallEnd) for e in events)
 
 

@@ -59,14 +59,34 @@ class ServerEvent(BaseModel):
 E = TypeVar("E", bound=ServerEvent)
 
 
-class _ListedModel(BaseModel):
+class _FileSizes(BaseModel):
+    """llama.cpp's sizes of the file that is loaded."""
+
+    size: Count = None
+
+
+class ListedModel(BaseModel):
     id: str
     owned_by: str | None = None
     max_model_len: int | None = None  # vLLM
+    root: Annotated[str | None, OR_NONE] = None  # This is where vLLM's weights came from.
+    meta: Annotated[_FileSizes | None, OR_NONE] = None
+
+    def is_called(self, model: str) -> bool:
+        """Return whether `model` names it; Ollama lists a name without a tag as `:latest`."""
+        return self.id in (model, f"{model}:latest")
 
 
-class _ModelList(BaseModel):
-    data: list[_ListedModel]
+class ModelList(BaseModel):
+    """`GET /v1/models`."""
+
+    data: list[ListedModel]
+
+    @property
+    def llama(self) -> ListedModel | None:
+        """llama.cpp's one model, which answers to any name."""
+        only = self.data[0] if len(self.data) == 1 else None
+        return only if only and only.owned_by == "llamacpp" else None
 
 
 class _GenerationSettings(BaseModel):
@@ -77,9 +97,11 @@ class _TemplateCapabilities(BaseModel):
     supports_tools: bool | None = None
 
 
-class _LlamaProps(BaseModel):
+class LlamaProps(BaseModel):
     """llama.cpp's `GET /props`."""
 
+    build_info: Annotated[str | None, OR_NONE] = None
+    model_path: Annotated[str | None, OR_NONE] = None
     default_generation_settings: _GenerationSettings = Field(default_factory=_GenerationSettings)
     chat_template: str = ""
     chat_template_caps: _TemplateCapabilities = Field(default_factory=_TemplateCapabilities)
@@ -140,7 +162,7 @@ class OpenAIServer:
             ModelError: the same as `Backend.capabilities`.
         """
         try:
-            models = _ModelList.model_validate_json(await self._transport.fetch("GET", "/models"))
+            models = ModelList.model_validate_json(await self._transport.fetch("GET", "/models"))
         except ModelReplyError as error:
             if error.status != 404:
                 raise
@@ -149,18 +171,17 @@ class OpenAIServer:
             raise ModelReplyError(
                 f"{self.address} does not answer like an OpenAI server"
             ) from error
-        listed = models.data
-        if len(listed) == 1 and listed[0].owned_by == "llamacpp":
-            return await self._llama_capabilities()  # Its one model answers to any name.
-        named = [m for m in listed if m.id in (self._model, f"{self._model}:latest")]
+        if models.llama:
+            return await self._llama_capabilities()
+        named = [m for m in models.data if m.is_called(self._model)]
         if not named:
-            names = ", ".join(m.id for m in listed[:_NAMES_SHOWN]) or "none"
+            names = ", ".join(m.id for m in models.data[:_NAMES_SHOWN]) or "none"
             raise ModelMissing(f"{self.address} has no model {self._model}; it has: {names}")
         return Capabilities(context_tokens=named[0].max_model_len)
 
     async def _llama_capabilities(self) -> Capabilities:
         try:
-            props = _LlamaProps.model_validate_json(await self._transport.fetch("GET", "/../props"))
+            props = LlamaProps.model_validate_json(await self._transport.fetch("GET", "/../props"))
         except (ModelReplyError, ValidationError):
             return Capabilities(schema=True)  # The server was started without the endpoint.
         template = props.chat_template

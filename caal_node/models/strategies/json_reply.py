@@ -23,13 +23,7 @@ from caal_node.models.strategies.reply_reader import ReplyReader
 from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import shortlist
-from caal_node.models.strategies.turn_limits import (
-    DEFAULT,
-    LimitedReader,
-    ProtocolLimits,
-    calls_left,
-    may_call,
-)
+from caal_node.models.strategies.turn_limits import LimitedReader, calls_left, may_call
 from caal_node.replies import Event, TextDelta, ToolCallEnd, ToolCallStart
 
 SPOKEN_CHARS: Final = 40
@@ -52,27 +46,18 @@ class JsonReplyStrategy:
 
     name: StrategyName = "json_reply"
 
-    def __init__(
-        self,
-        *,
-        speech_only: bool = False,
-        call_threshold: float = 0.0,
-        limits: ProtocolLimits = DEFAULT,
-    ) -> None:
+    def __init__(self, *, speech_only: bool = False, call_threshold: float = 0.0) -> None:
         self.speech_only = speech_only
         self.call_threshold = call_threshold
-        self.limits = limits
 
     def request(self, question: Question) -> BackendRequest:
-        allowed = may_call(question, self.limits)
-        items = protocol_prompt(
-            question, _STYLE, may_call=allowed, with_dialogues=True, limits=self.limits
-        )
+        allowed = may_call(question)
+        items = protocol_prompt(question, _STYLE, may_call=allowed, with_dialogues=True)
         allowed = allowed and not self.speech_only
         if not allowed:
             schema = reply_schema(())
         else:
-            most = max(1, calls_left(question.items, self.limits))
+            most = max(1, calls_left(question.items))
             first, *others = shortlist(question)
             if others:
                 schema = ordered_calls_schema((first, *others)[:most])
@@ -93,11 +78,10 @@ class JsonReplyStrategy:
 
 class _JsonReplyReader(LimitedReader):
     def __init__(self, question: Question, strategy: JsonReplyStrategy) -> None:
-        allowed = may_call(question, strategy.limits) and not strategy.speech_only
-        super().__init__(question, may_call=allowed, limits=strategy.limits)
+        super().__init__(question, speech_only=strategy.speech_only)
         self._question = question
         self._threshold = strategy.call_threshold
-        self._gate = LogprobGate() if allowed else None
+        self._gate = LogprobGate() if self._may_call else None
         self._evidence: Evidence | None = None
         self._missing: list[str] = []
         self._called = False

@@ -22,7 +22,6 @@ from caal_node.models.question import Question
 from caal_node.models.strategies.per_table import once_per_table
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import ProtocolStyle
-from caal_node.models.strategies.turn_limits import DEFAULT, ProtocolLimits
 
 EXAMPLE_TOKENS: Final = 2_400
 """Estimated tokens of the example turns in the head: three turns for each of 14 tools, which are
@@ -32,6 +31,9 @@ DESCRIPTION_CHARS: Final = 160
 """Characters of a tool's description: two lines. More says how a tool works, not when to use it."""
 PARAMETER_CHARS: Final = 80
 """Characters of one parameter's description."""
+RESULT_CHARS: Final = 3_000
+"""Characters of one result that the model reads, about 1,000 tokens. Of a longer result it reads
+the structure and the ids."""
 _NESTING_MAX: Final = 4
 """Levels of nesting that are written out; whatever lies deeper is `object`."""
 _FIXED_EXAMPLES: Final[Mapping[str, Any]] = json.loads(read("protocol_examples.json"))
@@ -43,7 +45,6 @@ def protocol_prompt(
     *,
     may_call: bool,
     with_dialogues: bool,
-    limits: ProtocolLimits = DEFAULT,
 ) -> tuple[Item, ...]:
     """Return the whole prompt.
 
@@ -57,15 +58,13 @@ def protocol_prompt(
     return (
         SystemItem("\n\n".join([*own, rules])),
         *_examples(question.tools, style, with_dialogues),
-        *_conversation(question.items[len(systems) :], style, limits),
+        *_conversation(question.items[len(systems) :], style),
         # It is a person's turn, since templates move late instructions to the prompt's head.
         *(() if may_call else (UserItem(read("last_round.md")),)),
     )
 
 
-def _conversation(
-    items: Sequence[Item], style: ProtocolStyle, limits: ProtocolLimits
-) -> Iterator[Item]:
+def _conversation(items: Sequence[Item], style: ProtocolStyle) -> Iterator[Item]:
     """Yield `items` with calls and results as text. Calls of one reply are one message."""
     for kind, group in itertools.groupby(items, key=type):
         if kind is CallItem:
@@ -73,16 +72,16 @@ def _conversation(
             yield AssistantItem(style.calls(calls))
         elif kind is ResultItem:
             results = [item for item in group if isinstance(item, ResultItem)]
-            yield UserItem("\n".join(_observation(result, style, limits) for result in results))
+            yield UserItem("\n".join(_observation(result, style) for result in results))
         else:
             for item in group:
                 spoken = isinstance(item, AssistantItem)
                 yield AssistantItem(style.speech(item.text)) if spoken else item
 
 
-def _observation(result: ResultItem, style: ProtocolStyle, limits: ProtocolLimits) -> str:
+def _observation(result: ResultItem, style: ProtocolStyle) -> str:
     kind = "error" if result.is_error else "result"
-    value = outline(_parsed(result.output), limits.observation_chars)
+    value = outline(_parsed(result.output), RESULT_CHARS)
     return style.observation(result.name, kind, value)
 
 

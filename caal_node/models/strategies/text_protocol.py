@@ -14,12 +14,7 @@ from caal_node.models.strategies.prompt import protocol_prompt
 from caal_node.models.strategies.reply_reader import ReplyReader
 from caal_node.models.strategies.reply_schema import line_schema
 from caal_node.models.strategies.styles import STYLES, StyleName
-from caal_node.models.strategies.turn_limits import (
-    DEFAULT,
-    LimitedReader,
-    ProtocolLimits,
-    may_call,
-)
+from caal_node.models.strategies.turn_limits import LimitedReader, may_call
 
 
 class TextProtocolStrategy:
@@ -30,26 +25,14 @@ class TextProtocolStrategy:
 
     name: StrategyName = "text_protocol"
 
-    def __init__(
-        self,
-        style: StyleName = "jsonl",
-        *,
-        constrain: bool = False,
-        limits: ProtocolLimits = DEFAULT,
-    ) -> None:
+    def __init__(self, style: StyleName = "jsonl", *, constrain: bool = False) -> None:
         self.style: StyleName = style
         self.constrain = constrain and style == "jsonl"
-        self.limits = limits
 
     def request(self, question: Question) -> BackendRequest:
-        allowed = may_call(question, self.limits)
-        items = protocol_prompt(
-            question,
-            STYLES[self.style],
-            may_call=allowed,
-            with_dialogues=self.constrain,
-            limits=self.limits,
-        )
+        allowed = may_call(question)
+        style = STYLES[self.style]
+        items = protocol_prompt(question, style, may_call=allowed, with_dialogues=self.constrain)
         tools = question.tools.schemas if allowed else ()
         return BackendRequest(
             items,
@@ -59,10 +42,6 @@ class TextProtocolStrategy:
         )
 
     def reader(self, question: Question) -> ReplyReader:
-        return LimitedReader(
-            question,
-            may_call=may_call(question, self.limits),
-            limits=self.limits,
-            # A reply that is held to a schema has no place for thinking.
-            in_thinking=question.in_thinking and not self.constrain,
-        )
+        # A reply that is held to a schema has no place for thinking.
+        in_thinking = question.in_thinking and not self.constrain
+        return LimitedReader(question, in_thinking=in_thinking)
