@@ -45,7 +45,7 @@ class ModelProfile(BaseModel):
     call_thresholds: dict[str, float] = Field(
         default_factory=dict[str, float], max_length=THRESHOLDS_MAX
     )
-    """The digest of a prompt's head -> its call threshold. The newest is last."""
+    """The digest of a prompt's prefix -> its call threshold. The newest is last."""
 
 
 class ModelProfiles:
@@ -74,16 +74,16 @@ class ModelProfiles:
     async def keep_thinks_aloud(self, thinks_aloud: bool) -> None:
         await self._change(lambda p: p.model_copy(update={"thinks_aloud": thinks_aloud}))
 
-    async def call_threshold(self, head: str) -> float | None:
-        """Return the call threshold for the prompt head of this digest."""
+    async def call_threshold(self, prefix: str) -> float | None:
+        """Return the call threshold for the prompt prefix of this digest."""
         found = await self._read()
-        return found.call_thresholds.get(head) if found else None
+        return found.call_thresholds.get(prefix) if found else None
 
-    async def keep_call_threshold(self, head: str, threshold: float) -> None:
+    async def keep_call_threshold(self, prefix: str, threshold: float) -> None:
         def changed(profile: ModelProfile) -> ModelProfile:
             known = profile.call_thresholds
-            others = [(key, value) for key, value in known.items() if key != head]
-            newest = dict([*others, (head, threshold)][-THRESHOLDS_MAX:])
+            others = [(key, value) for key, value in known.items() if key != prefix]
+            newest = dict([*others, (prefix, threshold)][-THRESHOLDS_MAX:])
             return profile.model_copy(update={"call_thresholds": newest})
 
         await self._change(changed)

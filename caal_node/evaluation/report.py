@@ -28,11 +28,11 @@ def table(validation: Validation) -> Group:
     counts = Table("suite", "what it tries", header_style="bold", show_edge=False)
     for way in WAYS:
         counts.add_column(way, justify="right")
-    for name, about, *cells in _rows(validation):
+    for name, about, cells in _rows(validation):
         styled = (Text(str(t), style=_style(t)) for t in cells)
         counts.add_row(name, Text(about), *styled)
     counts.add_section()
-    for name, *cells in _figures(validation):
+    for name, cells in _figures(validation):
         counts.add_row(name, "", *cells)
     faults = [Text(line, style="dim") for line in _faults(validation, TERMINAL_FAULTS)]
     color = "green" if validation.passed else "bold red"
@@ -61,9 +61,9 @@ def markdown(validation: Validation) -> str:
         f"| --- | --- |{' ---: |' * len(WAYS)}",
         *(
             f"| {name} | {about} | {' | '.join(map(str, cells))} |"
-            for name, about, *cells in _rows(validation)
+            for name, about, cells in _rows(validation)
         ),
-        *(f"| {name} | | {' | '.join(cells)} |" for name, *cells in _figures(validation)),
+        *(f"| {name} | | {' | '.join(cells)} |" for name, cells in _figures(validation)),
     ]
     if faults := list(_faults(validation, FILE_FAULTS)):
         lines += ["", "What was not right:", "", *(f"- {_escaped(line)}" for line in faults)]
@@ -92,25 +92,18 @@ def conclusion(validation: Validation) -> str:
     return f"Not validated. Its better way, {way}, did not pass: {missed}."
 
 
-def _rows(validation: Validation) -> Iterator[tuple[str, str, Tally, Tally]]:
+def _rows(validation: Validation) -> Iterator[tuple[str, str, list[Tally]]]:
     for suite in SUITES:
         name = suite.name.replace("_", " ")
         about = suite.about if suite.required else f"{suite.about} (not required)"
-        native, text = (validation.tally(suite.name, way) for way in WAYS)
-        yield name, about, native, text
+        yield name, about, [validation.tally(suite.name, way) for way in WAYS]
 
 
-def _figures(validation: Validation) -> Iterator[tuple[str, str, str]]:
-    def row(name: str, *cells: str) -> tuple[str, str, str]:
-        native, text = cells
-        return name, native, text
-
-    yield row("compared", *(str(validation.total(way)) for way in WAYS))
-    yield row("seconds", *(_figure(validation, way, validation.seconds(way)) for way in WAYS))
-    yield row(
-        "prompt tokens",
-        *(_figure(validation, way, validation.prompt_tokens(way)) for way in WAYS),
-    )
+def _figures(validation: Validation) -> Iterator[tuple[str, list[str]]]:
+    yield "compared", [str(validation.total(way)) for way in WAYS]
+    yield "seconds", [_figure(validation, way, validation.seconds(way)) for way in WAYS]
+    tokens = [_figure(validation, way, validation.prompt_tokens(way)) for way in WAYS]
+    yield "prompt tokens", tokens
 
 
 def _figure(validation: Validation, asking: Asking, value: float) -> str:

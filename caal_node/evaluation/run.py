@@ -26,8 +26,7 @@ from caal_node.core.errors import (
     ModelTimeout,
 )
 from caal_node.core.items import Item, SystemItem
-from caal_node.evaluation.case import WAYS, Asking, Case, Suite
-from caal_node.evaluation.judge import fault
+from caal_node.evaluation.case import WAYS, Asking, Case, Suite, fault
 from caal_node.evaluation.result import Mark, Outcome
 from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS
 from caal_node.evaluation.suites import SUITES
@@ -41,6 +40,7 @@ from caal_node.models.backends.base import (
     Usage,
 )
 from caal_node.models.model_connection import ModelConnection
+from caal_node.models.model_stats import ModelStats
 from caal_node.models.question import Question
 from caal_node.replies import Event, TextDelta, summarise
 
@@ -76,16 +76,8 @@ class ValidationSubject:
     """Whether the server takes tools for it at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """What a session would know of the model before its first turn."""
-
-    call_threshold: float = 0.0
-    capabilities: Capabilities | None = None
-
-
 async def run(subject: ValidationSubject, *, full: bool, on_step: OnStep) -> tuple[Outcome, ...]:
-    """Try every case. The order keeps the prompt's head in the server's cache.
+    """Try every case. The order keeps the prompt's prefix in the server's cache.
 
     Raises:
         ModelError: the server cannot be asked, refuses the key, or fails time after time.
@@ -93,10 +85,10 @@ async def run(subject: ValidationSubject, *, full: bool, on_step: OnStep) -> tup
     steps = list(_steps(subject, full=full))
     outcomes: list[Outcome] = []
     failures = 0
-    prepared: dict[Asking, _Prepared] = {}
+    prepared: dict[Asking, ModelStats] = {}
     for done, (asking, suite, case) in enumerate(steps):
         if asking not in prepared:
-            on_step(done, len(steps), f"{asking}: reading the head of the prompt")
+            on_step(done, len(steps), f"{asking}: reading the prompt's prefix")
             prepared[asking] = await _prepare(subject, asking)
         on_step(done, len(steps), f"{asking}: {suite.name.replace('_', ' ')}")
         began = time.perf_counter()
@@ -135,19 +127,18 @@ def _steps(subject: ValidationSubject, *, full: bool) -> Iterator[tuple[Asking, 
                 yield asking, suite, case
 
 
-async def _prepare(subject: ValidationSubject, asking: Asking) -> _Prepared:
+async def _prepare(subject: ValidationSubject, asking: Asking) -> ModelStats:
     """Warm the model as a session does. What keeps it from being done, the first case meets."""
     connection = ModelConnection(subject.backend, asking == "native")
     try:
         await connection.warm(_question(subject, ()))
     except ModelError as error:
         logger.warning("%s: the model could not be warmed up: %s", asking, error)
-    stats = connection.retry_policy.stats
-    return _Prepared(stats.call_threshold, stats.capabilities)
+    return connection.retry_policy.stats
 
 
 async def _tried(
-    subject: ValidationSubject, asking: Asking, suite: Suite, case: Case, prepared: _Prepared
+    subject: ValidationSubject, asking: Asking, suite: Suite, case: Case, prepared: ModelStats
 ) -> tuple[Mark, str, Usage]:
     """Ask one case as a session would that has begun in this way, and judge the reply.
 

@@ -80,182 +80,174 @@ def _answered(text: str, call: CallItem, output: str, words: Sequence[str], **mo
     return Case(text, said, ExpectedSpeech(tuple(words)), **more)
 
 
-TOOL_CALL: Final = Suite(
-    "tool_call",
-    "one request, one call",
-    (
-        _quick("What will the weather be like in Helsinki?", _forecast("Helsinki")),
-        _quick("Please set a timer for seven minutes.", _timer(7)),
-        _quick("Switch on the kitchen light.", _light("kitchen", on=True)),
-        _quick("Put olive oil on my shopping list.", _list("shopping", "olive oil")),
-        _asked("Do I need an umbrella in Glasgow?", _forecast("Glasgow")),
-        _asked("I need forty minutes on the clock.", _timer(40)),
-        _asked("Could you turn on the lamp in the study?", _light("study", on=True)),
-        _asked("Add water the plants to my tasks.", _list("tasks", "water the plants")),
-        _asked("Heating to comfort, twenty one degrees.", _heating("comfort", 21)),
-        _asked(
-            "Book a table for two at the Golden Lion in York.",
-            _table("Golden Lion", "the Golden Lion", city="York", people=2),
-        ),
-    ),
-)
-
-TWO_CALLS: Final = Suite(
-    "two_calls",
-    "two requests in one breath",
-    (
-        _quick(
-            "Turn off the light in the garage and set a timer for nine minutes.",
-            _calls(_light("garage", on=False), _timer(9)),
-        ),
-        _quick(
-            "How is the weather in Vienna, and how is it in Cairo?",
-            _calls(_forecast("Vienna"), _forecast("Cairo")),
-        ),
-        _asked(
-            "Put rice on the shopping list and switch on the bedroom light.",
-            _calls(_list("shopping", "rice"), _light("bedroom", on=True)),
-        ),
-        _asked(
-            "Set a timer for four minutes and another one for fifteen minutes.",
-            _calls(_timer(4), _timer(15)),
-        ),
-    ),
-    required=False,
-)
-
-ABSTENTION: Final = Suite(
-    "abstention",
-    "nothing to call, so nothing is called",
-    (
-        _quick("Good morning, how are you?", ExpectedSpeech()),
-        _quick("What is the capital of Italy?", ExpectedSpeech(("Rome",))),
-        _quick("Thanks, that was all.", ExpectedSpeech()),
-        _quick("Can you order me a taxi?", ExpectedSpeech()),
-        _asked("Tell me a short joke.", ExpectedSpeech()),
-        _asked("Why is the sky blue?", ExpectedSpeech()),
-        _asked("Say hello to my grandmother.", ExpectedSpeech()),
-        _asked("Play some jazz.", ExpectedSpeech()),
-    ),
-)
-
-ARGUMENT_TYPES: Final = Suite(
-    "argument_types",
-    "numbers, booleans, enums, lists and objects arrive as such",
-    (
-        _quick("Set a timer for two and a half minutes.", _timer(2.5)),
-        _quick("Turn the light in the bathroom off.", _light("bathroom", on=False)),
-        _quick(
-            "Add apples, bread and cheese to the shopping list.",
-            _list("shopping", "apples", "bread", "cheese"),
-        ),
-        _quick(
-            "Book a table for five at Bella Vista in Naples.",
-            _table("Bella Vista", city="Naples", people=5),
-        ),
-        _asked("Put the heating to eco at seventeen and a half degrees.", _heating("eco", 17.5)),
-        _asked("Give me the forecast of Madrid for the next three days.", _forecast("Madrid", 3)),
-        _asked("A quarter of an hour on the timer, please.", _timer(15)),
-        _asked(
-            "Note two tasks: pay the rent, and fix the bike.",
-            _list("tasks", "pay the rent", "fix the bike"),
-        ),
-    ),
-)
-
 _TROMSO: Final = CallItem("call_1", "get_forecast", '{"city":"Tromso"}')
 
-TOOL_RESULT: Final = Suite(
-    "tool_result",
-    "a tool has answered, and the person is told",
-    (
-        _answered(
-            "What is the weather in Tromso?",
-            _TROMSO,
-            '{"city":"Tromso","sky":"snow","celsius":-11}',
-            ("snow", "-11", "11", "eleven"),
-            quick=True,
-        ),
-        _answered(
-            "Set a timer for thirty minutes.",
-            CallItem("call_1", "set_timer", '{"minutes":30}'),
-            '{"started":true,"ends_at":"18:45"}',
-            ("18:45", "6:45", "timer", "thirty", "30"),
-            quick=True,
-        ),
-        _answered(
-            "Book a table for two at Sole Mio in Turin.",
-            CallItem(
-                "call_1", "book_table", '{"place":{"name":"Sole Mio","city":"Turin"},"people":2}'
-            ),
-            '{"booked":true,"at":"19:30","code":"KX7"}',
-            ("19:30", "7:30", "KX7", "booked"),
-        ),
-        _answered(
-            "What is the weather in Bergen?",
-            CallItem("call_1", "get_forecast", '{"city":"Bergen"}'),
-            '{"kind":"timeout","message":"The weather service did not answer."}',
-            (),
-            is_error=True,
-        ),
-        Case(
-            "A second question after an answer",
-            (
-                UserItem("What is the weather in Tromso?"),
-                _TROMSO,
-                ResultItem("call_1", "get_forecast", '{"sky":"snow","celsius":-11}'),
-                AssistantItem("It snows in Tromso, at minus eleven degrees."),
-                UserItem("And in Lisbon?"),
-            ),
-            _calls(_forecast("Lisbon")),
-        ),
-    ),
-)
-
-REASONING: Final = Suite(
-    "reasoning",
-    "thinking is kept apart from speech",
-    (
-        _quick("What is two plus two?", ExpectedCleanText(), think=True),
-        _asked(
-            "Anna is older than Ben, and Ben is older than Carl. Who is the oldest?",
-            ExpectedCleanText(),
-            think=True,
-        ),
-        _asked("How is the weather in Athens?", ExpectedCleanText(), think=True, stream=True),
-    ),
-)
-
-STREAMING: Final = Suite(
-    "streaming",
-    "a streamed reply is the same: speech as it comes, calls whole",
-    (
-        _quick("In one sentence, what is a rainbow?", ExpectedSpeech(in_pieces=True), stream=True),
-        _quick("Set a timer for six minutes.", _timer(6), stream=True),
-        _asked("Turn on the light in the attic.", _light("attic", on=True), stream=True),
-        _asked("Good evening to you.", ExpectedSpeech(), stream=True),
-    ),
-)
-
-TEXT_PROTOCOL: Final = Suite(
-    "text_protocol",
-    "asked by text, the reply has the form that was asked for",
-    (
-        _quick("Start a timer of three minutes.", _timer(3)),
-        _quick("How do you do?", ExpectedSpeech()),
-        _asked("Switch off the light in the hallway.", _light("hallway", on=False)),
-        _asked("Who painted the Mona Lisa?", ExpectedSpeech()),
-    ),
-    required=False,
-)
-
 SUITES: Final = (
-    TOOL_CALL,
-    TWO_CALLS,
-    ABSTENTION,
-    ARGUMENT_TYPES,
-    TOOL_RESULT,
-    REASONING,
-    STREAMING,
-    TEXT_PROTOCOL,
+    Suite(
+        "tool_call",
+        "one request, one call",
+        (
+            _quick("What will the weather be like in Helsinki?", _forecast("Helsinki")),
+            _quick("Please set a timer for seven minutes.", _timer(7)),
+            _quick("Switch on the kitchen light.", _light("kitchen", on=True)),
+            _quick("Put olive oil on my shopping list.", _list("shopping", "olive oil")),
+            _asked("Do I need an umbrella in Glasgow?", _forecast("Glasgow")),
+            _asked("I need forty minutes on the clock.", _timer(40)),
+            _asked("Could you turn on the lamp in the study?", _light("study", on=True)),
+            _asked("Add water the plants to my tasks.", _list("tasks", "water the plants")),
+            _asked("Heating to comfort, twenty one degrees.", _heating("comfort", 21)),
+            _asked(
+                "Book a table for two at the Golden Lion in York.",
+                _table("Golden Lion", "the Golden Lion", city="York", people=2),
+            ),
+        ),
+    ),
+    Suite(
+        "two_calls",
+        "two requests in one breath",
+        (
+            _quick(
+                "Turn off the light in the garage and set a timer for nine minutes.",
+                _calls(_light("garage", on=False), _timer(9)),
+            ),
+            _quick(
+                "How is the weather in Vienna, and how is it in Cairo?",
+                _calls(_forecast("Vienna"), _forecast("Cairo")),
+            ),
+            _asked(
+                "Put rice on the shopping list and switch on the bedroom light.",
+                _calls(_list("shopping", "rice"), _light("bedroom", on=True)),
+            ),
+            _asked(
+                "Set a timer for four minutes and another one for fifteen minutes.",
+                _calls(_timer(4), _timer(15)),
+            ),
+        ),
+        required=False,
+    ),
+    Suite(
+        "abstention",
+        "nothing to call, so nothing is called",
+        (
+            _quick("Good morning, how are you?", ExpectedSpeech()),
+            _quick("What is the capital of Italy?", ExpectedSpeech(("Rome",))),
+            _quick("Thanks, that was all.", ExpectedSpeech()),
+            _quick("Can you order me a taxi?", ExpectedSpeech()),
+            _asked("Tell me a short joke.", ExpectedSpeech()),
+            _asked("Why is the sky blue?", ExpectedSpeech()),
+            _asked("Say hello to my grandmother.", ExpectedSpeech()),
+            _asked("Play some jazz.", ExpectedSpeech()),
+        ),
+    ),
+    Suite(
+        "argument_types",
+        "numbers, booleans, enums, lists and objects arrive as such",
+        (
+            _quick("Set a timer for two and a half minutes.", _timer(2.5)),
+            _quick("Turn the light in the bathroom off.", _light("bathroom", on=False)),
+            _quick(
+                "Add apples, bread and cheese to the shopping list.",
+                _list("shopping", "apples", "bread", "cheese"),
+            ),
+            _quick(
+                "Book a table for five at Bella Vista in Naples.",
+                _table("Bella Vista", city="Naples", people=5),
+            ),
+            _asked(
+                "Put the heating to eco at seventeen and a half degrees.", _heating("eco", 17.5)
+            ),
+            _asked(
+                "Give me the forecast of Madrid for the next three days.", _forecast("Madrid", 3)
+            ),
+            _asked("A quarter of an hour on the timer, please.", _timer(15)),
+            _asked(
+                "Note two tasks: pay the rent, and fix the bike.",
+                _list("tasks", "pay the rent", "fix the bike"),
+            ),
+        ),
+    ),
+    Suite(
+        "tool_result",
+        "a tool has answered, and the person is told",
+        (
+            _answered(
+                "What is the weather in Tromso?",
+                _TROMSO,
+                '{"city":"Tromso","sky":"snow","celsius":-11}',
+                ("snow", "-11", "11", "eleven"),
+                quick=True,
+            ),
+            _answered(
+                "Set a timer for thirty minutes.",
+                CallItem("call_1", "set_timer", '{"minutes":30}'),
+                '{"started":true,"ends_at":"18:45"}',
+                ("18:45", "6:45", "timer", "thirty", "30"),
+                quick=True,
+            ),
+            _answered(
+                "Book a table for two at Sole Mio in Turin.",
+                CallItem(
+                    "call_1",
+                    "book_table",
+                    '{"place":{"name":"Sole Mio","city":"Turin"},"people":2}',
+                ),
+                '{"booked":true,"at":"19:30","code":"KX7"}',
+                ("19:30", "7:30", "KX7", "booked"),
+            ),
+            _answered(
+                "What is the weather in Bergen?",
+                CallItem("call_1", "get_forecast", '{"city":"Bergen"}'),
+                '{"kind":"timeout","message":"The weather service did not answer."}',
+                (),
+                is_error=True,
+            ),
+            Case(
+                "A second question after an answer",
+                (
+                    UserItem("What is the weather in Tromso?"),
+                    _TROMSO,
+                    ResultItem("call_1", "get_forecast", '{"sky":"snow","celsius":-11}'),
+                    AssistantItem("It snows in Tromso, at minus eleven degrees."),
+                    UserItem("And in Lisbon?"),
+                ),
+                _calls(_forecast("Lisbon")),
+            ),
+        ),
+    ),
+    Suite(
+        "reasoning",
+        "thinking is kept apart from speech",
+        (
+            _quick("What is two plus two?", ExpectedCleanText(), think=True),
+            _asked(
+                "Anna is older than Ben, and Ben is older than Carl. Who is the oldest?",
+                ExpectedCleanText(),
+                think=True,
+            ),
+            _asked("How is the weather in Athens?", ExpectedCleanText(), think=True, stream=True),
+        ),
+    ),
+    Suite(
+        "streaming",
+        "a streamed reply is the same: speech as it comes, calls whole",
+        (
+            _quick(
+                "In one sentence, what is a rainbow?", ExpectedSpeech(in_pieces=True), stream=True
+            ),
+            _quick("Set a timer for six minutes.", _timer(6), stream=True),
+            _asked("Turn on the light in the attic.", _light("attic", on=True), stream=True),
+            _asked("Good evening to you.", ExpectedSpeech(), stream=True),
+        ),
+    ),
+    Suite(
+        "text_protocol",
+        "asked by text, the reply has the form that was asked for",
+        (
+            _quick("Start a timer of three minutes.", _timer(3)),
+            _quick("How do you do?", ExpectedSpeech()),
+            _asked("Switch off the light in the hallway.", _light("hallway", on=False)),
+            _asked("Who painted the Mona Lisa?", ExpectedSpeech()),
+        ),
+        required=False,
+    ),
 )

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import ModelContextFull, ModelError, ModelLacksTools, ModelReplyError
 from caal_node.models.backends.base import ReplyDone
-from caal_node.models.strategies.reply_reader import Doubt, without_thinking
+from caal_node.models.strategies.base import Doubt, without_thinking
 from caal_node.replies import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
 
 FailureSignal: TypeAlias = (

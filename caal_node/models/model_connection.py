@@ -23,7 +23,7 @@ from caal_node.replies import Event, TextWasThinking
 ReplyEvent: TypeAlias = Event | ServerCall | ServerResult | ReplyDone
 
 DIGEST_CHARS: Final = 16
-"""Characters of a prompt head's digest: enough to tell some twenty heads apart."""
+"""Characters of a prompt prefix's digest: enough to tell some twenty prefixes apart."""
 AS_CONFIGURED: Final = "as configured"
 FOUND_NATIVE: Final = "it answered a sample request with a structured call"
 FOUND_TEXT: Final = "it answered a sample request without a structured call"
@@ -46,11 +46,11 @@ class ModelMemory(Protocol):
 
     async def keep_thinks_aloud(self, thinks_aloud: bool) -> None: ...
 
-    async def call_threshold(self, head: str) -> float | None:
-        """Return what was kept for the prompt head of this digest."""
+    async def call_threshold(self, prefix: str) -> float | None:
+        """Return what was kept for the prompt prefix of this digest."""
         ...
 
-    async def keep_call_threshold(self, head: str, threshold: float) -> None: ...
+    async def keep_call_threshold(self, prefix: str, threshold: float) -> None: ...
 
 
 class ModelConnection:
@@ -146,25 +146,25 @@ class ModelConnection:
             self._finding_out = asyncio.create_task(self._find_out(), name="caal-find-strategy")
         await asyncio.shield(self._finding_out)
 
-    async def warm(self, head: Question) -> None:
-        """Have the server read `head`, and find out how sure of a call the model has to be.
+    async def warm(self, prefix: Question) -> None:
+        """Have the server read `prefix`, and find out how sure of a call the model has to be.
 
         Raises:
             ModelError: the server cannot be reached, or has no such model.
         """
         await self.find_strategy()
-        strategy = self.retry_policy.first_strategy(head)
-        request = strategy.request(head)
+        strategy = self.retry_policy.first_strategy(prefix)
+        request = strategy.request(prefix)
         await warm(self.backend, request)
         if isinstance(strategy, JsonReplyStrategy):
             digest = hashlib.sha256(repr(request.items).encode()).hexdigest()[:DIGEST_CHARS]
-            self.retry_policy.stats.call_threshold = await self._call_threshold(digest, head)
+            self.retry_policy.stats.call_threshold = await self._call_threshold(digest, prefix)
 
-    async def _call_threshold(self, digest: str, head: Question) -> float:
+    async def _call_threshold(self, digest: str, prefix: Question) -> float:
         known = await self._memory.call_threshold(digest) if self._memory else None
         if known is not None:
             return known
-        found = await calibrate(self.backend, head)
+        found = await calibrate(self.backend, prefix)
         if self._memory is not None:
             await self._memory.keep_call_threshold(digest, found)
         return found

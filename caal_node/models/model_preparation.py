@@ -1,6 +1,6 @@
 """What is done with a model before anybody speaks: warm it, probe it, and calibrate it.
 
-`warm` has the server read the prompt's head. `probe` finds out whether the model calls tools the
+`warm` has the server read the prompt's prefix. `probe` finds out whether the model calls tools the
 way its server says. `calibrate` measures how sure of a call the model has to be.
 """
 
@@ -33,9 +33,9 @@ from caal_node.models.strategies.logprob_gate import LogprobGate
 from caal_node.replies import Event, ReplyParser, TextWasThinking
 
 WARM_UP_S: Final = 900.0
-"""Seconds for the whole head, including the loading of the model. Nobody waits for it yet, and what
-was read is lost with a request that is given up: 14 tools with examples take a 1.5B 150 s on one
-core of a small machine, which is over any deadline that suits a turn."""
+"""Seconds for the whole prefix, including the loading of the model. Nobody waits for it yet, and
+what was read is lost with a request that is given up: 14 tools with examples take a 1.5B 150 s on
+one core of a small machine, which is over any deadline that suits a turn."""
 _OPENING: Final = UserItem("Hello.")
 """Some chat templates fail without a person's message. It stands behind all that is to be kept."""
 
@@ -74,20 +74,20 @@ _LEAST_DIFFERENCE: Final = 1.5
 """Least difference of the two means. If it is less, the odds say nothing of this model."""
 
 
-async def warm(backend: Backend, head: BackendRequest) -> Usage:
-    """Ask for one token, so that the server keeps what it has read of `head`.
+async def warm(backend: Backend, prefix: BackendRequest) -> Usage:
+    """Ask for one token, so that the server keeps what it has read of `prefix`.
 
-    `head` is what every later request begins with: the system prompt, the tools and the example
+    `prefix` is what every later request begins with: the system prompt, the tools and the example
     turns, as they will be sent. 20 tools take 51 s on two cores, once.
 
     Raises:
         ModelError: the same as `Backend.ask`.
     """
-    items = head.items
+    items = prefix.items
     if not items or not isinstance(items[-1], UserItem):
         items = (*items, _OPENING)
     request = replace(
-        head,
+        prefix,
         items=items,
         stream=False,
         schema=None,
@@ -143,8 +143,8 @@ async def probe(backend: Backend) -> ProbeResult:
     return ProbeResult(native, any(isinstance(event, TextWasThinking) for event in events))
 
 
-async def calibrate(backend: Backend, head: Question) -> float:
-    """Return the call threshold for the tools of `head`, see `JsonReplyStrategy`.
+async def calibrate(backend: Backend, prefix: Question) -> float:
+    """Return the call threshold for the tools of `prefix`, see `JsonReplyStrategy`.
 
     The odds of a reply's first key part requests with a tool from those without, but where the
     border lies is a matter of the tools: a 0.5B gives -4 to 2 (log odds) to small talk beside four
@@ -152,18 +152,18 @@ async def calibrate(backend: Backend, head: Question) -> float:
     requests are asked that need no tool, and a few that are a tool's own description; the border is
     in their middle. A 1.5B takes descriptions for small talk (1 to 4, where small talk has -3 to 8
     and what people say 6 to 13): then the tools' own example utterances are asked in their place (3
-    to 6). Each is one short question behind a head that the server has just read.
+    to 6). Each is one short question behind a prefix that the server has just read.
 
     It is 0, which leaves a model its own choice, where its odds say nothing, or there are none.
 
     Raises:
         ModelError: the same as `Backend.ask`.
     """
-    without = await _margins(backend, head, _NEED_NO_TOOL)
+    without = await _margins(backend, prefix, _NEED_NO_TOOL)
     if not without:
         return 0.0
-    for requests in (_described(head.tools.schemas), _exemplified(head)):
-        meant = await _margins(backend, head, requests)
+    for requests in (_described(prefix.tools.schemas), _exemplified(prefix)):
+        meant = await _margins(backend, prefix, requests)
         if meant and fmean(meant) - fmean(without) >= _LEAST_DIFFERENCE:
             return (fmean(meant) + fmean(without)) / 2
     return 0.0
@@ -178,20 +178,20 @@ def _described(tools: Sequence[ToolSchema]) -> list[str]:
     return [f"please {words}" for words in asked if words][:_SAMPLES]
 
 
-def _exemplified(head: Question) -> list[str]:
+def _exemplified(prefix: Question) -> list[str]:
     """Make requests of what people say for these tools, with words around it that people also say:
     as it stands in the prompt it would be answered by heart."""
-    said = [examples[0].utterance for examples in head.tools.examples.values() if examples]
+    said = [examples[0].utterance for examples in prefix.tools.examples.values() if examples]
     step = max(1, len(said) // _SAMPLES)
     return [f"um, {words} please" for words in said[::step]][:_SAMPLES]
 
 
-async def _margins(backend: Backend, head: Question, requests: Sequence[str]) -> list[float]:
+async def _margins(backend: Backend, prefix: Question, requests: Sequence[str]) -> list[float]:
     """Return the odds of each request, as far as the server tells them."""
-    systems = tuple(itertools.takewhile(lambda item: isinstance(item, SystemItem), head.items))
+    systems = tuple(itertools.takewhile(lambda item: isinstance(item, SystemItem), prefix.items))
     found: list[float] = []
     for words in requests:
-        question = replace(head, items=(*systems, UserItem(words)))
+        question = replace(prefix, items=(*systems, UserItem(words)))
         request = replace(JsonReplyStrategy().request(question), max_tokens=_REPLY_TOKENS)
         gate = LogprobGate()
         async with aclosing(backend.ask(request)) as chunks:

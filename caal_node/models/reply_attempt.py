@@ -17,7 +17,7 @@ from caal_node.models.backends.base import (
 from caal_node.models.failure_signals import FailureSignal, signal_of_reply
 from caal_node.models.question import Question
 from caal_node.models.strategies import CallStrategy
-from caal_node.models.strategies.reply_reader import only_speech, without_thinking
+from caal_node.models.strategies.base import only_speech, without_thinking
 from caal_node.replies import (
     BrokenCall,
     Event,

@@ -168,7 +168,7 @@ class RetryPolicy:
         """Return the strategy that asks less of a model than `strategy`; None below the last."""
         if isinstance(strategy, NativeStrategy):
             if not question.may_call:
-                # There are no calls to ask for, and the text protocol's head is long.
+                # There are no calls to ask for, and the text protocol's prefix is long.
                 return PlainStrategy(as_text=True)
             return self._by_text()
         if isinstance(strategy, JsonReplyStrategy) and signal == "refused":

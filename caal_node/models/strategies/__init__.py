@@ -5,11 +5,10 @@ Each strategy is one small class: `request` writes what the server is sent, and 
 it answers. `text_protocol` is the simplest one to read first.
 """
 
-from caal_node.models.strategies.base import CallStrategy, StrategyName
+from caal_node.models.strategies.base import CallStrategy, Doubt, ReplyReader, StrategyName
 from caal_node.models.strategies.json_reply import JsonReplyStrategy
 from caal_node.models.strategies.native import NativeStrategy
 from caal_node.models.strategies.plain import PlainStrategy
-from caal_node.models.strategies.reply_reader import Doubt, ReplyReader
 from caal_node.models.strategies.styles import StyleName
 from caal_node.models.strategies.text_protocol import TextProtocolStrategy
 

@@ -54,8 +54,10 @@ class Evidence:
     def __init__(self, items: Sequence[Item]) -> None:
         spoken = [_text(item) for item in items if not isinstance(item, SystemItem)]
         self.request = next((i.text for i in reversed(items) if isinstance(i, UserItem)), "")
-        told = [name for i in items if isinstance(i, SystemItem) for name in _NAMES.findall(i.text)]
-        self._stems = stems(" ".join([*spoken, *told])) - _COMMON_STEMS
+        named = [
+            name for i in items if isinstance(i, SystemItem) for name in _NAMES.findall(i.text)
+        ]
+        self._stems = stems(" ".join([*spoken, *named])) - _COMMON_STEMS
         self._numbers = sum(map(numbers_said, spoken))
         self._now = numbers_said(self.request)
         self._said = " ".join(["", *words(self.request), ""])

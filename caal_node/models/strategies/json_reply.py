@@ -1,7 +1,7 @@
 """The JSON reply: one object that a schema holds to `{"calls": [...]}` or `{"say": "..."}`.
 
 It is for models whose own calls come out broken; tests/bench/small_models.py has the figures. The
-prompt's head is fixed. What changes from turn to turn is only the grammar, which costs no prompt:
+prompt's prefix is fixed. What changes from turn to turn is only the grammar, which costs no prompt:
 it allows the few tools that fit the request, and asks for one call each where the request holds
 several. The reply's first key decides between tool and speech, so speech is known from the first
 tokens on, and streams.
@@ -15,11 +15,10 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import BackendRequest, Chunk, TextChunk
 from caal_node.models.question import Question
-from caal_node.models.strategies.base import StrategyName
+from caal_node.models.strategies.base import ReplyReader, StrategyName
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.logprob_gate import TOP_CANDIDATES, LogprobGate
 from caal_node.models.strategies.prompt import protocol_prompt
-from caal_node.models.strategies.reply_reader import ReplyReader
 from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import shortlist

@@ -6,8 +6,7 @@ from caal_node.core.items import Item, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import BackendRequest, Chunk, NativeCall
 from caal_node.models.question import Question
-from caal_node.models.strategies.base import StrategyName
-from caal_node.models.strategies.reply_reader import ReplyReader
+from caal_node.models.strategies.base import ReplyReader, StrategyName
 from caal_node.replies import Event
 from caal_node.replies.calls import CallDesk, OpenCall
 from caal_node.replies.names import toolbox
@@ -21,7 +20,7 @@ class NativeStrategy:
     def request(self, question: Question) -> BackendRequest:
         items: tuple[Item, ...] = question.items
         if not question.may_call:
-            # It is a person's turn, since templates move late instructions to the prompt's head.
+            # It is a person's turn, since templates move late instructions to the prompt's prefix.
             items = (*items, UserItem(read("last_round.md")))
         return BackendRequest(
             items,

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from caal_node.core.items import CallItem, Item, ResultItem, UserItem
 from caal_node.models.backends.base import BackendRequest
 from caal_node.models.question import Question
-from caal_node.models.strategies.base import StrategyName
-from caal_node.models.strategies.reply_reader import ReplyReader, only_speech
+from caal_node.models.strategies.base import ReplyReader, StrategyName, only_speech
 from caal_node.replies import Event
 
 

@@ -1,6 +1,6 @@
 """The prompt in which calls are text: rules, tools and examples in front, then the conversation.
 
-The head depends on the tools and their examples alone, and every item of the conversation is
+The prefix depends on the tools and their examples alone, and every item of the conversation is
 written without regard to what follows it. So one request's prompt is the beginning of the next
 one's, and a server reads only what is new.
 """
@@ -24,7 +24,7 @@ from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import ProtocolStyle
 
 EXAMPLE_TOKENS: Final = 2_400
-"""Estimated tokens of the example turns in the head: three turns for each of 14 tools, which are
+"""Estimated tokens of the example turns in the prefix: three turns for each of 14 tools, which are
 read once when the room opens. With more tools each has two turns, or one."""
 EXAMPLES_PER_TOOL: Final = 3
 DESCRIPTION_CHARS: Final = 160
@@ -59,7 +59,7 @@ def protocol_prompt(
         SystemItem("\n\n".join([*own, rules])),
         *_examples(question.tools, style, with_dialogues),
         *_conversation(question.items[len(systems) :], style),
-        # It is a person's turn, since templates move late instructions to the prompt's head.
+        # It is a person's turn, since templates move late instructions to the prompt's prefix.
         *(() if may_call else (UserItem(read("last_round.md")),)),
     )
 

@@ -35,37 +35,37 @@ def outline(value: Any, max_chars: int) -> Any:
     if isinstance(value, Mapping):
         members = cast("Mapping[str, Any]", value)
         share = max(_ROOM_MIN, room // max(1, len(members)))
-        told = {str(key): outline(member, share) for key, member in members.items()}
-        if len(json.dumps(told, ensure_ascii=False, default=str)) <= room:
-            return told
+        outlined = {str(key): outline(member, share) for key, member in members.items()}
+        if len(json.dumps(outlined, ensure_ascii=False, default=str)) <= room:
+            return outlined
     return _line(cast("object", value), room)
 
 
 def _list(items: list[Any], room: int) -> Any:
     first = items[0]
-    told: dict[str, Any] = {"count": len(items)}
+    outlined: dict[str, Any] = {"count": len(items)}
     if isinstance(first, Mapping):
         fields = list(dict.fromkeys(str(key) for item in items[:50] for key in _keys(item)))
-        told["fields"] = fields[:24]
+        outlined["fields"] = fields[:24]
         if key := next((key for key in _IDS if key in fields), None):
             left = room // 2
-            told[f"{key}s"] = _fitting([item.get(key) for item in items if _keys(item)], left)
-    told["first"] = _line(cast("object", first), max(_ROOM_MIN, room // 4))
-    if len(json.dumps(told, ensure_ascii=False, default=str)) <= room:
-        return told
+            outlined[f"{key}s"] = _fitting([item.get(key) for item in items if _keys(item)], left)
+    outlined["first"] = _line(cast("object", first), max(_ROOM_MIN, room // 4))
+    if len(json.dumps(outlined, ensure_ascii=False, default=str)) <= room:
+        return outlined
     return _line(items, room)
 
 
 def _line(value: object, room: int) -> str:
     """Return the value as text. JSON writes that longer, as each quote in it is two characters."""
-    told = to_line(value, max_chars=room)
+    outlined = to_line(value, max_chars=room)
     for share in _SHARES:
-        if len(json.dumps(told, ensure_ascii=False)) <= room:
+        if len(json.dumps(outlined, ensure_ascii=False)) <= room:
             break
-        told = to_line(value, max_chars=max(MIN_CHARS, int(room * share)))
+        outlined = to_line(value, max_chars=max(MIN_CHARS, int(room * share)))
         # Control characters are six each there, and say nothing in a preview.
-        told = "".join(char if char.isprintable() else " " for char in told)
-    return told
+        outlined = "".join(char if char.isprintable() else " " for char in outlined)
+    return outlined
 
 
 def _keys(item: Any) -> Sequence[str]:

@@ -55,7 +55,7 @@ class JsonlStyle:
 class OneObjectStyle(JsonlStyle):
     """Writes all calls of a reply, or its speech, as one object. Its first key says which it is."""
 
-    rules = "protocol_one_reply.md"
+    rules = "protocol_json_reply.md"
 
     def calls(self, calls: Sequence[WrittenCall]) -> str:
         return dump({"calls": [{"name": name, "arguments": args} for name, args in calls]})

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from caal_node.models.backends.base import BackendRequest
 from caal_node.models.question import Question
-from caal_node.models.strategies.base import StrategyName
+from caal_node.models.strategies.base import ReplyReader, StrategyName
 from caal_node.models.strategies.prompt import protocol_prompt
-from caal_node.models.strategies.reply_reader import ReplyReader
 from caal_node.models.strategies.reply_schema import line_schema
 from caal_node.models.strategies.styles import STYLES, StyleName
 from caal_node.models.strategies.turn_limits import LimitedReader, may_call

@@ -11,7 +11,7 @@ from typing import Final
 
 from caal_node.core.items import CallItem, Item, ResultItem, UserItem
 from caal_node.models.question import Question
-from caal_node.models.strategies.reply_reader import ReplyReader, only_speech
+from caal_node.models.strategies.base import ReplyReader, only_speech
 from caal_node.replies import BrokenCall, Event, ToolCallEnd, ToolCallStart
 
 ITERATIONS_MAX: Final = 8

@@ -20,8 +20,9 @@ from caal_node.evaluation.case import (
     ExpectedSpeech,
     Right,
     SuiteName,
+    fault,
+    same,
 )
-from caal_node.evaluation.judge import fault, same
 from caal_node.evaluation.report import markdown, table
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
 from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS
