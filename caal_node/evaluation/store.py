@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
@@ -122,14 +122,6 @@ class EvaluationStore:
         query = f"SELECT {_COLUMNS} FROM run WHERE api = ? AND model = ? ORDER BY id DESC LIMIT ?"
         with self._open(write=False) as connection:
             return [_record(row) for row in connection.execute(query, (api, model, RUNS_KEPT))]
-
-    def report(self, record: ValidationRecord) -> dict[str, Any]:
-        """Return the whole report of a run, as `to_object` made it."""
-        query = "SELECT report FROM run WHERE api = ? AND model = ? AND address = ? AND at = ?"
-        key = (record.api, record.model, record.address, record.at)
-        with self._open(write=False) as connection:
-            found = connection.execute(query, key).fetchone()
-        return cast("dict[str, Any]", json.loads(found[0])) if found else {}
 
     def has_profiles(self) -> bool:
         """Return whether there is any profile."""

@@ -1,4 +1,4 @@
-"""Each sign of a way that fails, over the real wire, and the step that is taken after it."""
+"""Each signal of a strategy that fails, over the real wire, and what is tried after it."""
 
 from __future__ import annotations
 

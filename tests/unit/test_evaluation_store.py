@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +42,9 @@ def test_a_finding_is_found_again_whole(store: EvaluationStore) -> None:
     assert (record.identity, record.at, record.address) == (IDENTITY, FOUND.at, FOUND.address)
     assert (record.passed, record.asking) == (FOUND.passed, FOUND.asking)
     assert (record.right, record.counted) == (1, 1)
-    assert store.report(record)["cases"][0]["case"] == "a “case”"
+    with closing(sqlite3.connect(store.path)) as connection:
+        [(report,)] = connection.execute("SELECT report FROM run")
+    assert json.loads(report)["cases"][0]["case"] == "a “case”"
     assert store.of("openai", "m:1b") == []
     assert store.of("ollama", "m") == []
 
