@@ -9,8 +9,9 @@ tokens on, and streams.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import BackendRequest, Chunk, TextChunk
@@ -18,6 +19,7 @@ from caal_node.models.question import Question
 from caal_node.models.strategies.base import ReplyReader, StrategyName
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.logprob_gate import TOP_CANDIDATES, LogprobGate
+from caal_node.models.strategies.per_table import once_per_table
 from caal_node.models.strategies.prompt import protocol_prompt
 from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
@@ -60,6 +62,8 @@ class JsonReplyStrategy:
             first, *others = shortlist(question)
             if others:
                 schema = ordered_calls_schema((first, *others)[:most])
+            elif first is question.tools.schemas:
+                schema = _schema_of_all(question.tools, most)
             else:
                 schema = reply_schema(first, most=most)
         return BackendRequest(
@@ -73,6 +77,11 @@ class JsonReplyStrategy:
 
     def reader(self, question: Question) -> ReplyReader:
         return _JsonReplyReader(question, self)
+
+
+@once_per_table
+def _schema_of_all(tools: PromptTools, most: int) -> dict[str, Any]:
+    return reply_schema(tools.schemas, most=most)
 
 
 class _JsonReplyReader(LimitedReader):

@@ -85,7 +85,14 @@ def _observation(result: ResultItem, style: ProtocolStyle) -> str:
     return style.observation(result.name, kind, value)
 
 
-def _examples(tools: PromptTools, style: ProtocolStyle, with_dialogues: bool) -> Iterator[Item]:
+@once_per_table
+def _examples(tools: PromptTools, style: ProtocolStyle, with_dialogues: bool) -> tuple[Item, ...]:
+    return tuple(_example_turns(tools, style, with_dialogues))
+
+
+def _example_turns(
+    tools: PromptTools, style: ProtocolStyle, with_dialogues: bool
+) -> Iterator[Item]:
     """Yield chat turns: what needs no tool, then a round of each tool before the next round."""
     for row in _FIXED_EXAMPLES["speech"]:
         yield UserItem(row["say"])
