@@ -16,11 +16,10 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.tool_calls import WORKING, ServerRuns, ToolResult
+from caal_node.models.backends.tool_calls import WORKING, CallDelta, ServerRuns, ToolResult
 from caal_node.models.backends.wire_types import (
     NULL_IS_EMPTY_OBJECT,
     OR_NONE,
-    Arguments,
     Count,
     TokenOdds,
 )
@@ -31,20 +30,10 @@ _UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
 """Families of models that think whatever they are told. The least they do is "low"."""
 
 
-class OllamaFunction(BaseModel):
-    name: str
-    arguments: Arguments = None
-
-
-class OllamaToolCall(BaseModel):
-    id: str | None = None
-    function: OllamaFunction
-
-
 class OllamaMessage(BaseModel):
     content: str | None = None
     thinking: str | None = None
-    tool_calls: list[OllamaToolCall] | None = None
+    tool_calls: list[CallDelta] | None = None
     tool_results: list[ToolResult] | None = None
 
 
@@ -104,13 +93,13 @@ def chunks_of(reply: OllamaReply, runs: ServerRuns) -> Iterator[Chunk]:
         tokens = tuple(token.generated() for token in reply.logprobs or ())
         yield TextChunk(reply.message.content, tokens)
     for call in reply.message.tool_calls or ():
+        call_id, name, arguments = call.id or "", call.function.name or "", call.function.arguments
         if reply.task_status is not None:
-            yield from runs.started(call.id or "", call.function.name, call.function.arguments)
+            yield from runs.started(call_id, name, arguments)
             continue
-        arguments = call.function.arguments or {}
         if not isinstance(arguments, str):
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        yield NativeCall(call.id or "", call.function.name, arguments)
+            arguments = json.dumps(arguments or {}, ensure_ascii=False)
+        yield NativeCall(call_id, name, arguments or "{}")
     yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
     if reply.is_last:
         usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
