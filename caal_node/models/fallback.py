@@ -123,7 +123,7 @@ class FallbackLLM(LLM):
 
 
 class _Adapter(llm.FallbackAdapter):
-    """LiveKit's adapter, which by itself does not end the requests that it makes in secret."""
+    """LiveKit's adapter, which by itself leaves requests behind the scenes running at its end."""
 
     @property
     def current(self) -> LLM:

@@ -40,7 +40,7 @@ _OPENING: Final = UserItem("Hello.")
 """Some chat templates fail without a person's message. It stands behind all that is to be kept."""
 
 PROBE_TOKENS: Final = 64
-"""Tokens of the probe's reply: a call of one short argument takes 20 to 30 in every dialect."""
+"""Tokens of the probe's reply: a call of one short argument takes 20 to 30 in every format."""
 _PROBE_TOOL: Final = {
     "type": "function",
     "function": {
