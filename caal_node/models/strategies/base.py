@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
-from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import BackendRequest, Chunk, ReasoningChunk, TextChunk
 from caal_node.models.question import Question
 from caal_node.replies import (
@@ -53,33 +52,61 @@ def without_thinking(events: Sequence[Event]) -> list[Event]:
 class ReplyReader:
     """Reads one reply, chunk by chunk.
 
-    `in_thinking` says that the prompt left a think block open, so the text begins inside it.
+    `in_thinking` says that the prompt left a think block open, as some chat templates do (R1,
+    Qwen3-Thinking): the reply has the closer alone, and what stands before it would be spoken by
+    the time it comes. A reply without any closer was no thinking after all. It is parsed anew at
+    its end, so that it is not lost.
     """
 
     def __init__(self, question: Question, *, in_thinking: bool) -> None:
         self.doubt: Doubt | None = None
         """Why the reply should not be taken as it is. At "unsure" the request may be ended."""
-        self._text = _ReplyText(question.tools.schemas, in_thinking=in_thinking)
-
-    @property
-    def never_was_thinking(self) -> bool:
+        self.never_was_thinking = False
         """Whether the reply should have begun in thinking, but was speech without any closer."""
-        return self._text.never_was_thinking
+        self._tools = question.tools.schemas
+        self._parser = ReplyParser(self._tools, in_thinking=in_thinking)
+        self._inside = in_thinking
+        self._thought: list[str] = []
 
     def feed(self, chunk: Chunk) -> list[Event]:
         """Return the events that `chunk` makes certain."""
         if isinstance(chunk, ReasoningChunk):
-            self._text.begins_outside()
+            if self._inside and not self._thought:
+                # The server keeps thinking apart, so the text begins as speech.
+                self._parser = ReplyParser(self._tools)
+                self._inside = False
             return [ReasoningDelta(chunk.text)]
-        return self._allowed(self._text.feed(chunk.text)) if isinstance(chunk, TextChunk) else []
+        if not isinstance(chunk, TextChunk):
+            return []
+        if self._inside:
+            self._thought.append(chunk.text)
+        return self._allowed(self._parsed(self._parser.feed(chunk.text)))
 
     def finish(self) -> list[Event]:
         """Return the events that were held back until the reply's end."""
-        return self._allowed(self._text.finish())
+        events = self._parsed(self._parser.finish())
+        if self._inside and "".join(self._thought).strip():
+            anew = ReplyParser(self._tools)
+            events = [*anew.feed("".join(self._thought)), *anew.finish()]
+            closed = any(isinstance(event, TextWasThinking) for event in events)
+            self.never_was_thinking = not closed and any(isinstance(e, TextDelta) for e in events)
+            events = without_thinking(events)
+            self._leave_thinking()
+        return self._allowed(events)
 
     def _allowed(self, events: list[Event]) -> list[Event]:
         """Return those of `events` that this kind of reply may hold. Subclasses narrow it."""
         return events
+
+    def _parsed(self, events: list[Event]) -> list[Event]:
+        if any(not isinstance(event, ReasoningDelta) for event in events):
+            self._leave_thinking()
+        return events
+
+    def _leave_thinking(self) -> None:
+        """Note that the reply is no longer in the thinking that it began in."""
+        self._inside = False
+        self._thought.clear()
 
 
 class CallStrategy(Protocol):
@@ -94,53 +121,3 @@ class CallStrategy(Protocol):
     def reader(self, question: Question) -> ReplyReader:
         """Make a reader for one reply to that request."""
         ...
-
-
-class _ReplyText:
-    """The text of a reply that may begin in the middle of thinking.
-
-    Some chat templates write the opener of a think block themselves (R1, Qwen3-Thinking), so the
-    reply has the closer alone, and what stands before it would be spoken by the time it comes. A
-    reply without any closer was no thinking after all: it is parsed anew at its end, so that it is
-    not lost.
-    """
-
-    def __init__(self, tools: Sequence[ToolSchema], *, in_thinking: bool) -> None:
-        self.never_was_thinking = False
-        self._tools = tools
-        self._parser = ReplyParser(tools, in_thinking=in_thinking)
-        self._inside = in_thinking
-        self._thought: list[str] = []
-
-    def feed(self, text: str) -> list[Event]:
-        if self._inside:
-            self._thought.append(text)
-        return self._parsed(self._parser.feed(text))
-
-    def begins_outside(self) -> None:
-        """Note that the server keeps thinking apart, so the text begins as speech."""
-        if self._inside and not self._thought:
-            self._parser = ReplyParser(self._tools)
-            self._inside = False
-
-    def led_to_call(self) -> None:
-        """Note a structured call: it is the reply, and the text before it stays unspoken."""
-        self._inside = False
-        self._thought.clear()
-
-    def finish(self) -> list[Event]:
-        events = self._parsed(self._parser.finish())
-        if not self._inside or not "".join(self._thought).strip():
-            return events
-        self._inside = False
-        anew = ReplyParser(self._tools)
-        events = [*anew.feed("".join(self._thought)), *anew.finish()]
-        closed = any(isinstance(event, TextWasThinking) for event in events)
-        self.never_was_thinking = not closed and any(isinstance(e, TextDelta) for e in events)
-        return without_thinking(events)
-
-    def _parsed(self, events: list[Event]) -> list[Event]:
-        if any(not isinstance(event, ReasoningDelta) for event in events):
-            self._inside = False
-            self._thought.clear()
-        return events

@@ -42,7 +42,7 @@ class _NativeReader(ReplyReader):
     def feed(self, chunk: Chunk) -> list[Event]:
         if not isinstance(chunk, NativeCall):
             return super().feed(chunk)
-        self._text.led_to_call()
+        self._leave_thinking()  # The call is the reply, and the text before it stays unspoken.
         OpenCall(self._desk, chunk.name).end_json(chunk.arguments or "{}")
         events = list(self._events)
         self._events.clear()
