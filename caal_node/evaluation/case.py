@@ -24,6 +24,7 @@ SuiteName: TypeAlias = Literal[
 Asking: TypeAlias = Literal["native", "text"]
 """How tools are asked for: with the server's own tool calls, or by the text protocol."""
 WAYS: Final[tuple[Asking, ...]] = ("native", "text")
+WAY_NAMES: Final = {"native": "its server's own tool calls", "text": "the text protocol"}
 
 ABSENT: Final = object()
 """Stands among a parameter's right values if it may also be left out."""

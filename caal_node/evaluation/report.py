@@ -10,11 +10,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from caal_node.evaluation.case import WAYS, Asking
+from caal_node.evaluation.case import WAY_NAMES, WAYS, Asking
 from caal_node.evaluation.result import Outcome, Tally, Validation
 from caal_node.evaluation.suites import SUITES
 
-WAY_NAMES: Final = {"native": "its server's own tool calls", "text": "the text protocol"}
 _HEX: Final = re.compile(r"[0-9a-f]{32,}")
 DIGEST_CHARS: Final = 12
 """Characters of a digest, as `ollama list` shows them."""

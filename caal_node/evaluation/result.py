@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -81,13 +82,11 @@ class Validation:
 
     def tally(self, suite: SuiteName, asking: Asking) -> Tally:
         """Count the outcomes of one suite in one way."""
-        marks = [o.mark for o in self.outcomes if (o.suite, o.asking) == (suite, asking)]
-        return Tally(marks.count("right"), marks.count("mended"), len(marks))
+        return _tally(o for o in self.outcomes if (o.suite, o.asking) == (suite, asking))
 
     def total(self, asking: Asking) -> Tally:
         """Count the outcomes of the suites in which the ways can be compared."""
-        marks = [o.mark for o in self.outcomes if o.asking == asking and o.suite not in _ASIDE]
-        return Tally(marks.count("right"), marks.count("mended"), len(marks))
+        return _tally(o for o in self.outcomes if o.asking == asking and o.suite not in _ASIDE)
 
     def missed(self, asking: Asking) -> tuple[SuiteName, ...]:
         """Return the required suites that `asking` did not pass."""
@@ -115,6 +114,11 @@ class Validation:
         return sum(o.prompt_tokens for o in self.outcomes if o.asking == asking)
 
 
+def _tally(outcomes: Iterable[Outcome]) -> Tally:
+    marks = [outcome.mark for outcome in outcomes]
+    return Tally(marks.count("right"), marks.count("mended"), len(marks))
+
+
 def to_object(validation: Validation) -> dict[str, Any]:
     """Return what `--json` prints: the result, then each suite's counts, then each case."""
     identity = validation.identity
@@ -132,18 +136,16 @@ def to_object(validation: Validation) -> dict[str, Any]:
         "asking": validation.asking,
         "missed": list(validation.missed(validation.asking)),
         "native_offered": validation.native_offered,
-        "suites": suites_object(validation),
+        "suites": _suites_object(validation),
         "cases": [{**asdict(o), "seconds": round(o.seconds, 3)} for o in validation.outcomes],
     }
 
 
-def suites_object(validation: Validation) -> dict[str, dict[str, dict[str, int]]]:
+def _suites_object(validation: Validation) -> dict[str, dict[str, dict[str, int]]]:
     """Return suite -> way -> counts, without the ways that were not tried."""
     return {
         suite.name: {
-            way: {"right": tally.right, "mended": tally.mended, "total": tally.total}
-            for way in WAYS
-            if (tally := validation.tally(suite.name, way)).total
+            way: asdict(tally) for way in WAYS if (tally := validation.tally(suite.name, way)).total
         }
         for suite in SUITES
     }

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError, ModelError
-from caal_node.evaluation.case import Asking
+from caal_node.evaluation.case import WAY_NAMES, Asking
 from caal_node.evaluation.model_identity import identify
 from caal_node.evaluation.model_profiles import ModelProfiles
 from caal_node.evaluation.result import Identity
@@ -37,19 +37,14 @@ class Validity:
 
     state: ValidityState
     why: str
-    record: ValidationRecord | None = None
+    asking: Asking | None = None
+    """The way that was found to work best. None if no finding holds."""
 
     def unfit(self, *, only_validated: bool) -> str:
         """Return why a fallback of this validity is left out; "" if it is not."""
         if self.state == "failed" or (only_validated and self.state != "passed"):
             return f"{self.state}, {self.why}"
         return ""
-
-    @property
-    def asking(self) -> Asking | None:
-        """The way that was found to work best. None if no finding holds."""
-        holds = self.record is not None and self.state in ("passed", "failed")
-        return self.record.asking if holds and self.record else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,7 @@ class StrategyChoice:
         """The way in words, for people."""
         if self.asking is None:
             return "a sample request settles it when a session begins"
-        return "its server's own tool calls" if self.asking == "native" else "the text protocol"
+        return WAY_NAMES[self.asking]
 
     @property
     def native_tools(self) -> bool | None:
@@ -109,7 +104,7 @@ async def find_validity(settings: Settings, store: EvaluationStore | None = None
             identity = await identify(settings)
     except (ModelError, ConfigError, TimeoutError) as error:
         why = str(error) or f"the server did not answer in {IDENTIFY_S:g} s"
-        return Validity("unreachable", why, records[0])
+        return Validity("unreachable", why)
     return validity_of(records, identity, settings.model_address)
 
 
@@ -123,9 +118,10 @@ def validity_of(records: list[ValidationRecord], identity: Identity, address: st
     if current:
         found = current[0]
         said = f"{found.right} of {found.counted} right on {found.at[:10]}"
-        return Validity("passed" if found.passed else "failed", f"validated, {said}", found)
+        state = "passed" if found.passed else "failed"
+        return Validity(state, f"validated, {said}", found.asking)
     last = next((r for r in records if r.address == address), records[0])
-    return Validity("stale", f"validated on {last.at[:10]}, but {_change(last, identity)}", last)
+    return Validity("stale", f"validated on {last.at[:10]}, but {_change(last, identity)}")
 
 
 def _change(last: ValidationRecord, now: Identity) -> str:
