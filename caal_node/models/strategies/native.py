@@ -37,13 +37,13 @@ class _NativeReader(ReplyReader):
     def __init__(self, question: Question) -> None:
         super().__init__(question, in_thinking=question.in_thinking)
         self._events: list[Event] = []
-        self._desk = CallDesk(toolbox(question.tools.schemas), self._events.append, "native_")
+        self._calls = CallDesk(toolbox(question.tools.schemas), self._events.append, "native_")
 
     def feed(self, chunk: Chunk) -> list[Event]:
         if not isinstance(chunk, NativeCall):
             return super().feed(chunk)
         self._leave_thinking()  # The call is the reply, and the text before it stays unspoken.
-        OpenCall(self._desk, chunk.name).end_json(chunk.arguments or "{}")
+        OpenCall(self._calls, chunk.name).end_json(chunk.arguments or "{}")
         events = list(self._events)
         self._events.clear()
         return events
