@@ -16,7 +16,7 @@ from livekit.agents.voice.agent_session import SessionConnectOptions
 from livekit.agents.voice.turn import InterruptionOptions
 
 from caal_node.config.settings import Settings
-from caal_node.evaluation.model_profiles import ModelProfileStore
+from caal_node.evaluation.model_profiles import ModelProfiles
 from caal_node.evaluation.strategy_choice import StrategyChoice, choose
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
@@ -50,7 +50,7 @@ def make_llm(settings: Settings, choice: StrategyChoice | None = None) -> LLM:
         settings.api_key.get_secret_value() if settings.api_key else None,
         native_tools=native_tools,
         text_protocol=settings.text_protocol,
-        memory=ModelProfileStore(settings),
+        memory=ModelProfiles(settings),
         **options,
     )
 

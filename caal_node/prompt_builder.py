@@ -94,6 +94,6 @@ class PromptBuilder:
     def _tokens(self, tools: PromptTools) -> int:
         """Estimated tokens of what stands before the conversation: schemas, and examples."""
         model = self._model()
-        if isinstance(model, LLM) and model.ladder.native:
+        if isinstance(model, LLM) and model.retry_policy.native:
             return tools.schema_tokens  # examples are shown only where calls are asked for by text
         return tools.schema_tokens + tools.example_tokens

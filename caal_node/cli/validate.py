@@ -20,7 +20,7 @@ from caal_node.evaluation.model_identity import identify
 from caal_node.evaluation.report import markdown, table
 from caal_node.evaluation.result import Validation, to_object
 from caal_node.evaluation.run import OnStep, ValidationSubject, run
-from caal_node.evaluation.store import ValidationStore
+from caal_node.evaluation.store import EvaluationStore
 from caal_node.factories import make_llm
 from caal_node.version import __version__
 
@@ -32,7 +32,7 @@ async def run_validate(
     full: bool = False,
     as_json: bool = False,
     report: Path | None = None,
-    store: ValidationStore | None = None,
+    store: EvaluationStore | None = None,
 ) -> int:
     """Print the report; the exit code is 1 where the model does not pass, else 0.
 
@@ -44,7 +44,7 @@ async def run_validate(
         settings = settings.with_model(parse_reference(model))
     except ValueError as error:
         raise ConfigError(f"MODEL {model!r}: {error}") from None
-    store = store or ValidationStore()
+    store = store or EvaluationStore()
     await asyncio.to_thread(store.check)  # before minutes are spent, not after
     with _progress() as on_step:
         found = await validate(settings, full=full, on_step=on_step)

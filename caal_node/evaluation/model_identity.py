@@ -1,7 +1,7 @@
-"""Which weights a server answers with, and which version it is: what a finding holds for.
+"""Which weights a server answers with, and which version it is. A finding holds for both.
 
-Asked over plain HTTP: Ollama's `/api/version` and `/api/tags` (formats of 0.17.4), which it has
-beside its copy of OpenAI's API too; else OpenAI's list, with llama.cpp's `/props` or vLLM's
+It is asked over plain HTTP: Ollama's `/api/version` and `/api/tags` (formats of 0.17.4), which it
+has beside its copy of OpenAI's API too; else OpenAI's list, with llama.cpp's `/props` or vLLM's
 `/version` beside it.
 """
 
@@ -17,11 +17,12 @@ from caal_node.config.settings import Settings
 from caal_node.core.errors import ModelMissing, ModelReplyError
 from caal_node.evaluation.result import Identity
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
+from caal_node.models.backends.openai_server import ListedModel, LlamaProps, ModelList
 
 FETCH: Final = TransportDeadlines(connect=3.0, first=5.0, between=5.0)
-"""Small questions that every server answers at once, also while a model writes."""
+"""Deadlines of small questions that every server answers at once, also while a model writes."""
 NAMES_SHOWN: Final = 5
-
+"""Names of other models in a message."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -39,43 +40,20 @@ class _Tags(BaseModel):
     models: list[_Tag]
 
 
-class _Meta(BaseModel):
-    """llama.cpp's: sizes of the file that is loaded."""
-
-    n_params: int = 0
-    size: int = 0
-
-
-class _Served(BaseModel):
-    id: str
-    owned_by: str = ""
-    root: str | None = None  # vLLM: where the weights came from
-    meta: _Meta | None = None
-
-
-class _Models(BaseModel):
-    data: list[_Served]
-
-
-class _Props(BaseModel):
-    build_info: str = ""
-    model_path: str = ""
-
-
 async def identify(settings: Settings) -> Identity:
-    """Ask the settings' server what answers there.
+    """Ask the settings' server which model answers there.
 
     Raises:
         ModelUnreachable, ModelTimeout: nobody answers.
         ModelMissing: the server does not have the settings' model.
         ModelReplyError: it is no model server, or refuses the key.
     """
-    if settings.api == "livekit":  # a plugin's model, which tells nothing of its weights
+    if settings.api == "livekit":  # A plugin's model tells nothing of its weights.
         return Identity("livekit", version("livekit-agents"), settings.model)
     key = settings.api_key.get_secret_value() if settings.api_key else None
     base = settings.model_address.removesuffix("/v1")
     variable = "CAAL_BASE_URL" if settings.base_url else "OLLAMA_HOST"
-    wire = HttpTransport(
+    transport = HttpTransport(
         base,
         model=settings.model,
         api_key=key,
@@ -84,54 +62,56 @@ async def identify(settings: Settings) -> Identity:
         mend=f"run: ollama pull {settings.model}",
     )
     try:
-        listed = None if settings.api == "ollama" else await _read(wire, "/v1/models", _Models)
-        if listed and len(listed.data) == 1 and listed.data[0].owned_by == "llamacpp":
-            return await _llama(wire, listed.data[0])  # its one model answers to any name
-        if (said := await _read(wire, "/api/version", _Version)) is not None:
-            return await _ollama(wire, settings.model, said.version)
-        return await _openai(wire, settings.model, listed)
+        listed = (
+            None if settings.api == "ollama" else await _read(transport, "/v1/models", ModelList)
+        )
+        if listed and listed.llama:
+            return await _llama(transport, listed.llama)
+        if (said := await _read(transport, "/api/version", _Version)) is not None:
+            return await _ollama(transport, settings.model, said.version)
+        return await _openai(transport, settings.model, listed)
     finally:
-        await wire.aclose()
+        await transport.aclose()
 
 
-async def _ollama(wire: HttpTransport, model: str, release: str) -> Identity:
-    tags = await _read(wire, "/api/tags", _Tags)
+async def _ollama(transport: HttpTransport, model: str, release: str) -> Identity:
+    tags = await _read(transport, "/api/tags", _Tags)
     listed = {tag.name: tag.digest for tag in (tags.models if tags else ())}
     name = model if model in listed else f"{model}:latest"
     if tags and name not in listed:
         raise ModelMissing(
-            f"{wire.address} has no model {model}; it has: {_some(list(listed))}. "
+            f"{transport.address} has no model {model}; it has: {_some(list(listed))}. "
             f"Run: ollama pull {model}"
         )
     return Identity("ollama", release, listed.get(name) or model)
 
 
-async def _openai(wire: HttpTransport, model: str, listed: _Models | None) -> Identity:
+async def _openai(transport: HttpTransport, model: str, listed: ModelList | None) -> Identity:
     if listed is None:
         raise ModelReplyError(
-            f"{wire.address} has no list of models; correct the address, or CAAL_API"
+            f"{transport.address} has no list of models; correct the address, or CAAL_API"
         )
-    served = next((m for m in listed.data if m.id in (model, f"{model}:latest")), None)
+    served = next((m for m in listed.data if m.is_called(model)), None)
     if served is None:
         has = _some([m.id for m in listed.data])
-        raise ModelMissing(f"{wire.address} has no model {model}; choose one of: {has}")
-    said = await _read(wire, "/version", _Version)
+        raise ModelMissing(f"{transport.address} has no model {model}; choose one of: {has}")
+    said = await _read(transport, "/version", _Version)
     kind = "vllm" if served.owned_by == "vllm" else "openai-compatible"
     return Identity(kind, said.version if said else "", served.root or served.id)
 
 
-async def _llama(wire: HttpTransport, served: _Served) -> Identity:
-    props = await _read(wire, "/props", _Props) or _Props()
-    # A digest of gigabytes is too much to ask for; name and length tell files apart.
+async def _llama(transport: HttpTransport, served: ListedModel) -> Identity:
+    props = await _read(transport, "/props", LlamaProps) or LlamaProps()
+    # A digest of gigabytes is too much to ask for. Name and length tell files apart.
     name = PurePath(props.model_path or served.id).name
-    size = f":{served.meta.size}" if served.meta else ""
-    return Identity("llama.cpp", props.build_info, f"{name}{size}")
+    size = f":{served.meta.size or 0}" if served.meta else ""
+    return Identity("llama.cpp", props.build_info or "", f"{name}{size}")
 
 
-async def _read(wire: HttpTransport, path: str, kind: type[M]) -> M | None:
-    """The answer as `kind`; None where the server has no such page or answers something else."""
+async def _read(transport: HttpTransport, path: str, kind: type[M]) -> M | None:
+    """Return the answer as `kind`; None if the server has no such page or answers otherwise."""
     try:
-        return kind.model_validate_json(await wire.fetch("GET", path))
+        return kind.model_validate_json(await transport.fetch("GET", path))
     except ValidationError:
         return None
     except ModelReplyError as error:

@@ -1,112 +1,118 @@
-"""What sessions found out about each model, kept for the next one, which need not find out again.
+"""What sessions found out about a model, kept for the next one, which need not find it out again.
 
-A file a model, in the user's folder for state. It holds for the weights and the server it was found
-with, and for `KEPT_DAYS`; `caal-node validate` goes before it. What cannot be read or written is
-logged, and found out anew: a session must begin without it.
+A profile holds for the weights and the server that it was found with, and for `KEPT_DAYS`; a
+finding of `caal-node validate` goes before it. What cannot be read or written is logged, and found
+out anew: a session must begin without it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hashlib
+import json
 import logging
-import os
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, Field, ValidationError
 
 from caal_node.config.settings import Settings
-from caal_node.core import paths
 from caal_node.core.errors import ConfigError, ModelError
+from caal_node.evaluation.case import Asking
 from caal_node.evaluation.model_identity import identify
-from caal_node.evaluation.model_session import Asking
+from caal_node.evaluation.store import EvaluationStore
 
 logger = logging.getLogger("caal_node.evaluation")
 
 KEPT_DAYS: Final = 30
-"""Then it is found out anew: what failed may have been the server's bad day."""
-KEPT_FILES: Final = 50
+"""Days after which a profile is found out anew: what failed may have been the server's bad day."""
 WHY_CHARS: Final = 500
-HEADS: Final = 20
-"""Kept of one model: its agents' tables of tools, as they change."""
-MAX_BYTES: Final = 8192
-"""Of one file; we write some 1,000."""
+THRESHOLDS_MAX: Final = 20
+"""Call thresholds that are kept of one model: its agents' tables of tools, as they change."""
 IDENTIFY_S: Final = 3.0
+"""Seconds for asking the server which model it has."""
 
 
 class ModelProfile(BaseModel):
-    """How a model was asked, why so, and what else was seen of it."""
+    """How a model is asked, why so, and what else was seen of it."""
 
     asking: Asking | None = None
     why: str = Field(default="", max_length=WHY_CHARS)
     at: datetime
+    """When it was found out how the model is asked."""
     thinks_aloud: bool = False
-    """Its replies begin in thinking that the prompt has opened."""
-    bounds: dict[str, float] = Field(default_factory=dict[str, float], max_length=HEADS)
-    """A prompt head's digest -> its bound; the newest last."""
-
-    @property
-    def words(self) -> str:
-        return f"{self.why} (since {self.at:%Y-%m-%d})"
+    """Whether its replies begin in thinking that the prompt has opened."""
+    call_thresholds: dict[str, float] = Field(
+        default_factory=dict[str, float], max_length=THRESHOLDS_MAX
+    )
+    """The digest of a prompt's prefix -> its call threshold. The newest is last."""
 
 
-class ModelProfileStore:
-    """Of the model of `settings`."""
+class ModelProfiles:
+    """The profile of the model of `settings`. It is a `ModelMemory`, so nothing here raises."""
 
-    def __init__(self, settings: Settings, folder: Path | None = None) -> None:
+    def __init__(self, settings: Settings, store: EvaluationStore | None = None) -> None:
         self._settings: Final = settings
-        self._folder: Final = folder or paths.state_folder() / "standings"
+        self._store: Final = store
 
     async def recall(self) -> ModelProfile | None:
-        """None: nothing is known of how it is asked, or it no longer holds."""
-        _, found = await self._found()
+        """Return the profile, if it is known how the model is asked and that still holds."""
+        found = await self._read()
         return found if found and found.asking else None
 
-    async def keep(self, asking: Asking, why: str) -> None:
-        if self._settings.tool_calls != "auto":
-            return  # somebody wants it so; that says nothing of the model
-        path, found = await self._found(make=True)
-        if path is not None:
-            changed = {"asking": asking, "why": why[:WHY_CHARS], "at": _now()}
-            await _keep(path, (found or ModelProfile(at=_now())).model_copy(update=changed))
+    async def keep_strategy(self, strategy: Asking, why: str) -> None:
+        """Keep how the model is asked."""
+        if self._settings.tool_calls == "auto":  # Else somebody wants it so, whatever it can.
+            changed = {"asking": strategy, "why": why[:WHY_CHARS], "at": _now()}
+            await self._change(lambda profile: profile.model_copy(update=changed))
 
     async def thinks_aloud(self) -> bool:
-        _, found = await self._found()
+        """Return whether its replies begin in thinking that the prompt has opened."""
+        found = await self._read()
         return found is not None and found.thinks_aloud
 
-    async def keep_thinking(self, *, aloud: bool) -> None:
-        path, found = await self._found(make=True)
-        if path is not None:
-            found = found or ModelProfile(at=_now())
-            await _keep(path, found.model_copy(update={"thinks_aloud": aloud}))
+    async def keep_thinks_aloud(self, thinks_aloud: bool) -> None:
+        await self._change(lambda p: p.model_copy(update={"thinks_aloud": thinks_aloud}))
 
-    async def bound(self, head: str) -> float | None:
-        _, found = await self._found()
-        return found.bounds.get(head) if found else None
+    async def call_threshold(self, prefix: str) -> float | None:
+        """Return the call threshold for the prompt prefix of this digest."""
+        found = await self._read()
+        return found.call_thresholds.get(prefix) if found else None
 
-    async def keep_bound(self, head: str, bound: float) -> None:
-        path, found = await self._found(make=True)
-        if path is None:
+    async def keep_call_threshold(self, prefix: str, threshold: float) -> None:
+        def changed(profile: ModelProfile) -> ModelProfile:
+            known = profile.call_thresholds
+            others = [(key, value) for key, value in known.items() if key != prefix]
+            newest = dict([*others, (prefix, threshold)][-THRESHOLDS_MAX:])
+            return profile.model_copy(update={"call_thresholds": newest})
+
+        await self._change(changed)
+
+    async def _read(self) -> ModelProfile | None:
+        try:
+            store = self._store or EvaluationStore()
+            if not await asyncio.to_thread(store.has_profiles):
+                return None  # The server need not be asked who it is.
+            key = await self._key()
+            return _valid(await asyncio.to_thread(store.profile, key)) if key else None
+        except ConfigError as error:
+            logger.warning("%s", error)
+            return None
+
+    async def _change(self, change: Callable[[ModelProfile], ModelProfile]) -> None:
+        def changed(known: str | None) -> str:
+            return change(_valid(known) or ModelProfile(at=_now())).model_dump_json()
+
+        if (key := await self._key()) is None:
             return
-        found = found or ModelProfile(at=_now())
-        others = [(key, value) for key, value in found.bounds.items() if key != head]
-        newest = dict([*others, (head, bound)][-HEADS:])
-        await _keep(path, found.model_copy(update={"bounds": newest}))
+        try:
+            store = self._store or EvaluationStore()
+            await asyncio.to_thread(store.change_profile, key, changed)
+        except ConfigError as error:
+            logger.warning("%s", error)
 
-    async def _found(self, *, make: bool = False) -> tuple[Path | None, ModelProfile | None]:
-        """The file, where the server says which model it has, and what still holds of it."""
-        if not make and not await asyncio.to_thread(self._folder.is_dir):
-            return None, None  # the server need not be asked who it is
-        path = await self._file()
-        found = path and await asyncio.to_thread(_read, path)
-        if not found or _now() - found.at > timedelta(days=KEPT_DAYS):
-            return path, None
-        return path, found
-
-    async def _file(self) -> Path | None:
+    async def _key(self) -> str | None:
+        """Return what the profile holds for, or None if the server does not tell it."""
         settings = self._settings
         try:
             async with asyncio.timeout(IDENTIFY_S):
@@ -114,40 +120,21 @@ class ModelProfileStore:
         except (ModelError, ConfigError, TimeoutError) as error:
             logger.debug("%s: not identified: %s", settings.model, type(error).__name__)
             return None
-        key = "\0".join((settings.api, settings.model, found.server, found.version, found.digest))
-        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+        names = (settings.api, settings.model, found.server, found.version, found.digest)
+        return json.dumps(names)
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
-async def _keep(path: Path, standing: ModelProfile) -> None:
-    await asyncio.to_thread(_write, path, standing)
-
-
-def _read(path: Path) -> ModelProfile | None:
-    try:
-        with path.open("rb") as file:
-            return ModelProfile.model_validate_json(file.read(MAX_BYTES))
-    except FileNotFoundError:
+def _valid(written: str | None) -> ModelProfile | None:
+    """Return the profile that was written, if it is one and is not too old."""
+    if written is None:
         return None
-    except (OSError, ValidationError) as error:
-        logger.warning("%s: cannot be read (%s); found out anew", path, type(error).__name__)
-        return None
-
-
-def _write(path: Path, standing: ModelProfile) -> None:
-    # A name of its own: two rooms may write at once, and the last to finish is as good as any.
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(standing.model_dump_json())
-        draft.replace(path)
-        files = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)
-        for old in files[:-KEPT_FILES]:
-            old.unlink(missing_ok=True)
-    except OSError as error:
-        logger.warning("%s: cannot be written (%s)", path, error.strerror)
-        with contextlib.suppress(OSError):
-            draft.unlink()
+        profile = ModelProfile.model_validate_json(written)
+    except ValidationError:
+        logger.warning("a model's profile cannot be read; it is found out anew")
+        return None
+    return profile if _now() - profile.at <= timedelta(days=KEPT_DAYS) else None

@@ -1,4 +1,4 @@
-"""A finished validation for people: a table for the terminal, Markdown for a file."""
+"""The report of a validation for people: a table for the terminal, Markdown for a file."""
 
 from __future__ import annotations
 
@@ -10,50 +10,45 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from caal_node.evaluation.model_session import WAYS, Asking
+from caal_node.evaluation.case import WAY_NAMES, WAYS, Asking
 from caal_node.evaluation.result import Outcome, Tally, Validation
 from caal_node.evaluation.suites import SUITES
 
-WAY_NAMES: Final = {"native": "its server's own tool calls", "text": "the text protocol"}
 _HEX: Final = re.compile(r"[0-9a-f]{32,}")
 DIGEST_CHARS: Final = 12
-"""As `ollama list` shows them."""
+"""Characters of a digest, as `ollama list` shows them."""
 TERMINAL_FAULTS: Final = 12
 FILE_FAULTS: Final = 200
-"""Lines of faults; `--json` has every case."""
+"""Lines about faults. `--json` has every case."""
 
 
 def table(validation: Validation) -> Group:
-    """Counts of every suite in both ways, then what went wrong, then what follows."""
+    """Lay out the counts of every suite in both ways, then the faults, then the conclusion."""
     counts = Table("suite", "what it tries", header_style="bold", show_edge=False)
     for way in WAYS:
         counts.add_column(way, justify="right")
-    for name, about, *cells in _rows(validation):
+    for name, about, cells in _rows(validation):
         styled = (Text(str(t), style=_style(t)) for t in cells)
         counts.add_row(name, Text(about), *styled)
     counts.add_section()
-    for name, *cells in _figures(validation):
+    for name, cells in _figures(validation):
         counts.add_row(name, "", *cells)
     faults = [Text(line, style="dim") for line in _faults(validation, TERMINAL_FAULTS)]
     color = "green" if validation.passed else "bold red"
-    # As Text: brackets in a model's words are no markup.
+    # They are Text, since brackets in a model's words are no markup.
     return Group(
         Text(heading(validation)),
         Text(),
         counts,
         Text(),
         *faults,
-        *_gap(faults),
+        *([Text()] if faults else []),
         Text(conclusion(validation), style=color),
     )
 
 
-def _gap(faults: list[Text]) -> list[Text]:
-    return [Text()] if faults else []
-
-
 def markdown(validation: Validation) -> str:
-    """The same as a Markdown document."""
+    """Write the same as a Markdown document."""
     lines = [
         f"# {validation.model}",
         "",
@@ -65,9 +60,9 @@ def markdown(validation: Validation) -> str:
         f"| --- | --- |{' ---: |' * len(WAYS)}",
         *(
             f"| {name} | {about} | {' | '.join(map(str, cells))} |"
-            for name, about, *cells in _rows(validation)
+            for name, about, cells in _rows(validation)
         ),
-        *(f"| {name} | | {' | '.join(cells)} |" for name, *cells in _figures(validation)),
+        *(f"| {name} | | {' | '.join(cells)} |" for name, cells in _figures(validation)),
     ]
     if faults := list(_faults(validation, FILE_FAULTS)):
         lines += ["", "What was not right:", "", *(f"- {_escaped(line)}" for line in faults)]
@@ -75,7 +70,7 @@ def markdown(validation: Validation) -> str:
 
 
 def heading(validation: Validation) -> str:
-    """Model, server and time in one line."""
+    """Name model, server and time in one line."""
     identity = validation.identity
     server = f"{identity.server} {identity.version}".strip()
     hashed = identity.digest.removeprefix("sha256:")
@@ -88,7 +83,7 @@ def heading(validation: Validation) -> str:
 
 
 def conclusion(validation: Validation) -> str:
-    """Whether the model is fit for tools, and how it will be asked."""
+    """Say whether the model is fit for tools, and how it will be asked."""
     way = WAY_NAMES[validation.asking]
     if validation.passed:
         return f"Validated. It will be asked by {way}."
@@ -96,25 +91,18 @@ def conclusion(validation: Validation) -> str:
     return f"Not validated. Its better way, {way}, did not pass: {missed}."
 
 
-def _rows(validation: Validation) -> Iterator[tuple[str, str, Tally, Tally]]:
+def _rows(validation: Validation) -> Iterator[tuple[str, str, list[Tally]]]:
     for suite in SUITES:
         name = suite.name.replace("_", " ")
         about = suite.about if suite.required else f"{suite.about} (not required)"
-        native, text = (validation.tally(suite.name, way) for way in WAYS)
-        yield name, about, native, text
+        yield name, about, [validation.tally(suite.name, way) for way in WAYS]
 
 
-def _figures(validation: Validation) -> Iterator[tuple[str, str, str]]:
-    def row(name: str, *cells: str) -> tuple[str, str, str]:
-        native, text = cells
-        return name, native, text
-
-    yield row("compared", *(str(validation.total(way)) for way in WAYS))
-    yield row("seconds", *(_figure(validation, way, validation.seconds(way)) for way in WAYS))
-    yield row(
-        "prompt tokens",
-        *(_figure(validation, way, validation.prompt_tokens(way)) for way in WAYS),
-    )
+def _figures(validation: Validation) -> Iterator[tuple[str, list[str]]]:
+    yield "compared", [str(validation.total(way)) for way in WAYS]
+    yield "seconds", [_figure(validation, way, validation.seconds(way)) for way in WAYS]
+    tokens = [_figure(validation, way, validation.prompt_tokens(way)) for way in WAYS]
+    yield "prompt tokens", tokens
 
 
 def _figure(validation: Validation, asking: Asking, value: float) -> str:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from caal_node.evaluation.case import SuiteName
-from caal_node.evaluation.model_session import WAYS, Asking
+from caal_node.evaluation.case import WAYS, Asking, SuiteName
 from caal_node.evaluation.suites import SUITES, VERSION
 
 Mark: TypeAlias = Literal["right", "mended", "wrong", "failed"]
-"""`mended`: right, but only because the node read a call out of the text or asked once more in
-another way. `failed`: the server gave an error in place of a reply."""
+"""`mended` is right, but only because the node read a call out of the text or asked once more in
+another way. `failed` means that the server gave an error in place of a reply."""
 
 WRONG_OF: Final = 4
 """A suite is passed with at most one case of four not right: a person repeats one request in four
 at the worst, and the small models that people use all day reach it."""
 _ASIDE: Final[frozenset[SuiteName]] = frozenset({"text_protocol", "reasoning"})
-"""They say nothing of which way is the better one."""
+"""Suites that say nothing of which way is the better one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One case in one way. `fault` is a few words for people, "" where it was right."""
+    """What one case gave in one way. `fault` is a few words for people, "" if it was right."""
 
     suite: SuiteName
     asking: Asking
@@ -36,7 +36,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Outcomes of one suite in one way."""
+    """How many outcomes of one suite in one way were right."""
 
     right: int = 0
     mended: int = 0
@@ -53,44 +53,43 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which weights on which server: what a finding holds for."""
+    """Which weights on which server answer, which is what a finding holds for."""
 
     server: str
-    """`ollama`, `llama.cpp`, `vllm`, or `openai-compatible` where it does not say."""
+    """`ollama`, `llama.cpp`, `vllm`, or `openai-compatible` if the server does not say."""
     version: str
-    """"" where the server does not say."""
+    """The server's version; "" if it does not say."""
     digest: str
-    """Ollama's digest of the model; else what the server tells of its file, or the model's name."""
+    """Ollama's digest of the model, else what the server says of its file, or the model's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """A finished run."""
+    """A finished run of the suites over one model."""
 
     model: str
     api: str
     address: str
     identity: Identity
     at: str
-    """UTC, ISO 8601, to the second."""
+    """When it ended: UTC, ISO 8601, to the second."""
     full: bool
     node_version: str
     native_offered: bool
-    """False: the server says that the model has no tool calls, so they were not tried."""
+    """False if the server says that the model has no tool calls, so they were not tried."""
     outcomes: tuple[Outcome, ...]
     suites_version: int = VERSION
 
     def tally(self, suite: SuiteName, asking: Asking) -> Tally:
-        marks = [o.mark for o in self.outcomes if (o.suite, o.asking) == (suite, asking)]
-        return Tally(marks.count("right"), marks.count("mended"), len(marks))
+        """Count the outcomes of one suite in one way."""
+        return _tally(o for o in self.outcomes if (o.suite, o.asking) == (suite, asking))
 
     def total(self, asking: Asking) -> Tally:
-        """Over the suites in which the ways can be compared."""
-        marks = [o.mark for o in self.outcomes if o.asking == asking and o.suite not in _ASIDE]
-        return Tally(marks.count("right"), marks.count("mended"), len(marks))
+        """Count the outcomes of the suites in which the ways can be compared."""
+        return _tally(o for o in self.outcomes if o.asking == asking and o.suite not in _ASIDE)
 
     def missed(self, asking: Asking) -> tuple[SuiteName, ...]:
-        """Required suites that `asking` did not pass."""
+        """Return the required suites that `asking` did not pass."""
         return tuple(
             suite.name
             for suite in SUITES
@@ -99,8 +98,8 @@ class Validation:
 
     @property
     def asking(self) -> Asking:
-        """The way that works best: one that passes, then the one with more right. Alike: native,
-        as its prompt is shorter."""
+        """The way that works best: one that passes, then the one with more right. If they are
+        alike it is the native one, whose prompt is shorter."""
         tried: tuple[Asking, ...] = WAYS if self.native_offered else ("text",)
         return max(tried, key=lambda way: (not self.missed(way), self.total(way).right))
 
@@ -115,8 +114,13 @@ class Validation:
         return sum(o.prompt_tokens for o in self.outcomes if o.asking == asking)
 
 
+def _tally(outcomes: Iterable[Outcome]) -> Tally:
+    marks = [outcome.mark for outcome in outcomes]
+    return Tally(marks.count("right"), marks.count("mended"), len(marks))
+
+
 def to_object(validation: Validation) -> dict[str, Any]:
-    """For `--json`: the result, then each suite's counts, then each case."""
+    """Return what `--json` prints: the result, then each suite's counts, then each case."""
     identity = validation.identity
     return {
         "model": validation.model,
@@ -132,31 +136,16 @@ def to_object(validation: Validation) -> dict[str, Any]:
         "asking": validation.asking,
         "missed": list(validation.missed(validation.asking)),
         "native_offered": validation.native_offered,
-        "suites": suites_object(validation),
-        "cases": [_case_object(outcome) for outcome in validation.outcomes],
+        "suites": _suites_object(validation),
+        "cases": [{**asdict(o), "seconds": round(o.seconds, 3)} for o in validation.outcomes],
     }
 
 
-def suites_object(validation: Validation) -> dict[str, dict[str, dict[str, int]]]:
-    """Suite -> way -> counts, without the ways that were not tried."""
+def _suites_object(validation: Validation) -> dict[str, dict[str, dict[str, int]]]:
+    """Return suite -> way -> counts, without the ways that were not tried."""
     return {
         suite.name: {
-            way: {"right": tally.right, "mended": tally.mended, "total": tally.total}
-            for way in WAYS
-            if (tally := validation.tally(suite.name, way)).total
+            way: asdict(tally) for way in WAYS if (tally := validation.tally(suite.name, way)).total
         }
         for suite in SUITES
-    }
-
-
-def _case_object(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "suite": outcome.suite,
-        "asking": outcome.asking,
-        "case": outcome.case,
-        "mark": outcome.mark,
-        "fault": outcome.fault,
-        "seconds": round(outcome.seconds, 3),
-        "prompt_tokens": outcome.prompt_tokens,
-        "completion_tokens": outcome.completion_tokens,
     }

@@ -1,12 +1,20 @@
-"""Every case in every way, one after the other, as a server with one slot answers them."""
+"""Trying a model: every case in both ways, one after the other, as a server with one slot answers.
+
+A case is asked by the means of a real turn: the same connection, retries, strategies and readers.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+import jsonschema
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import (
@@ -15,31 +23,45 @@ from caal_node.core.errors import (
     ModelMissing,
     ModelReplyError,
     ModelSilent,
+    ModelTimeout,
 )
 from caal_node.core.items import Item, SystemItem
-from caal_node.evaluation.case import Case, Suite
-from caal_node.evaluation.judge import fault
-from caal_node.evaluation.model_session import WAYS, Asking, ModelAnswer, ask, warm_up
+from caal_node.evaluation.case import WAYS, Asking, Case, Suite, fault
 from caal_node.evaluation.result import Mark, Outcome
 from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS
 from caal_node.evaluation.suites import SUITES
-from caal_node.models.backends.base import Backend
+from caal_node.models.backends.base import (
+    Backend,
+    BackendRequest,
+    Capabilities,
+    Chunk,
+    ReplyDone,
+    TextChunk,
+    Usage,
+)
+from caal_node.models.model_connection import ModelConnection
+from caal_node.models.model_stats import ModelStats
 from caal_node.models.question import Question
-from caal_node.models.strategies import CallThresholds
+from caal_node.reply_parser import Event, TextDelta, summarise
 
 logger = logging.getLogger("caal_node.evaluation")
 
 REPLY_TOKENS: Final = 512
-"""Tokens of one reply: a call takes 30, a spoken sentence 40; a model that repeats itself ends."""
+"""Tokens of one reply: a call takes 30, a spoken sentence 40, and a model that repeats itself has
+to end."""
 THINKING_TOKENS: Final = 2048
-"""Where the model is told to think first."""
+"""Tokens of one reply where the model is told to think first."""
+CASE_S: Final = 300.0
+"""Seconds for one case. A cold model on two cores needs two minutes for its first reply; a reply of
+full length at two tokens a second needs more than this, and is no use to anybody who waits."""
 FAILURES_IN_A_ROW: Final = 3
-"""After so many the server is taken for broken; one may be a stream that was cut."""
+"""Failed cases in a row after which the server is taken for broken; one may be a cut stream."""
 _HOPELESS_STATUS: Final = frozenset({401, 403, 404})
-"""A wrong key or a wrong address answers every case alike."""
+"""HTTP statuses of a wrong key or a wrong address, which answer every case alike."""
+_TOOLS: Final = PromptTools(TOOLS, EXAMPLES)
 
 OnStep: TypeAlias = Callable[[int, int, str], None]
-"""Told before each case: how many are done, how many there are, and what comes."""
+"""Is told before each case how many are done, how many there are, and what comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +77,7 @@ class ValidationSubject:
 
 
 async def run(subject: ValidationSubject, *, full: bool, on_step: OnStep) -> tuple[Outcome, ...]:
-    """Try every case. The order keeps the prompt's head in the server's cache.
+    """Try every case. The order keeps the prompt's prefix in the server's cache.
 
     Raises:
         ModelError: the server cannot be asked, refuses the key, or fails time after time.
@@ -63,24 +85,33 @@ async def run(subject: ValidationSubject, *, full: bool, on_step: OnStep) -> tup
     steps = list(_steps(subject, full=full))
     outcomes: list[Outcome] = []
     failures = 0
-    warmed: dict[Asking, CallThresholds] = {}
+    prepared: dict[Asking, ModelStats] = {}
     for done, (asking, suite, case) in enumerate(steps):
-        if asking not in warmed:
-            on_step(done, len(steps), f"{asking}: reading the head of the prompt")
-            warmed[asking] = await _warm(subject, asking)
+        if asking not in prepared:
+            on_step(done, len(steps), f"{asking}: reading the prompt's prefix")
+            prepared[asking] = await _prepare(subject, asking)
         on_step(done, len(steps), f"{asking}: {suite.name.replace('_', ' ')}")
         began = time.perf_counter()
+        usage = Usage()
         try:
-            outcomes.append(await _tried(subject, asking, suite, case, warmed[asking]))
+            mark, why, usage = await _tried(subject, asking, suite, case, prepared[asking])
             failures = 0
-        except ModelSilent:  # the model's fault, not its server's
-            outcomes.append(_lost(began, suite, asking, case, "wrong", "no reply"))
+        except ModelSilent:  # It is the model's fault, not its server's.
+            mark, why = "wrong", "no reply"
         except ModelError as error:
             failures += 1
-            if _hopeless(error) or failures >= FAILURES_IN_A_ROW:
+            if _is_hopeless(error) or failures >= FAILURES_IN_A_ROW:
                 raise
             logger.warning("%s, %s: %s", suite.name, asking, error)
-            outcomes.append(_lost(began, suite, asking, case, "failed", str(error)))
+            mark, why = "failed", str(error)
+        seconds = time.perf_counter() - began
+        outcomes.append(
+            Outcome(
+                *(suite.name, asking, case.name, mark, why, seconds),
+                prompt_tokens=usage.prompt,
+                completion_tokens=usage.completion,
+            )
+        )
     on_step(len(steps), len(steps), "done")
     return tuple(outcomes)
 
@@ -96,51 +127,108 @@ def _steps(subject: ValidationSubject, *, full: bool) -> Iterator[tuple[Asking, 
                 yield asking, suite, case
 
 
-async def _tried(
-    subject: ValidationSubject, asking: Asking, suite: Suite, case: Case, thresholds: CallThresholds
-) -> Outcome:
-    most = THINKING_TOKENS if case.think else REPLY_TOKENS
-    question = _question(subject, case.said, stream=case.stream, max_tokens=most)
-    backend = subject.thinking if case.think else subject.backend
-    heard = await ask(backend, asking, question, thresholds)
-    mark, why = _marked(asking, suite, case, heard)
-    usage = heard.usage
-    return Outcome(
-        suite.name, asking, case.name, mark, why, heard.seconds, usage.prompt, usage.completion
-    )
-
-
-async def _warm(subject: ValidationSubject, asking: Asking) -> CallThresholds:
-    """Best done, as in a session: what keeps it from being done, the first case meets again."""
+async def _prepare(subject: ValidationSubject, asking: Asking) -> ModelStats:
+    """Warm the model as a session does. What keeps it from being done, the first case meets."""
+    connection = ModelConnection(subject.backend, asking == "native")
     try:
-        return await warm_up(subject.backend, asking, _question(subject, ()))
+        await connection.warm(_question(subject, ()))
     except ModelError as error:
         logger.warning("%s: the model could not be warmed up: %s", asking, error)
-        return CallThresholds()
+    return connection.retry_policy.stats
 
 
-def _lost(began: float, suite: Suite, asking: Asking, case: Case, mark: Mark, why: str) -> Outcome:
-    seconds = time.perf_counter() - began
-    return Outcome(suite.name, asking, case.name, mark, why, seconds, 0, 0)
+async def _tried(
+    subject: ValidationSubject, asking: Asking, suite: Suite, case: Case, prepared: ModelStats
+) -> tuple[Mark, str, Usage]:
+    """Ask one case as a session would that has begun in this way, and judge the reply.
+
+    Raises:
+        ModelError: no strategy gave a reply, or not in time.
+    """
+    most = THINKING_TOKENS if case.think else REPLY_TOKENS
+    question = _question(subject, case.said, stream=case.stream, max_tokens=most)
+    recording = _RecordingBackend(subject.thinking if case.think else subject.backend)
+    connection = ModelConnection(recording, asking == "native")
+    stats = connection.retry_policy.stats
+    stats.call_threshold = prepared.call_threshold
+    stats.capabilities = prepared.capabilities
+    events: list[Event] = []
+    usage = Usage()
+    try:
+        async with asyncio.timeout(CASE_S), aclosing(connection.ask(question)) as parts:
+            async for part in parts:
+                if isinstance(part, Event):
+                    events.append(part)
+                elif isinstance(part, ReplyDone):
+                    usage += part.usage
+    except TimeoutError as error:
+        raise ModelTimeout(f"{recording.address} gave no whole reply in {CASE_S:g} s") from error
+    reply = summarise(events)
+    pieces = sum(isinstance(event, TextDelta) for event in events)
+    if why := fault(case.right, reply, pieces):
+        return "wrong", why, usage
+    # By text, a second request may be part of the strategy; natively it is a repair.
+    repeated = asking == "native" and len(recording.exchanges) > 1
+    if repeated or stats.steps["plain"]:
+        return "mended", "right only when it was asked once more, or in another way", usage
+    if stats.signals["leaked_call"]:
+        return "mended", "the call came as text", usage
+    if suite.name == "text_protocol" and not recording.exchanges[0].fits_schema():
+        return "mended", "not in the form that was asked for", usage
+    return "right", "", usage
 
 
 def _question(subject: ValidationSubject, said: tuple[Item, ...], **more: Any) -> Question:
-    return Question((SystemItem(subject.system), *said), PromptTools(TOOLS, EXAMPLES), **more)
+    return Question((SystemItem(subject.system), *said), _TOOLS, **more)
 
 
-def _marked(asking: Asking, suite: Suite, case: Case, heard: ModelAnswer) -> tuple[Mark, str]:
-    if why := fault(case.right, heard.reply, heard.pieces):
-        return "wrong", why
-    if heard.strayed:
-        return "mended", "right only when it was asked once more, or in another way"
-    if asking == "native" and heard.reply.calls and not heard.structured:
-        return "mended", "the call came as text"
-    if suite.name == "text_protocol" and heard.off_form:
-        return "mended", "not in the form that was asked for"
-    return "right", ""
-
-
-def _hopeless(error: ModelError) -> bool:
+def _is_hopeless(error: ModelError) -> bool:
     if isinstance(error, ModelMissing | ModelContextFull):
         return True
     return isinstance(error, ModelReplyError) and error.status in _HOPELESS_STATUS
+
+
+@dataclass(slots=True)
+class _Exchange:
+    request: BackendRequest
+    text: list[str] = field(default_factory=list[str])
+
+    def fits_schema(self) -> bool:
+        if self.request.schema is None:
+            return True
+        try:
+            jsonschema.validate(json.loads("".join(self.text)), self.request.schema)
+        except (ValueError, RecursionError, jsonschema.ValidationError):
+            return False
+        return True
+
+
+class _RecordingBackend:
+    """A backend that notes the requests and the texts that go through it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.exchanges: list[_Exchange] = []
+
+    @property
+    def model(self) -> str:
+        return self._backend.model
+
+    @property
+    def address(self) -> str:
+        return self._backend.address
+
+    async def capabilities(self) -> Capabilities:
+        return await self._backend.capabilities()
+
+    async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
+        exchange = _Exchange(request)
+        self.exchanges.append(exchange)
+        async with aclosing(self._backend.ask(request)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, TextChunk):
+                    exchange.text.append(chunk.text)
+                yield chunk
+
+    async def aclose(self) -> None:
+        """Do nothing: the backend is its owner's to close."""

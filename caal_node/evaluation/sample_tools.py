@@ -1,6 +1,6 @@
-"""The tools that a model is tried with: a home's, as a voice assistant has them.
+"""The tools that a model is tried with: those of a home, as a voice assistant has them.
 
-All cases share them, in this order, so that a server reads the head of the prompt once for each
+All cases share them, in this order, so that a server reads the prefix of the prompt once for each
 way of asking. Between them they take every type of argument that a schema can ask for. Each has
 the two example utterances that a tool's author is asked for; none of them is a case's own.
 """

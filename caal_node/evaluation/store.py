@@ -1,33 +1,37 @@
-"""Findings on disk: one SQLite file, a row a run. Blocking; see `validity` for the event loop.
+"""What was found out of models, on disk: one SQLite file.
 
-A file that is not ours, is damaged, or was written by a later version is never touched: the error
-names it and says how to go on.
+A row of `run` is one `caal-node validate`. A row of `profile` is what the sessions of one model
+found out. All calls block, so they belong in a thread. A file that is not ours, is damaged, or was
+written by a later version is never touched: the error names it and says how to go on.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
-from caal_node.evaluation.model_session import Asking
+from caal_node.evaluation.case import Asking
 from caal_node.evaluation.result import Identity, Validation, to_object
 
 APPLICATION: Final = 0x4341414C
 """SQLite's application_id of our files: "CAAL"."""
 SCHEMA: Final = 1
+"""The version of the tables."""
 BUSY_S: Final = 5.0
-"""How long another run's write is waited for; one takes milliseconds."""
-KEPT: Final = 50
-"""Newest runs kept of one model at one address. A run is about 10 kB."""
+"""Seconds for which another process's write is waited for; one takes milliseconds."""
+RUNS_KEPT: Final = 50
+"""Newest runs that are kept of one model at one address. A run is about 10 kB."""
+PROFILES_KEPT: Final = 50
+"""Newest profiles that are kept. One is about 1 kB."""
 
-_TABLE: Final = """
+_RUN: Final = """
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
   at TEXT NOT NULL,
@@ -45,6 +49,13 @@ CREATE TABLE run (
   report TEXT NOT NULL
 )
 """
+_PROFILE: Final = """
+CREATE TABLE IF NOT EXISTS profile (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  profile TEXT NOT NULL
+)
+"""
 _COLUMNS: Final = (
     "at, model, api, address, server, server_version, digest, suites_version, passed, asking, "
     'counted, "right"'
@@ -53,7 +64,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ValidationRecord:
-    """A stored run, without its cases."""
+    """A stored run without its cases."""
 
     at: str
     model: str
@@ -64,28 +75,27 @@ class ValidationRecord:
     passed: bool
     asking: Asking
     right: int
-    """Of `counted` cases of the way that works best."""
+    """Cases that were right, of `counted` cases of the way that works best."""
     counted: int
 
 
-class ValidationStore:
-    """One file. Each call opens and closes it, so that runs side by side share it."""
+class EvaluationStore:
+    """One file. Each call opens and closes it, so that processes side by side share it.
+
+    Every method raises ConfigError if the file cannot be made, read or written, or is not ours.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path: Final = path or paths.validations()
 
     def check(self) -> None:
-        """Make the file where it is missing.
-
-        Raises:
-            ConfigError: it cannot be made, read or written, or is not ours.
-        """
+        """Make the file if it is missing."""
         with self._open(write=True) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.rollback()
 
     def add(self, validation: Validation) -> None:
-        """Raises: ConfigError: as `check`."""
+        """Keep a run."""
         found = validation.total(validation.asking)
         identity = validation.identity
         row = (
@@ -102,28 +112,53 @@ class ValidationStore:
                 "DELETE FROM run WHERE api = ? AND model = ? AND address = ? AND id NOT IN"
                 " (SELECT id FROM run WHERE api = ? AND model = ? AND address = ?"
                 " ORDER BY id DESC LIMIT ?)",
-                (*key, *key, KEPT),
+                (*key, *key, RUNS_KEPT),
             )
 
     def of(self, api: str, model: str) -> list[ValidationRecord]:
-        """Runs of `model`, whatever server it was on, the newest first; none without a file.
-
-        Raises:
-            ConfigError: as `check`.
-        """
-        if not _begun(self.path):
+        """Return the runs of `model` on any server, the newest first; none without a file."""
+        if not self._has_content():
             return []
         query = f"SELECT {_COLUMNS} FROM run WHERE api = ? AND model = ? ORDER BY id DESC LIMIT ?"
         with self._open(write=False) as connection:
-            return [_record(row) for row in connection.execute(query, (api, model, KEPT))]
+            return [_record(row) for row in connection.execute(query, (api, model, RUNS_KEPT))]
 
-    def report(self, record: ValidationRecord) -> dict[str, Any]:
-        """The whole report of a run, as `to_object` made it. Raises: ConfigError: as `check`."""
-        query = "SELECT report FROM run WHERE api = ? AND model = ? AND address = ? AND at = ?"
-        key = (record.api, record.model, record.address, record.at)
+    def has_profiles(self) -> bool:
+        """Return whether there is any profile."""
+        if not self._has_content():
+            return False
         with self._open(write=False) as connection:
-            found = connection.execute(query, key).fetchone()
-        return cast("dict[str, Any]", json.loads(found[0])) if found else {}
+            return _has_profile_table(connection)
+
+    def profile(self, key: str) -> str | None:
+        """Return the profile that is kept under `key`."""
+        if not self._has_content():
+            return None
+        with self._open(write=False) as connection:
+            return _profile(connection, key) if _has_profile_table(connection) else None
+
+    def change_profile(self, key: str, change: Callable[[str | None], str]) -> None:
+        """Keep what `change` makes of the profile under `key`, in one transaction."""
+        with self._open(write=True) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(_PROFILE)
+            changed = change(_profile(connection, key))
+            connection.execute(
+                "INSERT OR REPLACE INTO profile (key, profile) VALUES (?, ?)", (key, changed)
+            )
+            connection.execute(
+                "DELETE FROM profile WHERE id NOT IN"
+                " (SELECT id FROM profile ORDER BY id DESC LIMIT ?)",
+                (PROFILES_KEPT,),
+            )
+
+    def _has_content(self) -> bool:
+        try:
+            return self.path.stat().st_size > 0
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # Opening it says what is wrong.
 
     @contextmanager
     def _open(self, *, write: bool) -> Generator[sqlite3.Connection]:
@@ -133,23 +168,23 @@ class ValidationStore:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             uri = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
             connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S)
-            self._look(connection, write=write)
+            self._check_form(connection, write=write)
             yield connection
         except (sqlite3.Error, OSError, ValueError) as error:
-            raise self._told(error) from error
+            raise self._config_error(error) from error
         finally:
             if connection is not None:
                 connection.close()
 
-    def _look(self, connection: sqlite3.Connection, *, write: bool) -> None:
+    def _check_form(self, connection: sqlite3.Connection, *, write: bool) -> None:
+        """Make the tables of a new file. Raises ConfigError if it is not ours, or a later one."""
         application = _number(connection, "application_id")
         schema = _number(connection, "user_version")
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not tables and write:
+        if write and not _tables(connection):
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
-                if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    connection.execute(_TABLE)
+                if not _tables(connection):
+                    connection.execute(_RUN)
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
                     connection.execute(f"PRAGMA user_version = {SCHEMA}")
             return
@@ -164,7 +199,7 @@ class ValidationStore:
                 f"{SCHEMA}); update caal-node, or set CAAL_STATE to another folder"
             )
 
-    def _told(self, error: Exception) -> ConfigError:
+    def _config_error(self, error: Exception) -> ConfigError:
         words = " ".join(str(error).split())
         if "locked" in words or "busy" in words:
             return ConfigError(f"{self.path}: another run holds it; wait for it and try again")
@@ -178,17 +213,22 @@ class ValidationStore:
         )
 
 
-def _begun(path: Path) -> bool:
-    try:
-        return path.stat().st_size > 0
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True  # opening it says what is wrong
-
-
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    return [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
+
+
+def _has_profile_table(connection: sqlite3.Connection) -> bool:
+    """Return whether any session has kept a profile here yet."""
+    return "profile" in _tables(connection)
+
+
+def _profile(connection: sqlite3.Connection, key: str) -> str | None:
+    found = connection.execute("SELECT profile FROM profile WHERE key = ?", (key,)).fetchone()
+    return found[0] if found else None
 
 
 def _record(row: tuple[Any, ...]) -> ValidationRecord:

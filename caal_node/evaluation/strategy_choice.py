@@ -1,19 +1,55 @@
-"""Which way a session will ask its model for tools, and why."""
+"""In which way a session will ask its model for tools, and what is known of the model before that.
+
+A model was never tried, has passed or failed validation, or its finding is out of date.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 from caal_node.config.settings import Settings
-from caal_node.evaluation.model_profiles import ModelProfileStore
-from caal_node.evaluation.model_session import Asking
-from caal_node.evaluation.store import ValidationStore
-from caal_node.evaluation.validity import Validity, find_validity
+from caal_node.core.errors import ConfigError, ModelError
+from caal_node.evaluation.case import WAY_NAMES, Asking
+from caal_node.evaluation.model_identity import identify
+from caal_node.evaluation.model_profiles import ModelProfiles
+from caal_node.evaluation.result import Identity
+from caal_node.evaluation.store import EvaluationStore, ValidationRecord
+from caal_node.evaluation.suites import VERSION
+
+logger = logging.getLogger("caal_node.evaluation")
+
+IDENTIFY_S: Final = 3.0
+"""Seconds for asking the server who it is. A room that opens waits for this, where the server is
+there and does not answer."""
+
+ValidityState: TypeAlias = Literal["untried", "passed", "failed", "stale", "unreachable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """What validation says of a model, with half a sentence for people on why.
+
+    `unreachable` means that there is a finding, and nobody to ask whether it still holds.
+    """
+
+    state: ValidityState
+    why: str
+    asking: Asking | None = None
+    """The way that was found to work best. None if no finding holds."""
+
+    def unfit(self, *, only_validated: bool) -> str:
+        """Return why a fallback of this validity is left out; "" if it is not."""
+        if self.state == "failed" or (only_validated and self.state != "passed"):
+            return f"{self.state}, {self.why}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyChoice:
-    """`asking` None: a sample request settles it when a session begins."""
+    """The way in which a model is asked. None: a sample request settles it in the session."""
 
     asking: Asking | None
     why: str
@@ -21,20 +57,20 @@ class StrategyChoice:
 
     @property
     def words(self) -> str:
-        """For people."""
+        """The way in words, for people."""
         if self.asking is None:
             return "a sample request settles it when a session begins"
-        return "its server's own tool calls" if self.asking == "native" else "the text protocol"
+        return WAY_NAMES[self.asking]
 
     @property
     def native_tools(self) -> bool | None:
-        """As `LLM` takes it."""
+        """The way as `LLM` takes it."""
         return None if self.asking is None else self.asking == "native"
 
 
-async def choose(settings: Settings, store: ValidationStore | None = None) -> StrategyChoice:
-    """What is configured, else what a finding that still holds says, else how an earlier session
-    came to ask, else None."""
+async def choose(settings: Settings, store: EvaluationStore | None = None) -> StrategyChoice:
+    """Return what is configured, else what a finding that still holds says, else how an earlier
+    session came to ask, else None."""
     validity = await find_validity(settings, store)
     if settings.tool_calls != "auto":
         return StrategyChoice(settings.tool_calls, "configured (CAAL_TOOL_CALLS)", validity)
@@ -42,7 +78,57 @@ async def choose(settings: Settings, store: ValidationStore | None = None) -> St
         return StrategyChoice("text", "the completions API takes no tools", validity)
     if validity.asking is not None:
         return StrategyChoice(validity.asking, validity.why, validity)
-    standing = await ModelProfileStore(settings).recall()
-    if standing is None:
+    profile = await ModelProfiles(settings, store).recall()
+    if profile is None:
         return StrategyChoice(None, validity.why, validity)
-    return StrategyChoice(standing.asking, f"in an earlier session {standing.words}", validity)
+    why = f"in an earlier session {profile.why} (since {profile.at:%Y-%m-%d})"
+    return StrategyChoice(profile.asking, why, validity)
+
+
+async def find_validity(settings: Settings, store: EvaluationStore | None = None) -> Validity:
+    """Return what the store says of the settings' model, held against its server as it is now.
+
+    The server is asked only if there is a finding. Nothing is raised for a store that cannot be
+    read: a session must begin without it.
+    """
+    try:
+        store = store or EvaluationStore()
+        records = await asyncio.to_thread(store.of, settings.api, settings.model)
+    except ConfigError as error:
+        logger.warning("%s", error)
+        return Validity("untried", str(error))
+    if not records:
+        return Validity("untried", "never validated")
+    try:
+        async with asyncio.timeout(IDENTIFY_S):
+            identity = await identify(settings)
+    except (ModelError, ConfigError, TimeoutError) as error:
+        why = str(error) or f"the server did not answer in {IDENTIFY_S:g} s"
+        return Validity("unreachable", why)
+    return validity_of(records, identity, settings.model_address)
+
+
+def validity_of(records: list[ValidationRecord], identity: Identity, address: str) -> Validity:
+    """Return the newest finding that holds for `identity`, wherever it was made; else why none
+    does.
+
+    `records` are of one model, the newest first.
+    """
+    current = [r for r in records if r.identity == identity and r.suites_version == VERSION]
+    if current:
+        found = current[0]
+        said = f"{found.right} of {found.counted} right on {found.at[:10]}"
+        state = "passed" if found.passed else "failed"
+        return Validity(state, f"validated, {said}", found.asking)
+    last = next((r for r in records if r.address == address), records[0])
+    return Validity("stale", f"validated on {last.at[:10]}, but {_change(last, identity)}")
+
+
+def _change(last: ValidationRecord, now: Identity) -> str:
+    if last.identity.server != now.server:
+        return f"on {last.identity.server}, and this is {now.server}"
+    if last.identity.digest != now.digest:
+        return "the model has changed since"
+    if last.identity.version != now.version:
+        return f"with {now.server} {last.identity.version}, and this is {now.version}"
+    return "by other checks than this version's"

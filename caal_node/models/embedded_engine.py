@@ -21,32 +21,32 @@ import httpx2
 from caal_node.core.errors import CaalError, ConfigError, ModelError
 from caal_node.models import child_process
 
-# A 1.1 GB file from a cold, slow disk; a warm one needs 2 to 6 s.
 READY_DEADLINE_S = 120.0
-# 20 MB to or from a slow disk.
+"""Seconds for loading a 1.1 GB file from a cold, slow disk; a warm one needs 2 to 6 s."""
 STATE_DEADLINE_S = 20.0
-# The whole context of a small model, twice.
+"""Seconds for 20 MB to or from a slow disk."""
 PROMPT_CACHE_MIB = 512
-# Enough of the log's end to find the reason in.
+"""Room for the whole context of a small model, twice."""
 LOG_TAIL_BYTES = 8_000
+"""Bytes of the log's end, which are enough to find the reason in."""
 
 _CHILD = Path(__file__).with_name("embedded_engine_child.py")
 
 
 class EmbeddedEngine:
-    """`async with EmbeddedEngine(path) as engine:` and ask `engine.base_url`.
+    """Runs the server: `async with EmbeddedEngine(path) as engine:`, then ask `engine.base_url`.
 
     Args:
-        model: a GGUF file.
-        ctx: context, in tokens.
-        port: on 127.0.0.1; 0 takes a free one.
-        threads: for prompts and for generation; None is the number of usable cores.
-        prompt_cache_mib: for states of earlier prompts that the engine keeps outside its slot, so
-            that one odd request does not cost the conversation its prefix; the engine's own default
-            is 8 GiB, 0 is none, as with Ollama.
-        states: a folder for what the engine has read, see `keep` and `recall`; None keeps nothing.
-        log: where the engine's words go; None is a file of its own that a clean end removes.
-        ready_deadline_s: for loading.
+        model: A GGUF file.
+        ctx: The context, in tokens.
+        port: The port on 127.0.0.1; 0 takes a free one.
+        threads: Threads for prompts and for generation; None is the number of usable cores.
+        prompt_cache_mib: Room for states of earlier prompts that the engine keeps outside its
+            slot, so that one odd request does not cost the conversation its prefix. The engine's
+            own default is 8 GiB; 0 is none, as with Ollama.
+        states: A folder for what the engine has read, see `keep` and `recall`; None keeps nothing.
+        log: Where the engine's words go; None is a file of its own that a clean end removes.
+        ready_deadline_s: Seconds for loading.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class EmbeddedEngine:
     ) -> None:
         self.model = Path(model)
         self.name = self.model.stem
-        """What to send as `model`; the server answers to it."""
+        """The name to send as `model`, to which the server answers."""
         self.log = log
         self._settings = {
             "model": str(self.model),
@@ -72,7 +72,7 @@ class EmbeddedEngine:
             "port": port,
             "threads": threads or usable_cores(),
             "prompt_cache_mib": prompt_cache_mib,
-            # llama.cpp puts the name of a state behind this as it is.
+            # llama.cpp appends the name of a state to this as it is.
             "states": f"{states}{os.sep}" if states else "",
         }
         self._ready_deadline_s = ready_deadline_s
@@ -82,7 +82,7 @@ class EmbeddedEngine:
 
     @property
     def base_url(self) -> str:
-        """`http://127.0.0.1:PORT/v1`, once it is open."""
+        """The address, `http://127.0.0.1:PORT/v1`, once the engine is open."""
         if self._address is None:
             raise RuntimeError("the engine is not open")
         return f"{self._address}/v1"
@@ -101,7 +101,7 @@ class EmbeddedEngine:
             async with asyncio.timeout(self._ready_deadline_s):
                 await self._start()
         except TimeoutError:
-            await self._stop(deadline_s=0)  # loading does not look at standard input
+            await self._stop(deadline_s=0)  # While it loads it does not look at standard input.
             raise ModelError(
                 f"{self.model.name} was not loaded within {self._ready_deadline_s:.0f} s; "
                 f"see {self.log}"
@@ -127,7 +127,7 @@ class EmbeddedEngine:
         return await self._state("save", name)
 
     async def recall(self, name: str) -> bool:
-        """Have the engine hold what `keep` wrote under `name`; False where there is no such state.
+        """Have the engine hold what `keep` wrote under `name`. False means that it did not.
 
         A prompt that begins like it is then not read again: on two cores the demo is ready in 12 s
         instead of 35. A state of other weights or settings is refused by the engine.
@@ -158,13 +158,13 @@ class EmbeddedEngine:
             handle, name = tempfile.mkstemp(prefix="caal-engine-", suffix=".log")
             os.close(handle)
             self.log = Path(name)
-        with self.log.open("ab") as words:
+        with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                # -P: the script's folder must not shadow the libraries it imports.
+                # With -P the script's folder cannot shadow the libraries that it imports.
                 *(sys.executable, "-P", str(_CHILD), json.dumps(self._settings)),
                 stdin=PIPE,
                 stdout=PIPE,
-                stderr=words,
+                stderr=log,
                 # Ctrl-C is for the parent, which then closes this in order.
                 start_new_session=True,
             )
@@ -179,11 +179,11 @@ class EmbeddedEngine:
 
     def _failure(self, reason: str | None) -> CaalError:
         assert self.log is not None
-        with self.log.open("rb") as words:
-            words.seek(max(0, self.log.stat().st_size - LOG_TAIL_BYTES))
-            lines = words.read().decode(errors="replace").splitlines()
-        told = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
-        why = (told[:1] or [reason or "the engine ended without a word"])[0].strip()[:200]
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - LOG_TAIL_BYTES))
+            lines = log.read().decode(errors="replace").splitlines()
+        errors = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
+        why = (errors[:1] or [reason or "the engine ended without a word"])[0].strip()[:200]
         return ConfigError(
             f"{self.model}: cannot be loaded ({why}); give another GGUF file, or see {self.log}"
         )
@@ -195,7 +195,7 @@ class EmbeddedEngine:
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
+    """Return how many cores this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,10 +1,10 @@
 """The process that holds the embedded engine: llama.cpp's server, until standard input ends.
 
-Run as a file by `embedded.EmbeddedEngine`, so it imports nothing of this project. It takes its
-settings as one JSON argument, writes one JSON line (`{"address": "http://127.0.0.1:PORT"}` or
-`{"error": "..."}`) and then nothing more to standard output; the engine's own words go to
-standard error. The parent holds the other end of standard input, so the end of the parent,
-however it comes, is the end of this process.
+`embedded_engine.EmbeddedEngine` runs it as a file, so it imports nothing of this project. It takes
+its settings as one JSON argument, writes one JSON line (`{"address": "http://127.0.0.1:PORT"}` or
+`{"error": "..."}`) and then nothing more to standard output; the engine's own words go to standard
+error. The parent holds the other end of standard input, so the end of the parent, however it
+comes, is the end of this process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.model.path = settings["model"]
     params.model_alias = {settings["name"]}
     params.n_ctx = settings["ctx"]
-    params.n_parallel = 1  # one conversation: all of the context and of the cache is its own
+    params.n_parallel = 1  # There is one conversation, which has the whole context and cache.
     params.cpuparams.n_threads = settings["threads"]
     params.cpuparams_batch.n_threads = settings["threads"]
     params.hostnames = ["127.0.0.1"]
@@ -49,14 +49,14 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.cache_ram_mib = settings["prompt_cache_mib"]
     if settings["states"]:
         params.slot_save_path = settings["states"]
-    params.cors_origins = ""  # no web page may use it
+    params.cors_origins = ""  # No web page may use it.
     params.ui = False
     params.verbosity = VERBOSITY
     return llama.Server(params)
 
 
 def _private_stdout() -> TextIO:
-    """Keep standard output for our one line; whatever a library prints goes to standard error."""
+    """Keep standard output for our one line. What a library prints goes to standard error."""
     sys.stdout.flush()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""The embedding that the settings ask for: what makes searches for tools go by meaning as well."""
+"""Makes the embedding that the settings ask for, so that tools are searched for by meaning too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FETCH: Final = f"python -m caal_node.weights {weights.MINILM.key}"
 
 
 def make_embedder(settings: Settings) -> Embedder | None:
-    """None where it is off, or its weights are not here: nothing is ever downloaded here.
+    """Return the embedder, or None if it is off or has no weights. Nothing is downloaded here.
 
     Raises:
         ConfigError: the server's address or the key cannot be used.
@@ -49,11 +49,11 @@ def make_embedder(settings: Settings) -> Embedder | None:
 
 
 def kept_vectors() -> VectorCache:
-    """Where tools' vectors are kept between runs: beside the catalogue of MCP tools."""
+    """Return where tools' vectors are kept between runs: beside the catalogue of MCP tools."""
     return VectorCache(cache.root() / "mcp")
 
 
 @lru_cache(maxsize=2)
 def _minilm(folder: Path) -> MiniLM:
-    """One for the whole process, whatever the number of agents: it has a thread, and weights."""
+    """Load it once for the whole process, since it has a thread, and weights."""
     return MiniLM(folder)

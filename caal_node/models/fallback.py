@@ -1,8 +1,8 @@
-"""`FallbackLLM`: a chain of models, of which the next one answers where one fails.
+"""`FallbackLLM`: a chain of models, of which the next one answers when one fails.
 
 LiveKit's `FallbackAdapter` does the work: it goes on to the next model before anything was said,
 asks a failed one again behind the scenes, and comes back to it. To a `CaalAgent` the chain is an
-`LLM` as any other: it is given examples, it is warmed, and it finds its way of asking.
+`LLM` like any other: it is given examples, it is warmed, and it finds its strategy.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -33,13 +33,13 @@ logger = logging.getLogger("caal_node.models")
 
 
 class FallbackLLM(LLM):
-    """The first of `members` that works. The chain owns its members and closes them."""
+    """Asks the first of `members` that works. The chain owns its members and closes them."""
 
     def __init__(self, members: Sequence[LLM], *, reply_within_s: float | None = None) -> None:
-        """`reply_within_s`: a model that has given nothing by then has failed; None waits on.
+        """A model that has given nothing within `reply_within_s` has failed; None waits on.
 
         Raises:
-            ValueError: there are no members.
+            ValueError: `members` is empty.
         """
         if not members:
             raise ValueError("a chain of models needs one at least")
@@ -60,8 +60,8 @@ class FallbackLLM(LLM):
         return self._adapter.current.backend
 
     @property
-    def ladder(self) -> RetryPolicy:
-        return self._adapter.current.ladder
+    def retry_policy(self) -> RetryPolicy:
+        return self._adapter.current.retry_policy
 
     @property
     def provider(self) -> str:
@@ -77,7 +77,7 @@ class FallbackLLM(LLM):
         tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
         extra_kwargs: NotGivenOr[dict[str, Any]] = NOT_GIVEN,
     ) -> llm.LLMStream:
-        """See `LLM.chat`; each member is given the same."""
+        """See `LLM.chat`. Each member is given the same."""
         extra = extra_kwargs if is_given(extra_kwargs) else {}
         return self._adapter.chat(
             chat_ctx=chat_ctx,
@@ -90,11 +90,11 @@ class FallbackLLM(LLM):
         )
 
     async def switch(self, model: str, *given: Any, **options: Any) -> None:
-        """Put another model in the first one's place, as `LLM.switch`; the others stay."""
+        """Put another model in the first one's place, as `LLM.switch` does. The others stay."""
         await self.members[0].switch(model, *given, **options)
 
     async def warm(self, question: Question) -> None:
-        """Warm the first member that can be; the others would push it out of a shared server.
+        """Warm the first member that can be. The others would push it out of a shared server.
 
         Raises:
             ModelError: none of them can be.
@@ -111,9 +111,9 @@ class FallbackLLM(LLM):
         assert last is not None
         raise last
 
-    async def find_way(self) -> None:
-        """Settle how the first member is asked; each other one settles it at its first question."""
-        await self.members[0].find_way()
+    async def find_strategy(self) -> None:
+        """Settle how the first member is asked. The others settle it at their first question."""
+        await self.members[0].find_strategy()
 
     async def aclose(self) -> None:
         await self._adapter.aclose()
@@ -123,7 +123,7 @@ class FallbackLLM(LLM):
 
 
 class _Adapter(llm.FallbackAdapter):
-    """LiveKit's own leaves the questions that it asks behind the scenes to themselves."""
+    """LiveKit's adapter, which by itself leaves requests behind the scenes running at its end."""
 
     @property
     def current(self) -> LLM:

@@ -1,8 +1,8 @@
-"""Where a reply says that it cannot look something up, and a search tool is there: one search.
+"""One search in place of a reply which says that it cannot look something up.
 
-The beginning of a reply is held back until it is known for no hedge: for its first sentence, which
-speech synthesis waits for anyway. A hedge is then never spoken; a call of the search tool with the
-person's own words takes its place, and LiveKit runs it like any other.
+The beginning of a reply is held back until it is known that it is no such hedge: for its first
+sentence, which speech synthesis waits for anyway. A hedge is never spoken. A call of the search
+tool with the person's own words takes its place, and LiveKit runs it like any other.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ from caal_node.reply_parser.hedge_detector import HedgeDetector, search_argument
 logger = logging.getLogger("caal_node")
 
 OPENING_CHARS: Final = 40
-"""A first sentence shorter than this ("That's a great question!") is no answer yet."""
+"""Characters. A shorter first sentence ("That's a great question!") is no answer yet."""
 HELD_CHARS: Final = 400
-"""Held back at most, where no sentence ends: some 25 seconds of speech."""
+"""Characters held back at most, if no sentence ends: some 25 seconds of speech."""
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"')\]]*\s|\n")
 
 
 @cache
 def hedging() -> HedgeDetector:
+    """Return what a hedge sounds like, read once from `prompts/`."""
     return HedgeDetector.from_table(tomllib.loads(read("hedging.toml")))
 
 
 def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.ChoiceDelta | None:
-    """The search for what the person last said; None: no such tool, or this turn has searched."""
+    """Return the search for what the person last said.
+
+    None means that there is no search tool, or that this turn has searched already.
+    """
     if (name := search_tool(tools)) is None:
         return None
     for item in reversed(history):
@@ -54,12 +58,10 @@ def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.Cho
 async def searching_if_hedged(
     chunks: AsyncIterable[llm.ChatChunk], search: llm.ChoiceDelta, *, whole: bool
 ) -> AsyncGenerator[llm.ChatChunk]:
-    """`chunks`, or `search` in place of a reply that begins with a hedge and makes no call.
+    """Yield `chunks`, or `search` in place of a reply that begins with a hedge and makes no call.
 
-    A hedge is held back to the reply's end: the model's own call behind it ("Let me check.") is
-    better than a search.
-
-    `whole`: the reply comes all at once, so all of it is looked at.
+    A hedge is held back to the reply's end, since the model's own call behind it ("Let me check.")
+    is better than a search. `whole` says that the reply comes all at once, so all of it is read.
     """
     held: list[llm.ChatChunk] = []
     text, open_, hedged = "", True, False

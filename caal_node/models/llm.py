@@ -29,8 +29,7 @@ from caal_node.models.backends.factory import Api, make_backend
 from caal_node.models.backends.livekit import LiveKitBackend
 from caal_node.models.chat_context import to_items, to_schemas
 from caal_node.models.livekit_errors import as_api_error
-from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection
-from caal_node.models.model_memory import ModelMemory
+from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.reply_parser import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
@@ -54,7 +53,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         base_url: The server; None is Ollama's usual address.
         api_key: Sent as a bearer token where the server wants one.
         native_tools: True or False settles how tools are asked for; None finds out by asking.
-        why: Who settled `native_tools`, for the log and for `ladder.standing`.
+        why: Who settled `native_tools`, for the log and for `retry_policy.stats`.
         memory: Told what is found out about the model, for the sessions to come.
         text_protocol: How calls are written where they are asked for by text.
         max_tokens: Tokens of one reply at most.
@@ -78,7 +77,7 @@ class LLM(llm.LLM[Literal["caal"]]):
     ) -> None:
         super().__init__()
         self._text_protocol: TextStyle = text_protocol
-        self._engine = ModelConnection(
+        self._connection = ModelConnection(
             backend or make_backend(model, api, base_url, api_key, **options),
             native_tools,
             text_protocol,
@@ -99,7 +98,7 @@ class LLM(llm.LLM[Literal["caal"]]):
 
     @property
     def model(self) -> str:
-        return self._engine.backend.model
+        return self._connection.backend.model
 
     @property
     def provider(self) -> str:
@@ -107,12 +106,12 @@ class LLM(llm.LLM[Literal["caal"]]):
 
     @property
     def backend(self) -> Backend:
-        return self._engine.backend
+        return self._connection.backend
 
     @property
-    def ladder(self) -> RetryPolicy:
+    def retry_policy(self) -> RetryPolicy:
         """The ways of asking the model in use, and what was seen on them."""
-        return self._engine.ladder
+        return self._connection.retry_policy
 
     async def switch(
         self,
@@ -144,7 +143,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         except BaseException:
             await new.aclose()
             raise
-        old, self._engine, self._api = self._engine, new, api
+        old, self._connection, self._api = self._connection, new, api
         leaving = asyncio.create_task(old.retire(), name="caal-retire-model")
         self._retiring.add(leaving)
         leaving.add_done_callback(self._retiring.discard)
@@ -177,7 +176,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         if question.max_tokens is None:
             question = replace(question, max_tokens=self._max_tokens)
         given: Any = {"chat_ctx": chat_ctx, "tools": tools or [], "conn_options": conn_options}
-        return _Stream(self, self._engine, question, extra.get("reply_within_s"), **given)
+        return _Stream(self, self._connection, question, extra.get("reply_within_s"), **given)
 
     def question(
         self,
@@ -198,25 +197,25 @@ class LLM(llm.LLM[Literal["caal"]]):
         Raises:
             ModelError: the server cannot be reached, or has no such model.
         """
-        engine = self._engine
-        with engine.in_use():
-            await engine.warm(question)
+        connection = self._connection
+        with connection.in_use():
+            await connection.warm(question)
 
-    async def find_way(self) -> None:
+    async def find_strategy(self) -> None:
         """Settle, once, whether the model's own tool calls can be used.
 
         Raises:
             ModelError: it could not be asked. The next turn tries again.
         """
-        await self._engine.find_way()
+        await self._connection.find_strategy()
 
     async def _prewarm_impl(self) -> None:
-        await self.find_way()
+        await self.find_strategy()
 
     async def aclose(self) -> None:
         await super().aclose()
         await aio.cancel_and_wait(*self._retiring)
-        await self._engine.aclose()
+        await self._connection.aclose()
 
 
 class _Stream(llm.LLMStream):
@@ -225,14 +224,14 @@ class _Stream(llm.LLMStream):
     def __init__(
         self,
         model: LLM,
-        engine: ModelConnection,
+        connection: ModelConnection,
         question: Question,
         reply_within_s: float | None,
         **given: Any,
     ) -> None:
         super().__init__(model, **given)
         self._reply_within_s = reply_within_s
-        self._engine = engine
+        self._connection = connection
         self._question = question
         self._request_id = shortuuid("caal_")
         # A second attempt after speech has gone out would say it twice.
@@ -243,13 +242,13 @@ class _Stream(llm.LLMStream):
         sent: set[tuple[str, str]] = set()
         try:
             async with asyncio.timeout(self._reply_within_s) as begin:
-                with self._engine.in_use():
+                with self._connection.in_use():
                     if self._question.tools.schemas:
-                        await self._engine.find_way()
-                    async for event in self._engine.ladder.ask(self._question):
+                        await self._connection.find_strategy()
+                    async for event in self._connection.ask(self._question):
                         begin.reschedule(None)
                         if isinstance(event, ReplyDone):
-                            usage = _added(usage, event.usage)
+                            usage += event.usage
                         elif isinstance(event, ServerCall | ServerResult):
                             told = llm.ChoiceDelta(extra={SERVER_RUN: event})
                             self._event_ch.send_nowait(
@@ -288,12 +287,6 @@ def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
 def _call(name: str, arguments: str) -> llm.ChoiceDelta:
     call = llm.FunctionToolCall(name=name, arguments=arguments, call_id=shortuuid("call_"))
     return llm.ChoiceDelta(role="assistant", tool_calls=[call])
-
-
-def _added(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.prompt + other.prompt, one.completion + other.completion, one.cached + other.cached
-    )
 
 
 def _completion(usage: Usage) -> llm.CompletionUsage:

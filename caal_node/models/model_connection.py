@@ -1,53 +1,82 @@
-"""One model on one server: the way it is asked, how that was found out, and who still needs it."""
+"""One model on one server: how it is asked, how that was found out, and who still needs it."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, contextmanager
+from typing import Final, Literal, Protocol, TypeAlias
 
 from livekit.agents.utils import aio
 
-from caal_node.models.backends.base import Backend
-from caal_node.models.call_threshold import calibrate
-from caal_node.models.model_memory import ModelMemory
-from caal_node.models.native_call_probe import probe
+from caal_node.core.errors import ModelError, ModelSilent
+from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult
+from caal_node.models.failure_signals import signal_of_error
+from caal_node.models.model_preparation import calibrate, probe, warm
 from caal_node.models.question import Question
+from caal_node.models.reply_attempt import ReplyAttempt
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
-from caal_node.models.strategies import CallThresholds, JsonReplyStrategy
-from caal_node.models.warm_up import warm
+from caal_node.models.strategies import JsonReplyStrategy
+from caal_node.reply_parser import Event, TextWasThinking
 
-DIGEST_CHARS = 16
-"""Of a head's digest: it tells some twenty heads apart."""
-AS_CONFIGURED = "as configured"
-FOUND_NATIVE = "it answered a sample request with a structured call"
-FOUND_TEXT = "it answered a sample request without a structured call"
+ReplyEvent: TypeAlias = Event | ServerCall | ServerResult | ReplyDone
+
+DIGEST_CHARS: Final = 16
+"""Characters of a prompt prefix's digest: enough to tell some twenty prefixes apart."""
+AS_CONFIGURED: Final = "as configured"
+FOUND_NATIVE: Final = "it answered a sample request with a structured call"
+FOUND_TEXT: Final = "it answered a sample request without a structured call"
+
+
+class ModelMemory(Protocol):
+    """What outlives a session: how its model is asked, whether its replies begin in thinking, and
+    how sure of a call it has to be.
+
+    It is of one model on one server. Nothing here raises: a session must go on without it.
+    """
+
+    async def keep_strategy(self, strategy: Literal["native", "text"], why: str) -> None:
+        """Have the next session begin with this strategy."""
+        ...
+
+    async def thinks_aloud(self) -> bool:
+        """Return whether its replies were seen to begin in thinking that the prompt had opened."""
+        ...
+
+    async def keep_thinks_aloud(self, thinks_aloud: bool) -> None: ...
+
+    async def call_threshold(self, prefix: str) -> float | None:
+        """Return what was kept for the prompt prefix of this digest."""
+        ...
+
+    async def keep_call_threshold(self, prefix: str, threshold: float) -> None: ...
 
 
 class ModelConnection:
-    """Owns `backend`. `native_tools` settles how tools are asked for; None finds out by asking.
+    """Owns `backend`, and asks it as its `retry_policy` decides.
 
-    `why` is who settled it. `memory` is told what was found out, and what changed on the way.
+    `native_tools` settles how tools are asked for; None finds out by asking. `why` says who settled
+    it. `memory` is told what was found out, and what changed later.
     """
 
     def __init__(
         self,
         backend: Backend,
         native_tools: bool | None,
-        text: TextStyle = "auto",
+        text_style: TextStyle = "auto",
         *,
         why: str = AS_CONFIGURED,
         memory: ModelMemory | None = None,
     ) -> None:
         self.backend = backend
-        self.ladder = RetryPolicy(backend, text)
+        self.retry_policy = RetryPolicy(backend.model, text_style)
         self._native_tools = native_tools
         self._memory = memory
-        self._kept = native_tools
-        self._thinking_kept = False
+        self._kept_native = native_tools
+        self._kept_thinks_aloud = False
         if native_tools is False:
-            self.ladder.leave_native(why)
+            self.retry_policy.stats.leave_native(why)
         self._finding_out: asyncio.Task[None] | None = None
         self._users = 0
         self._unused = asyncio.Event()
@@ -55,7 +84,7 @@ class ModelConnection:
 
     @contextmanager
     def in_use(self) -> Generator[None]:
-        """While a reply is read from it; `retire` waits for the end."""
+        """Mark the connection as in use while a reply is read. `retire` waits for the end."""
         self._users += 1
         self._unused.clear()
         try:
@@ -65,76 +94,126 @@ class ModelConnection:
             if not self._users:
                 self._unused.set()
 
-    async def find_way(self) -> None:
+    async def ask(self, question: Question) -> AsyncGenerator[ReplyEvent]:
+        """Yield the events of the reply, and a `ReplyDone` with its usage after each request.
+
+        Calls that the server runs itself are told as they come.
+
+        Raises:
+            ModelError: no strategy gave a reply.
+        """
+        policy = self.retry_policy
+        if question.tools or not policy.native:
+            await self._learn_capabilities()
+        step = policy.first_step(question)
+        first = step.strategy.name
+        while True:
+            attempt = ReplyAttempt(self.backend, step.strategy, step.question)
+            failure: ModelError | None = None
+            try:
+                async with aclosing(attempt.run()) as events:
+                    async for event in events:
+                        policy.stats.server_runs_tools |= isinstance(event, ServerCall)
+                        if isinstance(event, TextWasThinking):
+                            # It is noted now, since whoever hears the reply may cut it short.
+                            policy.stats.note_thinking_aloud()
+                        yield event
+            except ModelError as error:
+                attempt.signal, failure = signal_of_error(error), error
+                if attempt.signal is None or attempt.spoke:
+                    raise
+            yield ReplyDone("stop", attempt.usage)
+            policy.learn_from(step, attempt)
+            if attempt.signal is None or attempt.spoke:
+                for event in attempt.rest():
+                    yield event
+                if attempt.signal is None and question.may_call:
+                    policy.stats.note_success(step.strategy.name, first)
+                return
+            following = policy.next_step(step, attempt)
+            if following is None:
+                name = self.backend.model
+                raise failure or ModelSilent(f"{name} gave no reply in any way of asking")
+            step = following
+
+    async def find_strategy(self) -> None:
         """Settle, once, whether the model's own tool calls can be used.
 
         Raises:
-            ModelError: it could not be asked. The next turn tries again.
+            ModelError: the model could not be asked. The next turn tries again.
         """
         if self._finding_out is None or _failed(self._finding_out):
-            self._finding_out = asyncio.create_task(self._find_way(), name="caal-find-way")
+            self._finding_out = asyncio.create_task(self._find_out(), name="caal-find-strategy")
         await asyncio.shield(self._finding_out)
 
-    async def warm(self, head: Question) -> None:
-        """Have the server read `head`, and find out how sure of a call the model has to be.
+    async def warm(self, prefix: Question) -> None:
+        """Have the server read `prefix`, and find out how sure of a call the model has to be.
 
         Raises:
             ModelError: the server cannot be reached, or has no such model.
         """
-        await self.find_way()
-        way = self.ladder.best(head)
-        request = way.request(head)
+        await self.find_strategy()
+        strategy = self.retry_policy.first_strategy(prefix)
+        request = strategy.request(prefix)
         await warm(self.backend, request)
-        if isinstance(way, JsonReplyStrategy):
+        if isinstance(strategy, JsonReplyStrategy):
             digest = hashlib.sha256(repr(request.items).encode()).hexdigest()[:DIGEST_CHARS]
-            self.ladder.thresholds = await self._bounds(digest, head)
+            self.retry_policy.stats.call_threshold = await self._call_threshold(digest, prefix)
 
-    async def _bounds(self, digest: str, head: Question) -> CallThresholds:
-        known = await self._memory.bound(digest) if self._memory else None
+    async def _call_threshold(self, digest: str, prefix: Question) -> float:
+        known = await self._memory.call_threshold(digest) if self._memory else None
         if known is not None:
-            return CallThresholds(known, known)
-        found = await calibrate(self.backend, head)
+            return known
+        found = await calibrate(self.backend, prefix)
         if self._memory is not None:
-            await self._memory.keep_bound(digest, found.sure)
+            await self._memory.keep_call_threshold(digest, found)
         return found
 
     async def retire(self) -> None:
-        """Close it as soon as the replies that are being read have ended."""
+        """Close the connection as soon as the replies that are being read have ended."""
         await self._unused.wait()
         await self.aclose()
 
     async def aclose(self) -> None:
         if self._finding_out is not None:
             await aio.cancel_and_wait(self._finding_out)
-        if self._kept is not None and self._kept != self.ladder.native:
-            await self._remember()  # it has left its own tool calls since
-        await self._remember_thinking()
+        if self._kept_native is not None and self._kept_native != self.retry_policy.native:
+            await self._keep_strategy()  # The model has left its own tool calls since.
+        thinks_aloud = self.retry_policy.thinks_aloud
+        if self._memory is not None and self._kept_thinks_aloud != thinks_aloud:
+            self._kept_thinks_aloud = thinks_aloud
+            await self._memory.keep_thinks_aloud(thinks_aloud)
         await self.backend.aclose()
 
-    async def _find_way(self) -> None:
-        await self.ladder.learn()
+    async def _learn_capabilities(self) -> None:
+        """Ask the server, once, what it can do.
+
+        Raises:
+            ModelError: it does not answer.
+        """
+        if self.retry_policy.stats.capabilities is None:
+            self.retry_policy.stats.capabilities = await self.backend.capabilities()
+
+    async def _find_out(self) -> None:
+        await self._learn_capabilities()
+        stats = self.retry_policy.stats
         if self._memory is not None and await self._memory.thinks_aloud():
-            self._thinking_kept = True
-            self.ladder.thought_aloud()
+            self._kept_thinks_aloud = True
+            stats.note_thinking_aloud()
         if self._native_tools is not None:
             return
         found = await probe(self.backend)
         if not found.native:
-            self.ladder.leave_native(FOUND_TEXT)
+            stats.leave_native(FOUND_TEXT)
         if found.thinks_aloud:
-            self.ladder.thought_aloud()
-        await self._remember()
+            stats.note_thinking_aloud()
+        await self._keep_strategy()
 
-    async def _remember(self) -> None:
-        self._kept = self.ladder.native
+    async def _keep_strategy(self) -> None:
+        self._kept_native = self.retry_policy.native
         if self._memory is not None:
-            why = self.ladder.standing.reason or FOUND_NATIVE
-            await self._memory.keep("native" if self._kept else "text", why)
-
-    async def _remember_thinking(self) -> None:
-        if self._memory is not None and self._thinking_kept != self.ladder.thinks_aloud:
-            self._thinking_kept = self.ladder.thinks_aloud
-            await self._memory.keep_thinking(aloud=self._thinking_kept)
+            why = self.retry_policy.stats.reason or FOUND_NATIVE
+            await self._memory.keep_strategy("native" if self._kept_native else "text", why)
 
 
 def _failed(task: asyncio.Task[None]) -> bool:

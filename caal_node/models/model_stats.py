@@ -1,65 +1,84 @@
-"""What a model has shown on the ladder: signs, steps, and where its next turn begins."""
+"""What has been learnt of a model: what its server can do, how it failed, and which strategy works.
+
+It holds for as long as the process runs. `ModelConnection` keeps the lasting part of it from one
+process to the next.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
+from caal_node.models.backends.base import Capabilities
 from caal_node.models.failure_signals import FailureSignal
-from caal_node.models.strategies import CallStrategy, StrategyName
+from caal_node.models.strategies import StrategyName
+from caal_node.models.truncation_detector import TruncationDetector
 
 logger = logging.getLogger("caal_node.models")
 
-_PATIENCE: Final[Mapping[FailureSignal, int]] = MappingProxyType({"leaked_call": 3})
-_USUAL_PATIENCE: Final = 3
-"""Times that asking once more may mend a sign before the model is no longer asked natively. Each
-costs a request; asking by text costs a cold prompt, once."""
+_NATIVE_FAILURES_MAX: Final = 3
+"""Times that asking once more may mend one kind of failure before the model is no longer asked
+natively. Each time costs a request; asking by text costs a cold prompt, once."""
 _PLAIN_AFTER: Final = 2
 """Turns in a row that only a plain reply could end, after which plain replies come first."""
 _PLAIN_TURNS: Final = 5
-"""Turns that do. Then tools are tried again, since whoever asks for one should get it some day."""
-_UNCLOSED_MAX: Final = 3
+"""Turns in which plain replies come first. Then tools are tried again, since whoever asks for one
+should get it some day."""
+_NOT_THINKING_MAX: Final = 3
 """Replies in a row without any thinking, after which it is no longer waited for: one stray closer
 would otherwise cost every answer its streaming."""
-DOUBTS: Final = frozenset({"unsure", "too_shy", "unsaid"})
-"""Signs that belong to a way that works."""
+DOUBTS: Final = frozenset({"unsure", "missing_argument"})
+"""Signals that belong to a strategy that works."""
 
 
 class ModelStats:
-    """Of one model on one server."""
+    """What one model on one server has shown."""
 
     def __init__(self, model: str) -> None:
         self._model = model
         self.native = True
-        """Whether it is asked with its server's own tool calls."""
+        """Whether the model is asked with its server's own tool calls."""
         self.reason = ""
-        """Why it is not."""
+        """Why it is not asked natively. Empty while it is."""
+        self.capabilities: Capabilities | None = None
+        """What the server says that it can do. None until it has been asked."""
         self.refuses_schema = False
+        """Whether the server refused to hold a reply to a schema, whatever it says."""
+        self.call_threshold = 0.0
+        """How sure of a call the model has to be, see `JsonReplyStrategy`."""
         self.thinks_aloud = False
         """Whether its replies begin inside a think block that the prompt has opened."""
-        self.signs: Final[Counter[FailureSignal]] = Counter()
+        self.server_runs_tools = False
+        """Whether the server was seen to run tools by itself."""
+        self.truncation: Final = TruncationDetector()
+        self.signals: Final[Counter[FailureSignal]] = Counter()
+        """How often each signal of failure was seen."""
         self.steps: Final[Counter[str]] = Counter()
-        self._against_native: Final[Counter[FailureSignal]] = Counter()
+        """How often each step was taken after a failure: once_more, shorter, apology, the name of
+        the next strategy, or the doubt that led to the step."""
+        self._native_failures: Final[Counter[FailureSignal]] = Counter()
         self._plain_ends = 0
-        self._plain_left = 0
-        self._unclosed = 0
+        self._plain_turns_left = 0
+        self._not_thinking = 0
 
-    def thought_aloud(self) -> None:
-        """A reply had the closer of a think block that it had not opened."""
+    def note_thinking_aloud(self) -> None:
+        """Note a reply that had the closer of a think block which it had not opened."""
         if not self.thinks_aloud:
             logger.info("%s: its replies begin in thinking", self._model)
-        self.thinks_aloud, self._unclosed = True, 0
+        self.thinks_aloud, self._not_thinking = True, 0
 
-    def began_in_thinking(self, *, unclosed: bool) -> None:
-        """A reply was read so. `unclosed`: it was speech all the same, and had to be held back."""
-        self._unclosed = self._unclosed + 1 if unclosed else 0
-        if self._unclosed >= _UNCLOSED_MAX:
+    def note_read_as_thinking(self, *, in_vain: bool) -> None:
+        """Note a reply that was read as one that begins in thinking.
+
+        `in_vain` says that it was speech all the same, and had to be held back for nothing.
+        """
+        self._not_thinking = self._not_thinking + 1 if in_vain else 0
+        if self._not_thinking >= _NOT_THINKING_MAX:
             self.thinks_aloud = False
 
     def leave_native(self, reason: str) -> None:
+        """Ask for tools by text from now on."""
         if self.native:
             logger.info("%s: tools are asked for by text from now on: %s", self._model, reason)
             self.native, self.reason = False, reason
@@ -67,38 +86,44 @@ class ModelStats:
     @property
     def plain_first(self) -> bool:
         """Whether a question with tools is asked plainly for now."""
-        return self._plain_left > 0
+        return self._plain_turns_left > 0
 
-    def begin(self) -> None:
-        """A question with tools is asked."""
-        self._plain_left = max(0, self._plain_left - 1)
+    def note_question(self) -> None:
+        """Note that a question with tools is asked."""
+        self._plain_turns_left = max(0, self._plain_turns_left - 1)
 
-    def note(self, sign: FailureSignal, way: CallStrategy, *, may_call: bool = True) -> None:
-        """`may_call` False: no tools were offered, so nothing is shown of how a model calls."""
-        self.signs[sign] += 1
-        level = logging.INFO if sign in DOUBTS else logging.WARNING
-        logger.log(level, "%s: %s with the %s way", self._model, sign, way.name)
-        if sign in DOUBTS or sign == "context_cut":
+    def note_signal(
+        self, signal: FailureSignal, strategy: StrategyName, *, may_call: bool = True
+    ) -> None:
+        """Note a signal in a reply to `strategy`.
+
+        Where `may_call` is false no tools were offered, so nothing is learnt of how a model calls.
+        """
+        self.signals[signal] += 1
+        level = logging.INFO if signal in DOUBTS else logging.WARNING
+        logger.log(level, "%s: %s with the %s strategy", self._model, signal, strategy)
+        if signal in DOUBTS or signal == "context_cut":
             return
-        patience = 1 if sign == "refused" else _PATIENCE.get(sign, _USUAL_PATIENCE)
-        if way.name == "native":
-            self._against_native[sign] += may_call
-            if self._against_native[sign] >= patience:
-                self.leave_native(sign)
-        elif sign == "refused" and way.name in ("one_reply", "protocol"):
+        if strategy == "native":
+            self._native_failures[signal] += may_call
+            most = 1 if signal == "refused" else _NATIVE_FAILURES_MAX
+            if self._native_failures[signal] >= most:
+                self.leave_native(signal)
+        elif signal == "refused" and strategy in ("json_reply", "text_protocol"):
             self.refuses_schema = True
 
-    def step(self, name: str) -> None:
+    def note_step(self, name: str) -> None:
+        """Note what is tried after a failure."""
         self.steps[name] += 1
         logger.info("%s: next step: %s", self._model, name)
 
-    def worked(self, way: CallStrategy, began: StrategyName) -> None:
-        """Remember what gave a reply, where it is not what was asked first."""
-        if way.name != "plain":
+    def note_success(self, strategy: StrategyName, first: StrategyName) -> None:
+        """Remember the strategy that gave a reply, if it is not the one that was asked `first`."""
+        if strategy != "plain":
             self._plain_ends = 0
-            if began == "native" != way.name:
+            if first == "native" != strategy:
                 self.leave_native("its own tool calls failed, and asking by text worked")
-        elif began != "plain":
+        elif first != "plain":
             self._plain_ends += 1
             if self._plain_ends >= _PLAIN_AFTER:
-                self._plain_left = _PLAIN_TURNS
+                self._plain_turns_left = _PLAIN_TURNS

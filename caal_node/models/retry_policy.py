@@ -1,249 +1,206 @@
-"""From a question to events, going on to another way of asking where one fails.
+"""Which strategy a question is asked with, and what is tried where one fails.
 
-Once more (with a note on what was wrong, where there is something to say), the text protocol, a
-plain reply, an apology. Nothing is said twice: once a piece of speech is out, the reply it belongs
-to is the reply. What a model has shown is remembered, so that its next turn begins on the way that
-works: here for as long as the process runs, and by `Engine` from one process to the next.
+The steps after a failure are: the same once more (with a note on what was wrong, where there is
+something to say), asking by text, a plain reply, and an apology. Nothing is said twice: once a
+piece of speech is out, the reply that it belongs to is the reply. What a model has shown is
+remembered, so that its next turn begins with the strategy that works.
+
+Nothing here sends a request: `ModelConnection.ask` carries out the steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from caal_node.core.errors import ModelContextFull, ModelError, ModelSilent
-from caal_node.core.prompt_files import sentence
-from caal_node.models.attempt import ReplyAttempt
-from caal_node.models.backends.base import (
-    Backend,
-    Capabilities,
-    ReplyDone,
-    ServerCall,
-    ServerResult,
-)
-from caal_node.models.call_repair import repaired
-from caal_node.models.failure_signals import FailureSignal, sign_of
+from caal_node.core.errors import ModelContextFull
+from caal_node.core.items import CallItem, Item, ResultItem
+from caal_node.models.failure_signals import FailureSignal
 from caal_node.models.model_stats import DOUBTS, ModelStats
 from caal_node.models.question import Question
+from caal_node.models.reply_attempt import ReplyAttempt
 from caal_node.models.strategies import (
     CallStrategy,
-    CallThresholds,
     JsonReplyStrategy,
     NativeStrategy,
     PlainStrategy,
     StyleName,
     TextProtocolStrategy,
 )
-from caal_node.models.strategy_status import StrategyStatus
-from caal_node.models.truncation_detector import TruncationDetector
-from caal_node.reply_parser import Event, TextDelta, TextWasThinking
+from caal_node.models.truncation_detector import prompt_tokens
+from caal_node.reply_parser import BrokenCall, Event, UnknownCall
 
-PolicyEvent: TypeAlias = Event | ServerCall | ServerResult | ReplyDone
 TextStyle: TypeAlias = Literal["auto"] | StyleName
-"""`auto`: one constrained reply where the server can hold one to a schema, else JSONL."""
+"""How calls are asked for by text. `auto` is one JSON reply where the server can hold one to a
+schema, else JSONL."""
+
+REPAIRS_MAX: Final = 3
+"""Calls of one reply that the model is told of: a reply with more was noise."""
+_PROBLEM_CHARS: Final = 200
+"""Characters of what was wrong with one call."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    way: CallStrategy
+class RetryStep:
+    """One attempt to be made."""
+
+    strategy: CallStrategy
     question: Question
-    again: bool = False
-    """The same has been asked once more already."""
+    repeated: bool = False
+    """Whether the same has been asked once more already."""
     shortened: bool = False
+    """Whether the question has been shortened already."""
 
 
 class RetryPolicy:
-    """The ways for one model on one server, and where it stands on them."""
+    """Decides for one model on one server, by what `stats` has learnt of it."""
 
-    def __init__(self, backend: Backend, text: TextStyle = "auto") -> None:
-        self._backend = backend
-        self._text: TextStyle = text
-        self._record = ModelStats(backend.model)
-        self._told: Capabilities | None = None
-        self._gauge = TruncationDetector()
-        self.thresholds = CallThresholds()
-        """Of one constrained reply: how sure of a call the model has to be."""
-        self._server_runs = False
-        self.signs: Final = self._record.signs
-        """How often each sign was seen, for whoever looks after the model."""
-        self.steps: Final = self._record.steps
-        """How often each step was taken."""
-
-    @property
-    def model(self) -> str:
-        return self._backend.model
+    def __init__(self, model: str, text_style: TextStyle = "auto") -> None:
+        self.stats: Final = ModelStats(model)
+        self._model = model
+        self._text_style: TextStyle = text_style
 
     @property
     def native(self) -> bool:
         """Whether the model is asked with its server's own tool calls."""
-        return self._record.native
+        return self.stats.native
 
     @property
     def thinks_aloud(self) -> bool:
         """Whether replies begin in thinking, so that streamed ones are held back to its end."""
-        return self._record.thinks_aloud
+        return self.stats.thinks_aloud
 
-    def thought_aloud(self) -> None:
-        """It was seen elsewhere: by a sample request, or in an earlier session."""
-        self._record.thought_aloud()
-
-    @property
-    def standing(self) -> StrategyStatus:
-        return StrategyStatus(
-            self.model,
-            self._backend.address,
-            "native" if self.native else self._by_text().name,
-            self._record.reason,
-            {str(sign): count for sign, count in self.signs.items()},
-            dict(self.steps),
-        )
-
-    def leave_native(self, reason: str) -> None:
-        self._record.leave_native(reason)
-
-    async def learn(self) -> None:
-        """Ask the server, once, what it can do; `best` then knows how to ask by text.
-
-        Raises:
-            ModelError: it does not answer.
-        """
-        if self._told is None:
-            self._told = await self._backend.capabilities()
-
-    def best(self, question: Question) -> CallStrategy:
-        """The way that `question` is asked first."""
-        if not question.tools or self._record.plain_first:
+    def first_strategy(self, question: Question) -> CallStrategy:
+        """Return the strategy with which `question` is asked first."""
+        if not question.tools or self.stats.plain_first:
             return PlainStrategy(as_text=not self.native)
         return NativeStrategy() if self.native else self._by_text()
 
     def _by_text(self) -> CallStrategy:
-        can = (
-            self._told is not None and self._told.schema is True and not self._record.refuses_schema
-        )
-        if self._text == "auto":
-            return JsonReplyStrategy(thresholds=self.thresholds) if can else TextProtocolStrategy()
-        return TextProtocolStrategy(self._text, constrain=can)
+        capabilities = self.stats.capabilities
+        holds_schema = capabilities is not None and capabilities.schema is True
+        constrain = holds_schema and not self.stats.refuses_schema
+        if self._text_style != "auto":
+            return TextProtocolStrategy(self._text_style, constrain=constrain)
+        if constrain:
+            return JsonReplyStrategy(call_threshold=self.stats.call_threshold)
+        return TextProtocolStrategy()
 
-    async def ask(self, question: Question) -> AsyncGenerator[PolicyEvent]:
-        """Yield the events of the reply, and a `ReplyDone` with its usage after each request.
-
-        Calls that the server runs itself are told as they come.
-
-        Raises:
-            ModelError: no way gave a reply.
-        """
-        if not self.native:
-            await self.learn()
-        step = self._first(question)
-        began = step.way.name
-        while True:
-            attempt = ReplyAttempt(self._backend, step.way, step.question)
-            failed: ModelError | None = None
-            try:
-                async with aclosing(attempt.run()) as events:
-                    async for event in events:
-                        self._server_runs |= isinstance(event, ServerCall)
-                        if isinstance(event, TextWasThinking):
-                            self._record.thought_aloud()  # now: whoever hears it may cut it short
-                        yield event
-            except ModelError as error:
-                attempt.sign, failed = sign_of(error), error
-                if attempt.sign is None or attempt.spoke:
-                    raise
-            yield ReplyDone("stop", attempt.usage)
-            self._weigh(attempt, step.question)
-            if attempt.sign is None or attempt.spoke:
-                for event in attempt.held if attempt.spoke and attempt.sign else attempt.whole():
-                    yield event
-                if attempt.dropped and attempt.spoke:
-                    # What was said may have announced the call.
-                    yield TextDelta(" " + sentence("not_all_done"))
-                if attempt.sign is None and question.may_call:
-                    self._record.worked(step.way, began)
-                return
-            following = await self._next(step, attempt)
-            if following is None:
-                self._record.step("apology")
-                raise failed or ModelSilent(f"{self.model} gave no reply in any way of asking")
-            step = following
-
-    def _first(self, question: Question) -> _Step:
-        way = self.best(question)
+    def first_step(self, question: Question) -> RetryStep:
+        """Return the attempt that `question` begins with."""
+        strategy = self.first_strategy(question)
         if question.tools:
-            self._record.begin()
-        if self._server_runs:
+            self.stats.note_question()
+        if self.stats.server_runs_tools:
             # A whole reply would tell of a tool only when all is over.
             question = replace(question, stream=True)
-        if self._gauge.room is not None:
-            question = self._gauge.fitted(question, way.request(question))
+        if self.stats.truncation.room is not None:
+            size = prompt_tokens(question, strategy.request(question))
+            question = self.stats.truncation.shortened(question, size)
         if question.stream and self.thinks_aloud:
             question = replace(question, in_thinking=True)
-        return _Step(way, question)
+        return RetryStep(strategy, question)
 
-    def _weigh(self, attempt: ReplyAttempt, question: Question) -> None:
-        """Note what the attempt has shown."""
+    def learn_from(self, step: RetryStep, attempt: ReplyAttempt) -> None:
+        """Note what an attempt has shown. It may turn out that its prompt was cut."""
+        stats, question, strategy = self.stats, step.question, step.strategy.name
         may_call = question.may_call
         if question.in_thinking:
-            self._record.began_in_thinking(unclosed=attempt.unclosed)
+            stats.note_read_as_thinking(in_vain=attempt.never_was_thinking)
         if attempt.thought_aloud:
-            self._record.thought_aloud()
-        if attempt.leaked:
-            self._record.note("leaked_call", attempt.way, may_call=may_call)
-        if attempt.asked_back:
-            self._record.note("unsaid", attempt.way, may_call=may_call)
-        context = self._told.context_tokens if self._told else None
-        counted = attempt.usage.prompt
-        if attempt.sign is None and self._gauge.is_cut(attempt.request, counted, context):
-            attempt.sign = "context_cut"
-        if attempt.sign is not None:
-            self._record.note(attempt.sign, attempt.way, may_call=may_call)
+            stats.note_thinking_aloud()
+        if attempt.leaked_call:
+            stats.note_signal("leaked_call", strategy, may_call=may_call)
+        if attempt.lacked_argument:
+            stats.note_signal("missing_argument", strategy, may_call=may_call)
+        if attempt.signal is None:
+            size = prompt_tokens(question, attempt.request)
+            context = stats.capabilities.context_tokens if stats.capabilities else None
+            if stats.truncation.is_cut(size, attempt.usage.prompt, context):
+                attempt.signal = "context_cut"
+        if attempt.signal is not None:
+            stats.note_signal(attempt.signal, strategy, may_call=may_call)
 
-    async def _next(self, step: _Step, attempt: ReplyAttempt) -> _Step | None:
-        """The step after one that gave a sign; None: it was the last.
+    def next_step(self, step: RetryStep, attempt: ReplyAttempt) -> RetryStep | None:
+        """Return what to try after an attempt that failed; None if there is nothing left.
 
         Raises:
-            ModelContextFull: what is left when all else was left out is still too long.
+            ModelContextFull: the prompt is too long even when all else was left out.
         """
-        taken = await self._step_after(step, attempt)
-        if taken is not None:
-            name = taken.way.name if taken.way.name != step.way.name else "once_more"
-            if attempt.sign == "context_cut":
-                name = "shorter" if taken.way.name == step.way.name else "plain"
-            elif attempt.sign in DOUBTS:
-                name = attempt.sign or name
-            self._record.step(name)
-        return taken
+        following = self._following(step, attempt)
+        if following is None:
+            self.stats.note_step("apology")
+            return None
+        same_strategy = following.strategy.name == step.strategy.name
+        name = "once_more" if same_strategy else following.strategy.name
+        if attempt.signal == "context_cut":
+            name = "shorter" if same_strategy else "plain"
+        elif attempt.signal in DOUBTS:
+            name = attempt.signal or name
+        self.stats.note_step(name)
+        return following
 
-    async def _step_after(self, step: _Step, attempt: ReplyAttempt) -> _Step | None:
-        sign, way, question = attempt.sign, step.way, step.question
-        if sign == "unsure" or sign == "too_shy":
-            return replace(step, way=way.doubted(sign))
-        if sign == "context_cut":
-            shorter = self._gauge.fitted(question, attempt.request)
+    def _following(self, step: RetryStep, attempt: ReplyAttempt) -> RetryStep | None:
+        signal, strategy, question = attempt.signal, step.strategy, step.question
+        if signal == "unsure" and isinstance(strategy, JsonReplyStrategy):
+            return replace(step, strategy=JsonReplyStrategy(speech_only=True))
+        if signal == "context_cut":
+            size = prompt_tokens(question, attempt.request)
+            shorter = self.stats.truncation.shortened(question, size)
             if not step.shortened:
                 return replace(step, question=shorter, shortened=True)
-            if way.name != "plain":
-                return replace(step, way=PlainStrategy(as_text=not self.native), question=shorter)
-            raise ModelContextFull(f"{self.model}: the server reads {self._gauge.room} tokens only")
-        # The same words would bring the same call that may not be made.
-        if sign != "refused" and not step.again and not attempt.dropped:
-            return replace(step, question=repaired(question, attempt.held), again=True)
-        lower = await self._below(way, sign, question)
-        return None if lower is None else replace(step, way=lower)
+            if strategy.name != "plain":
+                plain = PlainStrategy(as_text=not self.native)
+                return replace(step, strategy=plain, question=shorter)
+            room = self.stats.truncation.room
+            raise ModelContextFull(f"{self._model}: the server reads {room} tokens only")
+        # After a call that may not be made, the same words would bring the same call.
+        if signal != "refused" and not step.repeated and not attempt.dropped_call:
+            return replace(step, question=repaired(question, attempt.uncertain), repeated=True)
+        weaker = self._weaker_strategy(strategy, signal, question)
+        return None if weaker is None else replace(step, strategy=weaker)
 
-    async def _below(
-        self, way: CallStrategy, sign: FailureSignal | None, question: Question
+    def _weaker_strategy(
+        self, strategy: CallStrategy, signal: FailureSignal | None, question: Question
     ) -> CallStrategy | None:
-        if isinstance(way, NativeStrategy):
+        """Return the strategy that asks less of a model than `strategy`; None below the last."""
+        if isinstance(strategy, NativeStrategy):
             if not question.may_call:
-                # Without calls to go by, and without the text protocol's head, which is long.
+                # There are no calls to ask for, and the text protocol's prefix is long.
                 return PlainStrategy(as_text=True)
-            await self.learn()
             return self._by_text()
-        if isinstance(way, JsonReplyStrategy) and sign == "refused":
+        if isinstance(strategy, JsonReplyStrategy) and signal == "refused":
             return TextProtocolStrategy()
-        if isinstance(way, TextProtocolStrategy) and sign == "refused" and way.constrain:
-            return TextProtocolStrategy(way.style)
-        return None if isinstance(way, PlainStrategy) else PlainStrategy(as_text=not self.native)
+        if isinstance(strategy, TextProtocolStrategy) and signal == "refused":
+            if strategy.constrain:
+                return TextProtocolStrategy(strategy.style)
+        elif isinstance(strategy, PlainStrategy):
+            return None
+        return PlainStrategy(as_text=not self.native)
+
+
+def repaired(question: Question, events: Iterable[Event]) -> Question:
+    """Return `question` followed by the calls of `events` that cannot be made, and what is valid.
+
+    They stand at the prompt's end, in the form of any call and its result, so that the model can
+    mend them. They stand in no history: the next turn does not see them.
+    """
+    calls: list[Item] = []
+    results: list[Item] = []
+    for number, event in enumerate(events):
+        if isinstance(event, UnknownCall):
+            problem = {"error": "unknown_tool", "valid": list(event.nearest)}
+        elif isinstance(event, BrokenCall):
+            problem = {"error": "invalid_call", "message": event.problem[:_PROBLEM_CHARS]}
+        else:
+            continue
+        call_id = f"repair_{number}"
+        name = event.name or "unnamed"
+        calls.append(CallItem(call_id, name, "{}"))
+        output = json.dumps(problem, ensure_ascii=False)
+        results.append(ResultItem(call_id, name, output, is_error=True))
+    if not calls:
+        return question
+    return replace(question, items=(*question.items, *calls[:REPAIRS_MAX], *results[:REPAIRS_MAX]))

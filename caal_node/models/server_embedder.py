@@ -21,15 +21,16 @@ from mcp_bridge.embedding.base import Vectors, unit
 EmbeddingApi: TypeAlias = Literal["ollama", "openai"]
 
 BATCH: Final = 8
-"""Texts of one request: 4,096 dimensions each are 0.8 MB of answer, within the wire's cap."""
+"""Texts of one request. With 4,096 dimensions each the answer has 0.8 MB, under its cap."""
 MAX_CHARS: Final = 4_096
+"""Characters of one text."""
 MAX_DIMENSIONS: Final = 16_384
 ANSWER_S: Final = 60.0
-"""A server may load the model first. Who waits for a search gives up long before."""
+"""Seconds, since a server may load the model first. Who waits for a search gives up before."""
 
 
 class ServerEmbedder:
-    """An `mcp_bridge.Embedder`. Close it; it can be used again afterwards."""
+    """An `mcp_bridge.Embedder`. It has to be closed, and can be used again afterwards."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class ServerEmbedder:
             else {"model": model, "encoding_format": "float"}
         )
         mend = f"run: ollama pull {model}" if api == "ollama" else "correct CAAL_EMBEDDING"
-        self._new_wire: Final = lambda: HttpTransport(
+        self._new_transport: Final = lambda: HttpTransport(
             base_url,
             model=model,
             api_key=api_key,
@@ -64,10 +65,10 @@ class ServerEmbedder:
             start="start it, or correct CAAL_EMBEDDING",
             mend=mend,
         )
-        self._wire = self._new_wire()
+        self._transport = self._new_transport()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """As `Embedder.embed`."""
+        """See `Embedder.embed`."""
         rows = [
             await self._batch([text[:MAX_CHARS] for text in texts[start : start + BATCH]])
             for start in range(0, len(texts), BATCH)
@@ -77,29 +78,32 @@ class ServerEmbedder:
         return np.concatenate(rows)
 
     async def aclose(self) -> None:
-        wire, self._wire = self._wire, self._new_wire()
-        await wire.aclose()
+        transport, self._transport = self._transport, self._new_transport()
+        await transport.aclose()
 
     async def _batch(self, texts: Sequence[str]) -> Vectors:
         path = "/api/embed" if self._api == "ollama" else "/embeddings"
         try:
-            answer = await self._wire.fetch("POST", path, {**self._fixed, "input": list(texts)})
+            answer = await self._transport.fetch(
+                "POST", path, {**self._fixed, "input": list(texts)}
+            )
         except ModelError as error:
             raise EmbeddingUnavailable(str(error)) from error
         try:
-            # Beside the loop: it may be a megabyte of numbers.
+            # It may be a megabyte of numbers, so it is not parsed on the event loop.
             return await asyncio.to_thread(_parsed, answer, self._api, len(texts))
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
             raise EmbeddingUnavailable(f"{self.name} answered with no vectors") from error
 
 
 def _parsed(answer: bytes, api: EmbeddingApi, count: int) -> Vectors:
-    """Raises: ValueError, KeyError, TypeError, RecursionError, OverflowError: these are none."""
+    """Read the vectors. Raises ValueError, KeyError, TypeError, RecursionError or OverflowError if
+    there are none."""
     body = cast("dict[str, Any]", json.loads(answer))
     if api == "ollama":
         rows: Any = body["embeddings"]
     else:
-        # In the order of the texts, whatever the order of the answer.
+        # They are taken in the order of the texts, whatever the order of the answer.
         rows = [row["embedding"] for row in sorted(body["data"], key=lambda row: row["index"])]
     vectors = np.array(rows, np.float32)
     if (

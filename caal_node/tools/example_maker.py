@@ -18,9 +18,9 @@ from caal_node.core.tool_examples import EXAMPLES_MAX
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.models.backends.base import Backend, BackendRequest, TextChunk
 from caal_node.models.strategies.evidence import Evidence
+from caal_node.models.strategies.prompt import catalogue
 from caal_node.models.strategies.reply_schema import examples_schema
 from caal_node.models.strategies.styles import dump
-from caal_node.models.strategies.tool_catalogue import catalogue
 from caal_node.tools.argument_check import fits
 
 REPLY_TOKENS: Final = 400

@@ -24,18 +24,17 @@ from caal_node.models.backends.base import (
     ServerResult,
     TextChunk,
 )
-from caal_node.models.call_threshold import calibrate
-from caal_node.models.native_call_probe import calls_natively
+from caal_node.models.failure_signals import FailureSignal
+from caal_node.models.model_connection import ModelConnection
+from caal_node.models.model_preparation import warm
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy
 from caal_node.models.strategies import (
     CallStrategy,
-    JsonReplyStrategy,
     NativeStrategy,
     PlainStrategy,
     TextProtocolStrategy,
 )
-from caal_node.models.warm_up import warm
 from caal_node.reply_parser import Event, summarise
 from tests.bench.spoken_requests import Heard, Requests
 
@@ -133,54 +132,50 @@ async def livekit(setting: Setting) -> AsyncGenerator[Ask]:
         await model.aclose()
 
 
-def by(way: CallStrategy) -> Callable[[Setting], Any]:
-    """One way alone, as the ladder begins with it."""
+def by(strategy: CallStrategy) -> Callable[[Setting], Any]:
+    """One strategy alone, with a plain reply where it fails."""
 
     @asynccontextmanager
     async def opened(setting: Setting) -> AsyncGenerator[Ask]:
-        ladder = _Only(setting.backend, way)
-        await warm(setting.backend, way.request(setting.question("hello")))
-        yield _asking(setting, ladder)
+        connection = ModelConnection(setting.backend, native_tools=False)
+        connection.retry_policy = _Only(setting.backend.model, strategy)
+        await warm(setting.backend, strategy.request(setting.question("hello")))
+        yield _asking(setting, connection)
 
     return opened
 
 
 @asynccontextmanager
 async def node(setting: Setting) -> AsyncGenerator[Ask]:
-    """What the node does by itself: probe, warm-up, bounds, ladder."""
-    ladder = RetryPolicy(setting.backend)
-    await ladder.learn()
-    if not await calls_natively(setting.backend):
-        ladder.leave_native("it answered a sample request without a structured call")
-    question = setting.question("hello")
-    way = ladder.best(question)
-    await warm(setting.backend, way.request(question))
-    if isinstance(way, JsonReplyStrategy):
-        ladder.thresholds = await calibrate(setting.backend, question)
-    yield _asking(setting, ladder)
-    print(
-        f"  stands on {ladder.standing.way}; {dict(ladder.signs)} {dict(ladder.steps)}", flush=True
-    )
+    """What the node does by itself: probe, warm-up, call threshold, retries."""
+    connection = ModelConnection(setting.backend, native_tools=None)
+    await connection.warm(setting.question("hello"))
+    yield _asking(setting, connection)
+    stats = connection.retry_policy.stats
+    native = "natively" if stats.native else "by text"
+    print(f"  is asked {native}; {dict(stats.signals)} {dict(stats.steps)}", flush=True)
 
 
 class _Only(RetryPolicy):
-    def __init__(self, backend: Backend, way: CallStrategy) -> None:
-        super().__init__(backend)
-        self._way = way
+    def __init__(self, model: str, strategy: CallStrategy) -> None:
+        super().__init__(model)
+        self._only = strategy
 
-    def best(self, question: Question) -> CallStrategy:
-        return self._way
+    def first_strategy(self, question: Question) -> CallStrategy:
+        return self._only
 
-    async def _below(self, way: CallStrategy, sign: Any) -> CallStrategy | None:
-        return None if isinstance(way, PlainStrategy) else PlainStrategy(as_text=True)
+    def _weaker_strategy(
+        self, strategy: CallStrategy, signal: FailureSignal | None, question: Question
+    ) -> CallStrategy | None:
+        return None if isinstance(strategy, PlainStrategy) else PlainStrategy(as_text=True)
 
 
-def _asking(setting: Setting, ladder: RetryPolicy) -> Ask:
+def _asking(setting: Setting, connection: ModelConnection) -> Ask:
     async def ask(words: str) -> Heard:
         began = setting.clock()
         events: list[Event] = []
         prompt = 0
-        async with aclosing(ladder.ask(setting.question(words))) as parts:
+        async with aclosing(connection.ask(setting.question(words))) as parts:
             async for part in parts:
                 if isinstance(part, ReplyDone):
                     prompt = part.usage.prompt or prompt

@@ -33,7 +33,7 @@ from caal_node.factories import make_llm
 from caal_node.models import question as models
 from caal_node.models.backends.base import BackendRequest, NativeCall, ReplyDone
 from caal_node.models.embedded_engine import EmbeddedEngine
-from caal_node.models.llm import LLM
+from caal_node.models.model_connection import ModelConnection
 from caal_node.reply_parser import Event, ToolCall, summarise
 from caal_node.reply_parser.values import load_json
 from caal_node.weights import QWEN_CODER_05B, present
@@ -92,7 +92,7 @@ class Answer:
     """Tokens, of all its requests."""
 
 
-async def asked_natively(model: LLM, question: Question) -> Answer:
+async def asked_natively(model: ModelConnection, question: Question) -> Answer:
     request = BackendRequest(
         (_SYSTEM, UserItem(question.said)),
         tools=question.tools,
@@ -111,7 +111,7 @@ async def asked_natively(model: LLM, question: Question) -> Answer:
     return Answer(calls, prompt)
 
 
-async def asked_as_the_node_does(model: LLM, question: Question) -> Answer:
+async def asked_as_the_node_does(model: ModelConnection, question: Question) -> Answer:
     events: list[Event] = []
     prompt = 0
     asked = models.Question(
@@ -120,7 +120,7 @@ async def asked_as_the_node_does(model: LLM, question: Question) -> Answer:
         stream=False,
         max_tokens=REPLY_TOKENS,
     )
-    async with aclosing(model.ladder.ask(asked)) as parts:
+    async with aclosing(model.ask(asked)) as parts:
         async for part in parts:
             if isinstance(part, ReplyDone):
                 prompt += part.usage.prompt
@@ -129,7 +129,13 @@ async def asked_as_the_node_does(model: LLM, question: Question) -> Answer:
     return Answer(summarise(events).calls, prompt)
 
 
-async def outcome_of(model: LLM, way: Way, question: Question) -> Outcome:
+def connect(settings: Settings) -> ModelConnection:
+    """A connection to the settings' model, asked as they say. Close it."""
+    native_tools = {"auto": None, "native": True, "text": False}[settings.tool_calls]
+    return ModelConnection(make_llm(settings).backend, native_tools, settings.text_protocol)
+
+
+async def outcome_of(model: ModelConnection, way: Way, question: Question) -> Outcome:
     ask = asked_natively if way == "native" else asked_as_the_node_does
     answer = None
     began = time.perf_counter()
@@ -147,11 +153,11 @@ async def outcome_of(model: LLM, way: Way, question: Question) -> Outcome:
 
 
 async def scored(
-    model: LLM, way: Way, category: Category, asked: Sequence[Question], kept: Kept
+    model: ModelConnection, way: Way, category: Category, asked: Sequence[Question], kept: Kept
 ) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for number, question in enumerate(asked):
-        key = (model.model, way, category, str(number))
+        key = (model.backend.model, way, category, str(number))
         if (outcome := kept.get(*key)) is None:
             outcome = await outcome_of(model, way, question)
             kept.keep(outcome, *key)
@@ -166,10 +172,10 @@ async def bench(options: argparse.Namespace) -> None:
     async with AsyncExitStack() as stack:
         settings = await chosen(options, stack)
         for way in options.ways:
-            model = make_llm(settings)
+            model = connect(settings)
             stack.push_async_callback(model.aclose)
             if way == "node":
-                await model.find_way()
+                await model.find_strategy()
             for category in options.categories:
                 asked = questions(archive, category, options.limit)
                 outcomes = await scored(model, way, category, asked, kept)

@@ -183,10 +183,10 @@ class TestThinkingThatThePromptOpened:
             conversation(server) as talk,
         ):
             assert await talk.ask("hello") == "Hello."
-            assert talk.model.ladder.thinks_aloud
+            assert talk.model.retry_policy.thinks_aloud
             for _ in range(3):
                 assert await talk.ask("weather?") == "Sunny."
-            assert not talk.model.ladder.thinks_aloud
+            assert not talk.model.retry_policy.thinks_aloud
 
 
 async def test_the_same_call_twice_in_one_reply_runs_once() -> None:
@@ -249,8 +249,10 @@ async def test_a_call_in_the_last_round_is_not_made_and_an_answer_is_asked_for(a
             assert await talk.ask("weather?") == "Sunny."
         assert len(talk.tier.calls) == 4
         assert "tools" not in server.chats[-1].json
-        assert "leaked_call" not in talk.model.ladder.signs
-        assert talk.model.ladder.native, "where no tools were offered nothing is shown of calls"
+        assert "leaked_call" not in talk.model.retry_policy.stats.signals
+        assert talk.model.retry_policy.native, (
+            "where no tools were offered nothing is shown of calls"
+        )
 
 
 async def test_a_last_round_of_calls_alone_ends_in_a_sentence() -> None:
@@ -481,7 +483,7 @@ class TestProtocol:
             conversation(server, native_tools=None) as talk,
         ):
             assert await talk.ask("hello") == "Hello."
-            assert not talk.model.ladder.native
+            assert not talk.model.retry_policy.native
 
     async def test_a_model_that_calls_well_keeps_its_own_way(self) -> None:
         async with (
@@ -489,7 +491,7 @@ class TestProtocol:
             conversation(server, native_tools=None) as talk,
         ):
             assert await talk.ask("weather in Paris?") == "Sunny."
-            assert talk.model.ladder.native
+            assert talk.model.retry_policy.native
 
     async def test_examples_stand_in_the_head_as_chat_turns(self) -> None:
         answer = ['{"type": "final_answer", "text": "Hello."}']
@@ -540,7 +542,7 @@ async def test_a_refused_key_is_no_reason_to_ask_another_way() -> None:
     ):
         assert (await talk.ask("hello")).startswith("Sorry")
         assert len(server.chats) == 1
-        assert talk.model.ladder.native
+        assert talk.model.retry_policy.native
 
 
 async def test_a_prompt_too_long_for_the_model_is_told_and_changes_nothing() -> None:
@@ -552,7 +554,7 @@ async def test_a_prompt_too_long_for_the_model_is_told_and_changes_nothing() -> 
     ):
         assert await talk.ask("hello") == sentence("model_context_full")
         assert await talk.ask("hello") == "Hello."
-        assert talk.model.ladder.native
+        assert talk.model.retry_policy.native
 
 
 async def test_a_context_too_full_is_asked_again_with_less_of_the_history() -> None:

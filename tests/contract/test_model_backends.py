@@ -130,6 +130,12 @@ async def test_a_reply_is_text_then_done(make: Make, api: str, stream: bool) -> 
     assert chunks[-1] == ReplyDone("stop", Usage(stand_in.PROMPT_TOKENS, 5, cached))
 
 
+async def test_half_a_surrogate_pair_costs_no_request(make: Make) -> None:
+    async with StandInModel(["Yes."]) as server:
+        assert text_of(await collect(make(server), BackendRequest((UserItem("x\ud800y"),))))
+    assert server.chats[0].json["messages"][-1]["content"] == "x?y"
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_calls_keep_ids_order_and_nested_arguments(make: Make, stream: bool) -> None:
     arguments = {"when": {"day": "Dienstag ü", "hours": [1, 2.5, None]}, "b": {}}

@@ -15,7 +15,7 @@ from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.ollama_format import Think
 from caal_node.models.backends.openai import OpenAIBackend
-from caal_node.models.warm_up import warm
+from caal_node.models.model_preparation import warm
 from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Hang, Refuse, StandInModel, Wait
 
 HELLO = BackendRequest(items=(UserItem("Hello"),), stream=False)
@@ -71,17 +71,6 @@ async def test_a_level_is_not_a_reason_to_ask_twice_for_another_refusal() -> Non
         await backend.aclose()
     assert raised.value.status == 400
     assert len(server.chats) == 1
-
-
-async def test_loading_asks_for_no_reply_and_the_same_context() -> None:
-    async with StandInModel() as server:
-        backend = OllamaBackend(server.model, host=server.url, num_ctx=1024, keep_alive=-1)
-        await backend.load()
-        await backend.aclose()
-    body = server.chats[0].json
-    assert body["messages"] == []
-    assert body["options"]["num_ctx"] == 1024
-    assert body["keep_alive"] == -1
 
 
 async def test_llama_tells_context_and_tools_and_takes_any_name() -> None:

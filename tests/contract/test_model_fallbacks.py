@@ -14,9 +14,9 @@ from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ModelUnreachable
 from caal_node.core.model_ref import ModelReference
-from caal_node.evaluation.model_session import Asking
+from caal_node.evaluation.case import Asking
 from caal_node.evaluation.result import Identity, Outcome, Validation
-from caal_node.evaluation.store import ValidationStore
+from caal_node.evaluation.store import EvaluationStore
 from caal_node.evaluation.suites import SUITES
 from caal_node.factories import session_llm
 from caal_node.models.fallback import FallbackLLM
@@ -200,7 +200,7 @@ def finding(
 
 async def keep(*findings: Validation) -> None:
     for found in findings:
-        await asyncio.to_thread(ValidationStore().add, found)
+        await asyncio.to_thread(EvaluationStore().add, found)
 
 
 @asynccontextmanager
@@ -257,8 +257,8 @@ async def test_a_validated_model_is_asked_as_it_was_found_best_without_a_sample_
     async with StandInModel() as server:
         await keep(finding(server, asking=asking))
         model = await session_llm(with_fallbacks(server))
-        await model.find_way()
-        assert model.ladder.native == (asking == "native")
+        await model.find_strategy()
+        assert model.retry_policy.native == (asking == "native")
         assert server.chats == []
         await model.aclose()
 
@@ -267,7 +267,7 @@ async def test_what_is_configured_goes_before_what_was_found() -> None:
     async with StandInModel() as server:
         await keep(finding(server, asking="native"))
         model = await session_llm(with_fallbacks(server, tool_calls="text"))
-        assert model.ladder.native is False
+        assert model.retry_policy.native is False
         await model.aclose()
 
 
@@ -275,8 +275,8 @@ async def test_a_stale_finding_leaves_it_to_the_sample_request() -> None:
     async with StandInModel([Call("get_weather", {"city": "Oslo"})]) as server:
         await keep(finding(server, asking="text", digest="sha256:old"))
         model = await session_llm(with_fallbacks(server))
-        await model.find_way()
-        assert model.ladder.native
+        await model.find_strategy()
+        assert model.retry_policy.native
         assert len(server.chats) == 1
         await model.aclose()
 

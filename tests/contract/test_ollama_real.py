@@ -14,8 +14,8 @@ from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, Syst
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, TextChunk
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.model_preparation import warm
 from caal_node.models.server_embedder import EmbeddingApi, ServerEmbedder
-from caal_node.models.warm_up import warm
 from mcp_bridge import EmbeddingUnavailable
 from tests.fixtures_models import OllamaModels
 
@@ -121,7 +121,7 @@ async def test_thinking_is_not_asked_of_a_model_that_cannot(ollama: OllamaModels
 async def test_a_missing_model_is_named_with_its_mend(ollama: OllamaModels) -> None:
     backend = OllamaBackend("not-here:1b", host=ollama.url)
     with pytest.raises(ModelMissing, match="ollama pull not-here:1b"):
-        await backend.load()
+        await warm(backend, BackendRequest(items=HELLO))
     with pytest.raises(ModelMissing):
         await backend.capabilities()
     await backend.aclose()
@@ -135,8 +135,7 @@ async def test_a_prompt_that_does_not_fit_is_refused_not_cut(backend: OllamaBack
     assert raised.value.status == 400
 
 
-async def test_load_and_warm(backend: OllamaBackend) -> None:
-    await backend.load()
+async def test_warming_reads_the_head_for_one_token(backend: OllamaBackend) -> None:
     head = BackendRequest(items=(SystemItem("You are a voice assistant."),), tools=(TOOL,))
     usage = await warm(backend, head)
     assert usage.prompt > 100

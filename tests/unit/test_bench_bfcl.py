@@ -152,7 +152,7 @@ async def test_both_ways_are_scored_over_the_wire(question: Question, tmp_path: 
     file = tmp_path / "kept.jsonl"
     async with StandInModel([right], ["It is 12."], [right]) as server:
         settings = bfcl.Settings(ollama_host=server.url, model=server.model, tool_calls="native")
-        model = bfcl.make_llm(settings)
+        model = bfcl.connect(settings)
         kept = bfcl.Kept(file)
         native = await bfcl.scored(model, "native", "simple", [question, question], kept)
         node = await bfcl.scored(model, "node", "simple", [question], kept)

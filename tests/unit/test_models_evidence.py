@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from caal_node.core.items import ResultItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import BackendRequest, GeneratedToken
+from caal_node.models.question import Question
 from caal_node.models.strategies.bm25 import ToolRelevance
 from caal_node.models.strategies.evidence import Evidence, numbers_said
 from caal_node.models.strategies.logprob_gate import LogprobGate
-from caal_node.models.strategies.request_splitter import wishes
-from caal_node.models.truncation_detector import TruncationDetector
+from caal_node.models.strategies.tool_shortlist import split_request
+from caal_node.models.truncation_detector import TruncationDetector, prompt_tokens
 
 WEATHER: Any = {
     "type": "function",
@@ -131,28 +132,28 @@ def test_no_words_and_no_arguments_raise_and_nothing_is_added(
     assert again == left
 
 
-FITTING = ToolRelevance(
+RELEVANCE = ToolRelevance(
     [WEATHER, TIMER], {"set_timer": (Example("wake me in an hour", {"minutes": 60}),)}
 )
 
 
 def test_the_tool_whose_words_are_said_fits_best() -> None:
-    assert FITTING.best("what's the weather", 1) == ("get_weather",)
-    assert FITTING.best("wake me up", 5) == ("set_timer",)
-    assert FITTING.best("hello there", 5) == ()
+    assert RELEVANCE.best("what's the weather", 1) == ("get_weather",)
+    assert RELEVANCE.best("wake me up", 5) == ("set_timer",)
+    assert RELEVANCE.best("hello there", 5) == ()
 
 
 @given(st.text(max_size=80))
 def test_any_words_have_scores_and_parts(words: str) -> None:
-    assert set(FITTING.scores(words)) == {"get_weather", "set_timer"}
-    assert 1 <= len(wishes(words, FITTING, least=1.0)) <= 3
+    assert set(RELEVANCE.scores(words)) == {"get_weather", "set_timer"}
+    assert 1 <= len(split_request(words, RELEVANCE, least_score=1.0)) <= 3
 
 
-def test_two_wishes_are_told_from_one_with_an_and() -> None:
-    joined = wishes("start a timer and tell me the weather", FITTING, least=0.5)
+def test_two_requests_are_told_from_one_with_an_and() -> None:
+    joined = split_request("start a timer and tell me the weather", RELEVANCE, least_score=0.5)
     assert len(joined) == 2
-    assert len(wishes("the weather in Paris and Rome", FITTING, least=0.5)) == 1
-    assert len(wishes("the weather please", FITTING, least=0.5)) == 1
+    assert len(split_request("the weather in Paris and Rome", RELEVANCE, least_score=0.5)) == 1
+    assert len(split_request("the weather please", RELEVANCE, least_score=0.5)) == 1
 
 
 def _margin(*tokens: GeneratedToken) -> float | None:
@@ -186,14 +187,15 @@ def test_no_tokens_break_the_gate(top: list[tuple[str, float]], text: str) -> No
     _margin(GeneratedToken(text[:3], ()), GeneratedToken(text[3:], tuple(top)))
 
 
-def test_the_gauge_learns_how_far_its_estimate_is_off() -> None:
-    gauge = TruncationDetector()
-    long = BackendRequest((UserItem("word " * 3_000),))
-    assert not gauge.is_cut(long, 3_000, None)
-    assert not gauge.is_cut(long, 2_900, None)
-    assert gauge.is_cut(long, 1_600, None)
-    assert gauge.room == 1_600
+def test_the_detector_learns_how_far_its_estimate_is_off() -> None:
+    detector = TruncationDetector()
+    long = Question((UserItem("word " * 3_000),))
+    estimated = prompt_tokens(long, BackendRequest(long.items))
+    assert not detector.is_cut(estimated, 3_000, None)
+    assert not detector.is_cut(estimated, 2_900, None)
+    assert detector.is_cut(estimated, 1_600, None)
+    assert detector.room == 1_600
 
 
 def test_a_short_prompt_is_never_called_cut() -> None:
-    assert not TruncationDetector().is_cut(BackendRequest((UserItem("hello"),)), 3, None)
+    assert not TruncationDetector().is_cut(8, 3, None)

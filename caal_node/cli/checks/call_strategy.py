@@ -9,10 +9,9 @@ from typing import Final
 from caal_node.cli.checks.check import Finding, ok, warn
 from caal_node.config.settings import Settings
 from caal_node.core.errors import CaalError
-from caal_node.evaluation.strategy_choice import StrategyChoice, choose
-from caal_node.evaluation.validity import Validity
+from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
 from caal_node.factories import make_llm
-from caal_node.models.native_call_probe import calls_natively
+from caal_node.models.model_preparation import calls_natively
 
 ASKING: Final = "way of asking"
 PROBE_S: Final = 30.0

@@ -1,6 +1,6 @@
-"""The port between this project and any model's server: one request in, a stream of chunks out.
+"""The interface to any model's server: one request in, a stream of chunks out.
 
-A backend knows one wire format and nothing of LiveKit, of protocols or of what a reply means.
+A backend knows one wire format, and nothing of LiveKit, of strategies or of what a reply means.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from caal_node.core.tool_spec import ToolSchema
 
 @dataclass(frozen=True, slots=True)
 class BackendRequest:
-    """What to ask. The same request always gives the same bytes on the wire."""
+    """What to ask a server. The same request always gives the same bytes on the wire."""
 
     items: tuple[Item, ...]
     tools: tuple[ToolSchema, ...] = ()
     stream: bool = True
-    """False: one complete reply, which arrives as few chunks as the server gives."""
+    """If false, the reply comes complete, in as few chunks as the server gives."""
     schema: Mapping[str, Any] | None = None
-    """A JSON schema that the reply's text must match, where the server can hold it to one."""
+    """A JSON schema that the reply's text must match, if the server can hold it to one."""
     max_tokens: int | None = None
     top_logprobs: int = 0
-    """How many candidates of each token to report, where the server can. Streamed replies only."""
+    """How many candidates of each token to report, if the server can. Streamed replies only."""
     first_s: float | None = None
-    """Seconds until the reply's first piece, in place of the backend's own, where nobody waits."""
+    """Seconds until the reply's first piece, in place of the backend's own deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the server says of the model. None: it does not say."""
+    """What the server says that the model can do. None means that it does not say."""
 
     tools: bool | None = None
     thinking: bool | None = None
@@ -56,19 +56,19 @@ class GeneratedToken:
 class TextChunk:
     text: str
     tokens: tuple[GeneratedToken, ...] = ()
-    """What `text` consists of, where `Request.top_logprobs` asked for it and the server told."""
+    """The tokens of `text`, if `BackendRequest.top_logprobs` asked and the server tells them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningChunk:
-    """Thinking that the server keeps apart from the reply. Never spoken."""
+    """Thinking that the server keeps apart from the reply. It is never spoken."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class NativeCall:
-    """A structured call, complete. `id` may be empty; `arguments` is JSON text as it came."""
+    """A complete structured call. `id` may be empty; `arguments` is JSON text as it came."""
 
     id: str
     name: str
@@ -86,7 +86,7 @@ class ServerCall:
 
 @dataclass(frozen=True, slots=True)
 class ServerResult:
-    """The end of the `ServerCall` of the same id. What came out is the server's own business."""
+    """The end of the `ServerCall` of the same id. What came of it is the server's own business."""
 
     id: str
     failed: bool
@@ -100,10 +100,17 @@ class Usage:
     completion: int = 0
     cached: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.cached + other.cached,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ReplyDone:
-    """The reply's last chunk. `length`: cut off by a token limit."""
+    """The last chunk of a reply. `length` means that a token limit cut it off."""
 
     reason: Literal["stop", "length"]
     usage: Usage
@@ -120,7 +127,7 @@ class Backend(Protocol):
 
     @property
     def address(self) -> str:
-        """Where requests go, for messages to people: scheme, host and port."""
+        """Where requests go (scheme, host and port), for messages to people."""
         ...
 
     async def capabilities(self) -> Capabilities:

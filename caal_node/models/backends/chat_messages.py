@@ -1,8 +1,8 @@
 """A conversation as chat messages: the layout that Ollama's and OpenAI's APIs share.
 
-Adjacent calls are one assistant message, together with the words spoken right before them; each
-result is a `tool` message of its own. The two APIs differ in how a call and a result are written
-down, which the callers give.
+Adjacent calls are one assistant message, together with the words spoken right before them. Each
+result is a `tool` message of its own. The two APIs differ in how a call and a result are written,
+which the callers say.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def to_messages(
     write_call: Callable[[CallItem, int], Message],
     write_result: Callable[[ResultItem], Message],
 ) -> list[Message]:
-    """`items` in their order. `write_call` also gets the call's place in its message."""
+    """Return `items` as messages. `write_call` also gets the call's place in its message."""
     messages: list[Message] = []
     for item in items:
         match item:
@@ -35,7 +35,7 @@ def to_messages(
                 messages.append(write_result(item))
             case CallItem():
                 if not messages or messages[-1]["role"] != "assistant":
-                    # Empty, not null: chat templates print a null as "None".
+                    # It is empty, not null: chat templates print a null as "None".
                     messages.append({"role": "assistant", "content": ""})
                 calls: list[Message] = messages[-1].setdefault("tool_calls", [])
                 calls.append(write_call(item, len(calls)))
@@ -43,7 +43,7 @@ def to_messages(
 
 
 def arguments_object(call: CallItem) -> dict[str, Any]:
-    """The call's arguments; an empty object where they are no JSON object.
+    """Return the call's arguments, or an empty object if they are no JSON object.
 
     Models do write broken arguments, and both servers answer a history that holds one with an
     error, in every turn that follows. The call's result says what was wrong with it.
@@ -52,7 +52,7 @@ def arguments_object(call: CallItem) -> dict[str, Any]:
 
 
 def arguments_text(call: CallItem) -> str:
-    """The call's arguments as they were written, or `{}` where they are no JSON object."""
+    """Return the call's arguments as they were written, or `{}` if they are no JSON object."""
     return call.arguments if _object(call.arguments) is not None else "{}"
 
 

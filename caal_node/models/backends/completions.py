@@ -9,31 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from caal_node.core.errors import ModelLacksTools, ModelReplyError
+from caal_node.core.errors import ModelLacksTools
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
     Chunk,
-    ReplyDone,
     TextChunk,
     Usage,
 )
 from caal_node.models.backends.chat_messages import arguments_object
-from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
-from caal_node.models.backends.lenient_types import NULL_IS_EMPTY_LIST, OR_NONE, JoinedText
-from caal_node.models.backends.line_reader import sse_data, whole_body
-from caal_node.models.backends.openai_server import (
-    LlamaTimings,
-    TokenCounts,
-    openai_wire,
-    served_capabilities,
-)
-from caal_node.models.backends.server_errors import server_words
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
+from caal_node.models.backends.wire_types import NULL_IS_EMPTY_LIST, JoinedText
 
 STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
 """Where the model would go on with somebody else's words. OpenAI allows four."""
@@ -44,14 +37,11 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Event(BaseModel):
-    error: Any = None
+class _Event(ServerEvent):
     choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST] = Field(default_factory=list[_Choice])
-    usage: Annotated[TokenCounts | None, OR_NONE] = None
-    timings: Annotated[LlamaTimings | None, OR_NONE] = None
 
 
-class CompletionsBackend:
+class CompletionsBackend(OpenAIServer):
     """One model on one server, as `OpenAIBackend`, by its older endpoint."""
 
     def __init__(
@@ -69,26 +59,12 @@ class CompletionsBackend:
         Raises:
             ConfigError: the address or the key cannot be used.
         """
-        self._model: Final = model
-        self._always: Final = {"temperature": temperature, "stop": STOP, **(extra or {})}
-        self._wire: Final[HttpTransport] = openai_wire(
-            base_url, model=model, api_key=api_key, deadlines=deadlines
-        )
-
-    @property
-    def model(self) -> str:
-        return self._model
-
-    @property
-    def address(self) -> str:
-        return self._wire.address
+        always = {"temperature": temperature, "stop": STOP, **(extra or {})}
+        super().__init__(model, base_url, api_key, deadlines, always)
 
     async def capabilities(self) -> Capabilities:
-        """See `Backend`. Never tools; a schema only where the server is llama.cpp's."""
-        told = await served_capabilities(self._wire, self._model)
-        return Capabilities(
-            tools=False, thinking=False, schema=told.schema, context_tokens=told.context_tokens
-        )
+        """See `Backend`. There are never tools, and a schema only if the server is llama.cpp's."""
+        return replace(await super().capabilities(), tools=False, thinking=False)
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
         """See `Backend`.
@@ -98,16 +74,15 @@ class CompletionsBackend:
         """
         if request.tools:
             raise ModelLacksTools("text completion takes no tools; write them into the prompt")
-        split = sse_data if request.stream else whole_body
+        prompt: dict[str, Any] = {"prompt": to_prompt(request.items)}
+        if request.schema is not None:
+            prompt["json_schema"] = request.schema  # It is llama.cpp's; others read past it.
+        body = self._body(request, prompt)
         finish: str | None = None
         usage = Usage()
         begun = False
-        pieces = self._wire.pieces("/completions", self._body(request), split, request.first_s)
-        async with aclosing(pieces):
-            async for data in pieces:
-                if data == b"[DONE]":
-                    break
-                event = self._parsed(data)
+        async with aclosing(self._events("/completions", body, request, _Event)) as events:
+            async for event in events:
                 for choice in event.choices[:1]:
                     # The prompt ends in "Assistant:", without the space that models put first.
                     text = choice.text or ""
@@ -116,41 +91,12 @@ class CompletionsBackend:
                         begun = True
                         yield TextChunk(text)
                     finish = choice.finish_reason or finish
-                if event.usage is not None:
-                    usage = event.usage.read(event.timings)
-        if finish is None:
-            raise ModelReplyError(f"{self.address} ended its reply in the middle")
-        yield ReplyDone("length" if finish == "length" else "stop", usage)
-
-    async def aclose(self) -> None:
-        await self._wire.aclose()
-
-    def _body(self, request: BackendRequest) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": self._model,
-            "prompt": to_prompt(request.items),
-            "stream": request.stream,
-        }
-        if request.stream:
-            body["stream_options"] = {"include_usage": True}
-        if request.schema is not None:
-            body["json_schema"] = request.schema  # llama.cpp's; others read past it
-        if request.max_tokens is not None:
-            body["max_tokens"] = request.max_tokens
-        return {**body, **self._always}
-
-    def _parsed(self, data: bytes) -> _Event:
-        try:
-            event = _Event.model_validate_json(data)
-        except ValidationError as error:
-            raise ModelReplyError(f"{self.address} sent what is no completion") from error
-        if event.error is not None:
-            raise ModelReplyError(f"{self.address} broke off: {server_words(data)}")
-        return event
+                usage = event.token_usage() or usage
+        yield self._done(finish, usage)
 
 
 def to_prompt(items: Sequence[Item]) -> str:
-    """`items` as text: a role and a colon before each, and the assistant's turn to come."""
+    """Write `items` as text: a role and a colon before each, and the assistant's turn to come."""
     lines = [f"{_role(item)} {_words(item)}" for item in items]
     return "\n".join([*lines, "Assistant:"])
 

@@ -1,4 +1,4 @@
-"""Which backend speaks which wire format."""
+"""Makes the backend that speaks a wire format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OLLAMA: Final = "http://127.0.0.1:11434"
 
 
 def api_of(name: str | None) -> Api | None:
-    """The wire format of that name, for names that come from outside.
+    """Return the wire format of that name, for names that come from outside.
 
     Raises:
         ConfigError: there is none of that name, or it would run code that `name` chose.
@@ -28,7 +28,7 @@ def api_of(name: str | None) -> Api | None:
 def make_backend(
     model: str, api: Api, base_url: str | None, api_key: str | None, **options: Any
 ) -> Backend:
-    """The backend for `api`; imported here, as a node needs one of them.
+    """Make the backend for `api`. It is imported here, as a node needs only one of them.
 
     Raises:
         ConfigError: an address, a key or a factory cannot be used.

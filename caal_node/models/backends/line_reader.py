@@ -1,4 +1,4 @@
-"""Lines of a reply, one JSON value each, never longer than they may be."""
+"""How a response is cut into pieces of one JSON value each, none longer than it may be."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import httpx2
 from caal_node.core.errors import ModelReplyError
 
 LINE_MAX_BYTES: Final = 1_048_576
-"""One line, one event, or a whole unstreamed reply: 250,000 tokens of text, and few enough bytes
-that parsing them does not hold the loop for a frame."""
+"""Bytes of one line, one event, or a whole unstreamed reply. They are 250,000 tokens of text, and
+few enough that parsing them does not hold the loop for a frame."""
 REPLY_MAX_BYTES: Final = 8 * LINE_MAX_BYTES
-"""A whole streamed reply. Each token comes in 120 (Ollama) to 280 bytes (llama.cpp), so this is
-30,000 tokens at least, over ten minutes of speech."""
+"""Bytes of a whole streamed reply. A token comes in 120 (Ollama) to 280 bytes (llama.cpp), so they
+are 30,000 tokens at least, over ten minutes of speech."""
 
 
 async def split_lines(
@@ -24,7 +24,7 @@ async def split_lines(
     line_max: int = LINE_MAX_BYTES,
     reply_max: int = REPLY_MAX_BYTES,
 ) -> AsyncGenerator[bytes]:
-    """The lines of `chunks` without their ends and without the empty ones.
+    """Yield the lines of `chunks` without their ends and without the empty ones.
 
     Raises:
         ModelReplyError: a line, or all of them, is too long.
@@ -50,15 +50,15 @@ async def split_lines(
 
 
 async def json_lines(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """NDJSON, Ollama's stream. An unstreamed reply is one line of it."""
-    # Raw: no server is asked for compression, and what unpacks to gigabytes is never unpacked.
+    """Yield the lines of NDJSON, Ollama's stream. An unstreamed reply is one line of it."""
+    # It is read raw: no server is asked for compression, and nothing unpacks to gigabytes.
     async with aclosing(response.aiter_raw()) as chunks, aclosing(split_lines(chunks)) as lines:
         async for line in lines:
             yield line
 
 
 async def whole_body(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """The whole body as one piece, for JSON that may stand on several lines.
+    """Yield the whole body as one piece, for JSON that may stand on several lines.
 
     Raises:
         ModelReplyError: it is longer than a line may be.
@@ -72,7 +72,7 @@ async def whole_body(response: httpx2.Response) -> AsyncGenerator[bytes]:
 
 
 async def sse_data(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """The data of each server-sent event. Comments, which keep a connection warm, are none.
+    """Yield the data of each server-sent event. Comments, which keep connections warm, are none.
 
     Raises:
         ModelReplyError: an event, or all of them, is too long, or these are no events.

@@ -1,8 +1,7 @@
 """Any LiveKit `llm.LLM` as a backend: Claude, OpenAI, Google and whatever else has a plugin.
 
 An agent may also have such a model directly. Behind `caal_node.LLM` its replies go through this
-project's own understanding as well: leaked calls, names that are nearly right, the other ways of
-asking.
+project's own understanding as well: leaked calls, names that are nearly right, other strategies.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -42,13 +41,13 @@ from caal_node.models.backends.server_errors import failure
 from caal_node.models.chat_context import to_chat_ctx
 
 FIRST_CHUNK_S: Final = 60.0
-"""Seconds a service may take for its first chunk, and between two; cloud models need under ten."""
+"""Seconds for a service's first chunk, and between two. Cloud models need under ten."""
 _ONCE: Final = APIConnectOptions(max_retry=0, timeout=FIRST_CHUNK_S)
 """`caal_node.LLM` asks again by itself where that helps."""
 
 
 class LiveKitBackend:
-    """`model` and its connections stay its owner's, unless `owned`."""
+    """Asks `model`, which stays its owner's to close unless it is `owned`."""
 
     def __init__(self, model: llm.LLM, *, owned: bool = False) -> None:
         self._llm: Final = model
@@ -64,7 +63,7 @@ class LiveKitBackend:
         return self._llm.provider
 
     async def capabilities(self) -> Capabilities:
-        """LiveKit's models do not say what they can do; their calls are structured ones."""
+        """Return that calls are structured. LiveKit's models do not say what they can do."""
         return Capabilities(tools=True, schema=False)
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
@@ -102,7 +101,7 @@ class LiveKitBackend:
             raise ModelTimeout(f"{self.address} was silent for {FIRST_CHUNK_S:g} s") from None
 
     def _tool(self, schema: ToolSchema) -> llm.Tool:
-        """A tool that is only described: calls go back to whoever asked, and are run there."""
+        """Return a tool that is only described: calls go back to whoever asked, and run there."""
         name = schema["function"]["name"]
         known = self._tools.get(name)
         if known is None or known[0] != schema:

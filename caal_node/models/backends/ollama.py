@@ -27,7 +27,7 @@ from caal_node.models.backends.ollama_format import (
     settled_think,
 )
 from caal_node.models.backends.server_errors import server_words
-from caal_node.models.backends.server_tools import ServerRuns
+from caal_node.models.backends.tool_calls import ServerRuns
 
 
 class OllamaBackend:
@@ -70,8 +70,8 @@ class OllamaBackend:
             "temperature": temperature,
             **(options or {}),
         }
-        self._shown: OllamaModelInfo | None = None
-        self._wire: Final = HttpTransport(
+        self._info: OllamaModelInfo | None = None
+        self._transport: Final = HttpTransport(
             url,
             model=model,
             api_key=api_key,
@@ -86,27 +86,27 @@ class OllamaBackend:
 
     @property
     def address(self) -> str:
-        return self._wire.address
+        return self._transport.address
 
     async def capabilities(self) -> Capabilities:
         """See `Backend`. `context_tokens` is what a request gets: num_ctx, or less."""
-        self._shown = shown = await self._show()
-        has = shown.capabilities
-        tokens = shown.context_tokens or self._num_ctx
+        self._info = info = await self._show()
+        has = info.capabilities
+        tokens = info.context_tokens or self._num_ctx
         return Capabilities(
             tools=None if has is None else "tools" in has,
             thinking=None if has is None else "thinking" in has,
-            schema=True,  # every version since 0.5 holds a reply to `format`
+            schema=True,  # Every version since 0.5 holds a reply to `format`.
             context_tokens=min(self._num_ctx, tokens),
         )
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
         """See `Backend`."""
-        if self._shown is None:
-            self._shown = await self._show()
-        think = settled_think(self._think, self._shown)
+        if self._info is None:
+            self._info = await self._show()
+        think = settled_think(self._think, self._info)
         try:
-            async with aclosing(self._reply(self._body(request, think), request.first_s)) as chunks:
+            async with aclosing(self._reply(request, think)) as chunks:
                 async for chunk in chunks:
                     yield chunk
             return
@@ -115,32 +115,18 @@ class OllamaBackend:
             if not (isinstance(think, str) and error.status == 400 and "think value" in str(error)):
                 raise
         self._think = True
-        async with aclosing(
-            self._reply(self._body(request, think=True), request.first_s)
-        ) as chunks:
+        async with aclosing(self._reply(request, think=True)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
-    async def load(self) -> None:
-        """Have the server load the model, with the context that requests ask for.
-
-        Raises:
-            ModelError: as `ask`.
-        """
-        body: dict[str, Any] = {"model": self._model, "messages": [], "stream": False}
-        body |= {**self._always, "options": self._options}
-        async with aclosing(self._reply(body)) as chunks:
-            async for _ in chunks:
-                pass
-
     async def aclose(self) -> None:
-        await self._wire.aclose()
+        await self._transport.aclose()
 
-    async def _reply(
-        self, body: Mapping[str, Any], first_s: float | None = None
-    ) -> AsyncGenerator[Chunk]:
+    async def _reply(self, request: BackendRequest, think: Think) -> AsyncGenerator[Chunk]:
         runs = ServerRuns()
-        async with aclosing(self._wire.pieces("/api/chat", body, json_lines, first_s)) as lines:
+        body = self._body(request, think)
+        pieces = self._transport.pieces("/api/chat", body, json_lines, request.first_s)
+        async with aclosing(pieces) as lines:
             async for line in lines:
                 reply = self._parsed(line)
                 for chunk in chunks_of(reply, runs):
@@ -176,12 +162,12 @@ class OllamaBackend:
 
     async def _show(self) -> OllamaModelInfo:
         try:
-            said = await self._wire.fetch("POST", "/api/show", {"model": self._model})
+            said = await self._transport.fetch("POST", "/api/show", {"model": self._model})
             return OllamaModelInfo.model_validate_json(said)
         except ModelReplyError as error:
             if error.status != 404:
                 raise
-            return OllamaModelInfo()  # something that speaks /api/chat only
+            return OllamaModelInfo()  # This is a server that speaks /api/chat only.
         except ValidationError as error:
             raise ModelReplyError(f"{self.address} does not answer like Ollama") from error
 

@@ -1,4 +1,4 @@
-"""What Ollama sends, and what it means (pure): lines of a reply, and what it says of a model."""
+"""What Ollama sends, and what it means: the lines of a reply, and what it says of a model."""
 
 from __future__ import annotations
 
@@ -10,46 +10,31 @@ from pydantic import BaseModel, Field
 
 from caal_node.models.backends.base import (
     Chunk,
-    GeneratedToken,
     NativeCall,
     ReasoningChunk,
     ReplyDone,
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.lenient_types import NULL_IS_EMPTY_OBJECT, OR_NONE, Arguments, Count
-from caal_node.models.backends.server_tools import WORKING, ServerRuns, ToolResult
+from caal_node.models.backends.tool_calls import WORKING, CallDelta, ServerRuns, ToolResult
+from caal_node.models.backends.wire_types import (
+    NULL_IS_EMPTY_OBJECT,
+    OR_NONE,
+    Count,
+    TokenOdds,
+)
 
 Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
 
 _UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
-"""Families that think whatever they are told; the least they do is "low"."""
-
-
-class OllamaFunction(BaseModel):
-    name: str
-    arguments: Arguments = None
-
-
-class OllamaToolCall(BaseModel):
-    id: str | None = None
-    function: OllamaFunction
+"""Families of models that think whatever they are told. The least they do is "low"."""
 
 
 class OllamaMessage(BaseModel):
     content: str | None = None
     thinking: str | None = None
-    tool_calls: list[OllamaToolCall] | None = None
+    tool_calls: list[CallDelta] | None = None
     tool_results: list[ToolResult] | None = None
-
-
-class OllamaCandidate(BaseModel):
-    token: str
-    logprob: float
-
-
-class OllamaTokenOdds(OllamaCandidate):
-    top_logprobs: list[OllamaCandidate] | None = None
 
 
 class OllamaReply(BaseModel):
@@ -59,8 +44,8 @@ class OllamaReply(BaseModel):
     message: Annotated[OllamaMessage, NULL_IS_EMPTY_OBJECT] = Field(default_factory=OllamaMessage)
     tool_results: list[ToolResult] | None = None
     task_status: str | None = None
-    """Of servers that run tools themselves, server_runs.py."""
-    logprobs: Annotated[list[OllamaTokenOdds] | None, OR_NONE] = None
+    """Is sent by servers that run tools themselves, see `tool_calls`."""
+    logprobs: Annotated[list[TokenOdds] | None, OR_NONE] = None
     done: bool = False
     done_reason: str | None = None
     prompt_eval_count: Count = None
@@ -68,6 +53,7 @@ class OllamaReply(BaseModel):
 
     @property
     def is_last(self) -> bool:
+        """Whether no line follows."""
         return self.done and self.task_status != WORKING
 
 
@@ -84,14 +70,14 @@ class OllamaModelInfo(BaseModel):
 
     @property
     def context_tokens(self) -> int | None:
-        """The length the model was made for, under a key that begins with its architecture."""
+        """The context that the model was made for. Its key begins with the architecture."""
         key = f"{self.model_info.get('general.architecture')}.context_length"
         value = self.model_info.get(key)
         return value if isinstance(value, int) else None
 
 
 def settled_think(asked: Think, shown: OllamaModelInfo) -> Think:
-    """What to send for `asked`: what the model refuses or ignores is never sent."""
+    """Return what to send for `asked`. What the model refuses or ignores is never sent."""
     if shown.details.family in _UNSWITCHABLE:
         return asked or "low"
     if shown.capabilities is not None and "thinking" not in shown.capabilities:
@@ -100,23 +86,20 @@ def settled_think(asked: Think, shown: OllamaModelInfo) -> Think:
 
 
 def chunks_of(reply: OllamaReply, runs: ServerRuns) -> Iterator[Chunk]:
+    """Yield what one line of a reply means."""
     if reply.message.thinking:
         yield ReasoningChunk(reply.message.thinking)
     if reply.message.content:
-        told = reply.logprobs or ()
-        tokens = (
-            GeneratedToken(t.token, tuple((c.token, c.logprob) for c in t.top_logprobs or ()))
-            for t in told
-        )
-        yield TextChunk(reply.message.content, tuple(tokens))
+        tokens = tuple(token.generated() for token in reply.logprobs or ())
+        yield TextChunk(reply.message.content, tokens)
     for call in reply.message.tool_calls or ():
+        call_id, name, arguments = call.id or "", call.function.name or "", call.function.arguments
         if reply.task_status is not None:
-            yield from runs.started(call.id or "", call.function.name, call.function.arguments)
+            yield from runs.started(call_id, name, arguments)
             continue
-        arguments = call.function.arguments or {}
         if not isinstance(arguments, str):
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        yield NativeCall(call.id or "", call.function.name, arguments)
+            arguments = json.dumps(arguments or {}, ensure_ascii=False)
+        yield NativeCall(call_id, name, arguments or "{}")
     yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
     if reply.is_last:
         usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)

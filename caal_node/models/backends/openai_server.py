@@ -2,128 +2,232 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
 from caal_node.core.addresses import server_url
 from caal_node.core.errors import ConfigError, ModelMissing, ModelReplyError
-from caal_node.models.backends.base import Capabilities, Usage
+from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, Usage
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
-from caal_node.models.backends.lenient_types import OR_NONE, Count
+from caal_node.models.backends.line_reader import sse_data, whole_body
+from caal_node.models.backends.server_errors import server_words
+from caal_node.models.backends.wire_types import OR_NONE, Count
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""
 _NAMES_SHOWN: Final = 5
+"""Names of other models in a message."""
 
 
-class _Details(BaseModel):
+class _PromptDetails(BaseModel):
     cached_tokens: Count = None
 
 
-class TokenCounts(BaseModel):
+class _TokenCounts(BaseModel):
     """`usage`. llama.cpp and vLLM count what came from the cache, Ollama does not."""
 
     prompt_tokens: Count = None
     completion_tokens: Count = None
-    prompt_tokens_details: Annotated[_Details | None, OR_NONE] = None
-
-    def read(self, timings: LlamaTimings | None) -> Usage:
-        details = self.prompt_tokens_details
-        cached = (details and details.cached_tokens) or (timings and timings.cache_n)
-        return Usage(self.prompt_tokens or 0, self.completion_tokens or 0, cached or 0)
+    prompt_tokens_details: Annotated[_PromptDetails | None, OR_NONE] = None
 
 
-class LlamaTimings(BaseModel):
-    """llama.cpp's own figures; older builds count cached tokens only here."""
+class _LlamaTimings(BaseModel):
+    """llama.cpp's own figures. Older builds count cached tokens only here."""
 
     cache_n: Count = None
 
 
-class _Served(BaseModel):
+class ServerEvent(BaseModel):
+    """What one event of a reply may hold at any endpoint."""
+
+    error: Any = None
+    usage: Annotated[_TokenCounts | None, OR_NONE] = None
+    timings: Annotated[_LlamaTimings | None, OR_NONE] = None
+
+    def token_usage(self) -> Usage | None:
+        """Return the counts of tokens, if this event has them."""
+        if (usage := self.usage) is None:
+            return None
+        details = usage.prompt_tokens_details
+        cached = (details and details.cached_tokens) or (self.timings and self.timings.cache_n)
+        return Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0, cached or 0)
+
+
+E = TypeVar("E", bound=ServerEvent)
+
+
+class _FileSizes(BaseModel):
+    """llama.cpp's sizes of the file that is loaded."""
+
+    size: Count = None
+
+
+class ListedModel(BaseModel):
     id: str
     owned_by: str | None = None
     max_model_len: int | None = None  # vLLM
+    root: Annotated[str | None, OR_NONE] = None  # This is where vLLM's weights came from.
+    meta: Annotated[_FileSizes | None, OR_NONE] = None
+
+    def is_called(self, model: str) -> bool:
+        """Return whether `model` names it; Ollama lists a name without a tag as `:latest`."""
+        return self.id in (model, f"{model}:latest")
 
 
-class _Models(BaseModel):
-    data: list[_Served]
+class ModelList(BaseModel):
+    """`GET /v1/models`."""
+
+    data: list[ListedModel]
+
+    @property
+    def llama(self) -> ListedModel | None:
+        """llama.cpp's one model, which answers to any name."""
+        only = self.data[0] if len(self.data) == 1 else None
+        return only if only and only.owned_by == "llamacpp" else None
 
 
-class _Settings(BaseModel):
+class _GenerationSettings(BaseModel):
     n_ctx: int | None = None
 
 
-class _TemplateCaps(BaseModel):
+class _TemplateCapabilities(BaseModel):
     supports_tools: bool | None = None
 
 
-class _Props(BaseModel):
+class LlamaProps(BaseModel):
     """llama.cpp's `GET /props`."""
 
-    default_generation_settings: _Settings = Field(default_factory=_Settings)
+    build_info: Annotated[str | None, OR_NONE] = None
+    model_path: Annotated[str | None, OR_NONE] = None
+    default_generation_settings: _GenerationSettings = Field(default_factory=_GenerationSettings)
     chat_template: str = ""
-    chat_template_caps: _TemplateCaps = Field(default_factory=_TemplateCaps)
+    chat_template_caps: _TemplateCapabilities = Field(default_factory=_TemplateCapabilities)
 
 
-def openai_wire(
-    base_url: str | None, *, model: str, api_key: str | None, deadlines: TransportDeadlines | None
-) -> HttpTransport:
-    """Connections to `base_url`, whose paths begin after `/v1`; a bare host gets it appended.
+class OpenAIServer:
+    """One model on one server: the part of a backend that is the same at every endpoint.
 
-    Raises:
-        ConfigError: the address or the key cannot be used.
+    `always` goes into every request as it is.
     """
-    try:
-        url = server_url(base_url or DEFAULT_URL, ("http", "https"))
-    except ValueError as error:
-        raise ConfigError(f"CAAL_BASE_URL: {error}") from error
-    if url.count("/") == 2:
-        url += "/v1"
-    return HttpTransport(
-        url,
-        model=model,
-        api_key=api_key,
-        deadlines=deadlines or TransportDeadlines(),
-        start="start the server, or set CAAL_BASE_URL",
-        mend="start the server with it, or set CAAL_MODEL to one that it has",
-    )
 
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None,
+        api_key: str | None,
+        deadlines: TransportDeadlines | None,
+        always: Mapping[str, Any],
+    ) -> None:
+        """Paths begin after `/v1`, which is appended to a bare host.
 
-async def served_capabilities(wire: HttpTransport, model: str) -> Capabilities:
-    """What the server tells of `model`; most tell little.
+        Raises:
+            ConfigError: the address or the key cannot be used.
+        """
+        try:
+            url = server_url(base_url or DEFAULT_URL, ("http", "https"))
+        except ValueError as error:
+            raise ConfigError(f"CAAL_BASE_URL: {error}") from error
+        if url.count("/") == 2:
+            url += "/v1"
+        self._model: Final = model
+        self._always: Final = always
+        self._transport: Final = HttpTransport(
+            url,
+            model=model,
+            api_key=api_key,
+            deadlines=deadlines or TransportDeadlines(),
+            start="start the server, or set CAAL_BASE_URL",
+            mend="start the server with it, or set CAAL_MODEL to one that it has",
+        )
 
-    Raises:
-        ModelMissing: it lists its models, and this one is not among them.
-        ModelError: as `Backend.capabilities`.
-    """
-    try:
-        said: Any = await wire.fetch("GET", "/models")
-        models = _Models.model_validate_json(said).data
-    except ModelReplyError as error:
-        if error.status != 404:
-            raise
-        return Capabilities()  # it has no list
-    except ValidationError as error:
-        raise ModelReplyError(f"{wire.address} does not answer like an OpenAI server") from error
-    if len(models) == 1 and models[0].owned_by == "llamacpp":
-        return await _llama_capabilities(wire)  # its one model answers to any name
-    named = [m for m in models if m.id in (model, f"{model}:latest")]
-    if not named:
-        names = ", ".join(m.id for m in models[:_NAMES_SHOWN]) or "none"
-        raise ModelMissing(f"{wire.address} has no model {model}; it has: {names}")
-    return Capabilities(context_tokens=named[0].max_model_len)
+    @property
+    def model(self) -> str:
+        return self._model
 
+    @property
+    def address(self) -> str:
+        return self._transport.address
 
-async def _llama_capabilities(wire: HttpTransport) -> Capabilities:
-    try:
-        props = _Props.model_validate_json(await wire.fetch("GET", "/../props"))
-    except (ModelReplyError, ValidationError):
-        return Capabilities(schema=True)  # it was started without the endpoint
-    template = props.chat_template
-    return Capabilities(
-        tools=props.chat_template_caps.supports_tools,
-        thinking="enable_thinking" in template or "<think>" in template,
-        schema=True,
-        context_tokens=props.default_generation_settings.n_ctx,
-    )
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    async def capabilities(self) -> Capabilities:
+        """Return what the server tells of the model, as `Backend.capabilities`; most tell little.
+
+        Raises:
+            ModelMissing: it lists its models, and this one is not among them.
+            ModelError: the same as `Backend.capabilities`.
+        """
+        try:
+            models = ModelList.model_validate_json(await self._transport.fetch("GET", "/models"))
+        except ModelReplyError as error:
+            if error.status != 404:
+                raise
+            return Capabilities()  # The server has no list.
+        except ValidationError as error:
+            raise ModelReplyError(
+                f"{self.address} does not answer like an OpenAI server"
+            ) from error
+        if models.llama:
+            return await self._llama_capabilities()
+        named = [m for m in models.data if m.is_called(self._model)]
+        if not named:
+            names = ", ".join(m.id for m in models.data[:_NAMES_SHOWN]) or "none"
+            raise ModelMissing(f"{self.address} has no model {self._model}; it has: {names}")
+        return Capabilities(context_tokens=named[0].max_model_len)
+
+    async def _llama_capabilities(self) -> Capabilities:
+        try:
+            props = LlamaProps.model_validate_json(await self._transport.fetch("GET", "/../props"))
+        except (ModelReplyError, ValidationError):
+            return Capabilities(schema=True)  # The server was started without the endpoint.
+        template = props.chat_template
+        return Capabilities(
+            tools=props.chat_template_caps.supports_tools,
+            thinking="enable_thinking" in template or "<think>" in template,
+            schema=True,
+            context_tokens=props.default_generation_settings.n_ctx,
+        )
+
+    def _body(self, request: BackendRequest, prompt: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what every request holds, with `prompt` in its endpoint's form."""
+        body: dict[str, Any] = {"model": self._model, **prompt, "stream": request.stream}
+        if request.stream:
+            body["stream_options"] = {"include_usage": True}
+        if request.max_tokens is not None:
+            body["max_tokens"] = request.max_tokens
+        return {**body, **self._always}
+
+    async def _events(
+        self, path: str, body: Mapping[str, Any], request: BackendRequest, kind: type[E]
+    ) -> AsyncGenerator[E]:
+        """POST `body`, and yield each event of the reply as a `kind`.
+
+        Raises:
+            ModelError: one of its kinds.
+        """
+        split = sse_data if request.stream else whole_body
+        async with aclosing(self._transport.pieces(path, body, split, request.first_s)) as pieces:
+            async for data in pieces:
+                if data == b"[DONE]":
+                    return
+                try:
+                    event = kind.model_validate_json(data)
+                except ValidationError as error:
+                    raise ModelReplyError(f"{self.address} sent what is no reply") from error
+                if event.error is not None:
+                    raise ModelReplyError(f"{self.address} broke off: {server_words(data)}")
+                yield event
+
+    def _done(self, finish: str | None, usage: Usage) -> ReplyDone:
+        """Return the end of a reply whose server gave `finish` as its reason.
+
+        Raises:
+            ModelReplyError: it gave none. That is Ollama's answer to an error in mid-stream.
+        """
+        if finish is None:
+            raise ModelReplyError(f"{self.address} ended its reply in the middle")
+        return ReplyDone("length" if finish == "length" else "stop", usage)

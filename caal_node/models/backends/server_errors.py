@@ -1,4 +1,4 @@
-"""What a model server's refusal means (pure). The servers' own words decide, as statuses differ."""
+"""What a model server's refusal means. The servers' own words decide, as statuses differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from caal_node.core.errors import (
 )
 
 TEXT_MAX_CHARS: Final = 160
-"""Of a server's words in our messages. llama.cpp appends the model's whole output to some."""
+"""Characters of a server's words in our messages: llama.cpp may append a model's whole output."""
 
 _NO_TOOLS: Final = re.compile(
     r"does not support tools"  # Ollama
@@ -38,7 +38,7 @@ _PEG: Final = re.compile(r"does not match the expected [\w-]+ format", re.IGNORE
 
 
 def server_words(body: bytes) -> str:
-    """The message in an error's body, on one line and short. Empty when there is none.
+    """Return the message in an error's body, on one line and short; empty if there is none.
 
     Ollama writes `{"error": "words"}`; OpenAI's way is `{"error": {"message": "words"}}`; vLLM and
     FastAPI servers have `message` or `detail` at the top; a wrong address answers with plain text.
@@ -59,7 +59,7 @@ def server_words(body: bytes) -> str:
 
 
 def failure(status: int, body: bytes, *, model: str, url: str, mend: str) -> ModelError:
-    """The error that an HTTP answer other than 200 stands for.
+    """Return the error that an HTTP answer other than 200 stands for.
 
     `mend` says how a missing model is brought, `url` is what was asked.
     """
@@ -82,6 +82,6 @@ def failure(status: int, body: bytes, *, model: str, url: str, mend: str) -> Mod
     if status in (408, 504):
         return ModelTimeout(f"{url} gave up (HTTP {status}){said}")
     if status in (429, 502, 503):
-        # Too many requests, or the model is still being loaded: worth another try.
+        # There are too many requests, or the model is still being loaded: it is worth a retry.
         return ModelUnreachable(f"{url} is busy (HTTP {status}){said}")
     return ModelReplyError(f"{url} answered HTTP {status}{said}", status=status)

@@ -1,7 +1,12 @@
-"""The ways of asking a model: with its server's own tool calls, by text, or plainly."""
+"""The strategies for having a model call tools: natively, as one JSON reply, by a text protocol, or
+not at all.
+
+Each strategy is one small class: `request` writes what the server is sent, and `reader` reads what
+it answers. `text_protocol` is the simplest one to read first.
+"""
 
 from caal_node.models.strategies.base import CallStrategy, Doubt, ReplyReader, StrategyName
-from caal_node.models.strategies.json_reply import CallThresholds, JsonReplyStrategy
+from caal_node.models.strategies.json_reply import JsonReplyStrategy
 from caal_node.models.strategies.native import NativeStrategy
 from caal_node.models.strategies.plain import PlainStrategy
 from caal_node.models.strategies.styles import StyleName
@@ -9,7 +14,6 @@ from caal_node.models.strategies.text_protocol import TextProtocolStrategy
 
 __all__ = [
     "CallStrategy",
-    "CallThresholds",
     "Doubt",
     "JsonReplyStrategy",
     "NativeStrategy",

@@ -1,7 +1,7 @@
-"""Whether what a call says was said: rules about evidence, not about any one model.
+"""Whether a call's arguments were said by anybody. The rules hold for any model.
 
 Small models fill in what nobody said: a unit, a date, the city of an example. So an optional
-argument without evidence is dropped, an enum's value that was said word for word is taken, and a
+argument without evidence is dropped, and an enum's value that was said word for word is taken. A
 call whose required number was never said, or whose words were copied from an example, is not made:
 the person is asked instead.
 """
@@ -33,27 +33,31 @@ _TIME_NAMES: Final = frozenset(
     {"date", "time", "day", "days", "when", "until", "since", "start", "end", "at"}
 )
 _NAMES: Final = re.compile(r"(?<![.!?:]\s)(?<!^)(?<!\n)\b[A-Z][\w'’-]*|\d+", re.MULTILINE)
-"""In instructions, what may be about the person: names inside a sentence, and numbers."""
+"""What may be about the person in instructions: names inside a sentence, and numbers."""
 _DIGIT: Final = re.compile(r"\d")
 _CJK_NUMBER: Final = re.compile(r"[一二三四五六七八九十百千半两]")
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
+    """What is left of a call's arguments."""
+
     arguments: dict[str, Any]
-    """What is left, and what was said word for word."""
+    """The arguments with evidence, with an enum's value as it was said."""
     unsaid: tuple[str, ...] = ()
-    """Required arguments that nobody said. The call is not to be made."""
+    """Required arguments that nobody said. Where there are any, the call must not be made."""
 
 
 class Evidence:
-    """What was said in a conversation. `request` is the newest of a person's words."""
+    """What was said in a conversation. `request` is the newest thing that the person said."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         spoken = [_text(item) for item in items if not isinstance(item, SystemItem)]
         self.request = next((i.text for i in reversed(items) if isinstance(i, UserItem)), "")
-        told = [name for i in items if isinstance(i, SystemItem) for name in _NAMES.findall(i.text)]
-        self._stems = stems(" ".join([*spoken, *told])) - _COMMON_STEMS
+        named = [
+            name for i in items if isinstance(i, SystemItem) for name in _NAMES.findall(i.text)
+        ]
+        self._stems = stems(" ".join([*spoken, *named])) - _COMMON_STEMS
         self._numbers = sum(map(numbers_said, spoken))
         self._now = numbers_said(self.request)
         self._said = " ".join(["", *words(self.request), ""])
@@ -61,13 +65,13 @@ class Evidence:
     def judge(
         self, tool: ToolSchema, arguments: Mapping[str, Any], examples: Sequence[Example] = ()
     ) -> JudgedCall:
-        """`arguments` of a call of `tool`, less what has no evidence."""
+        """Return the `arguments` of a call of `tool` without those that have no evidence."""
         schema: Mapping[str, Any] = tool["function"].get("parameters") or {}
         properties: Mapping[str, Any] = schema.get("properties") or {}
         required: Sequence[str] = schema.get("required") or ()
         kept: dict[str, Any] = {}
         unsaid: list[str] = []
-        # Numbers beyond those that were said are made up; required ones take theirs first.
+        # Numbers beyond those that were said are made up. Required arguments take theirs first.
         spare = self._now - sum(_is_numeric(properties.get(name)) for name in required)
         needed = [arguments[name] for name in required if name in arguments]
         for name, value in arguments.items():
@@ -86,7 +90,7 @@ class Evidence:
         return JudgedCall(kept, tuple(unsaid))
 
     def _as_said(self, schema: Mapping[str, Any], value: Any) -> Any:
-        """The one value of an enum that was said, where the model chose one that was not."""
+        """Return the one value of an enum that was said, if the model chose one that was not."""
         options = schema.get("enum")
         if not isinstance(options, list) or self._is_said(value):
             return value
@@ -124,7 +128,7 @@ class Evidence:
         return any(self._has_evidence(name, {}, one) for one in cast("Iterable[Any]", members))
 
     def _says_time(self, value: str) -> bool:
-        """A time is written otherwise than it was said, but some time must have been said."""
+        """Return whether a time was said at all: it is written otherwise than it was said."""
         is_time = bool(_DIGIT.search(value) or stems(value) & _TIME_STEMS)
         return is_time and bool(self._now or stems(self.request) & _TIME_STEMS)
 
@@ -139,7 +143,7 @@ _TIME_STEMS: Final = frozenset(
 
 
 def numbers_said(text: str) -> int:
-    """How many numbers a text says, in digits or in words; "an" only before a measure."""
+    """Count the numbers that a text says, in digits or words; "an" counts before a measure only."""
     found = 0
     all_words = words(text)
     before = False

@@ -1,20 +1,22 @@
-"""Without tools: the model may only speak. The last way tried, and the one where no tools are."""
+"""The plain strategy: no tools, so the model may only speak.
+
+It is used where a conversation has no tools, and it is the last one that is tried.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from caal_node.core.items import CallItem, Item, ResultItem, UserItem
-from caal_node.models.backends.base import BackendRequest, Chunk, ReasoningChunk, TextChunk
+from caal_node.models.backends.base import BackendRequest
 from caal_node.models.question import Question
-from caal_node.models.strategies.base import CallStrategy, Doubt, ReplyReader, StrategyName
-from caal_node.models.strategies.reply_text import ReplyText
-from caal_node.models.strategies.speech_filter import only_speech
-from caal_node.reply_parser import Event, ReasoningDelta
+from caal_node.models.strategies.base import ReplyReader, StrategyName, only_speech
+from caal_node.reply_parser import Event
 
 
 class PlainStrategy:
-    """`as_text`: for models whose template has no place for calls and their results."""
+    """Asks for speech. `as_text` writes results as words, for models whose chat template has no
+    place for calls and their results."""
 
     name: StrategyName = "plain"
 
@@ -22,38 +24,21 @@ class PlainStrategy:
         self._as_text = as_text
 
     def request(self, question: Question) -> BackendRequest:
-        items = tuple(_told(question.items)) if self._as_text else question.items
+        items = tuple(_results_as_text(question.items)) if self._as_text else question.items
         return BackendRequest(items, stream=question.stream, max_tokens=question.max_tokens)
 
     def reader(self, question: Question) -> ReplyReader:
-        return _Reader(question)
-
-    def doubted(self, doubt: Doubt) -> CallStrategy:
-        return self
+        return _PlainReader(question, in_thinking=question.in_thinking)
 
 
-def _told(items: Iterable[Item]) -> Iterator[Item]:
+class _PlainReader(ReplyReader):
+    def _allowed(self, events: list[Event]) -> list[Event]:
+        return only_speech(events)
+
+
+def _results_as_text(items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         if isinstance(item, ResultItem):
             yield UserItem(f"({item.name}: {item.output})", item.id)
         elif not isinstance(item, CallItem):
             yield item
-
-
-class _Reader:
-    def __init__(self, question: Question) -> None:
-        self.doubt: Doubt | None = None
-        self._text = ReplyText(question.tools.schemas, in_thinking=question.in_thinking)
-
-    @property
-    def unclosed(self) -> bool:
-        return self._text.unclosed
-
-    def feed(self, chunk: Chunk) -> list[Event]:
-        if isinstance(chunk, ReasoningChunk):
-            self._text.begins_outside()
-            return [ReasoningDelta(chunk.text)]
-        return only_speech(self._text.feed(chunk.text)) if isinstance(chunk, TextChunk) else []
-
-    def finish(self) -> list[Event]:
-        return only_speech(self._text.finish())

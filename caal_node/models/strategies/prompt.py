@@ -1,7 +1,7 @@
-"""The prompt of the text protocol: rules, catalogue and examples in front, then the conversation.
+"""The prompt in which calls are text: rules, tools and examples in front, then the conversation.
 
-The head depends on the tools and their examples alone, and every item of the conversation is
-written without regard to what follows it. So a request's prompt is the beginning of the next
+The prefix depends on the tools and their examples alone, and every item of the conversation is
+written without regard to what follows it. So one request's prompt is the beginning of the next
 one's, and a server reads only what is new.
 """
 
@@ -10,112 +10,179 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.schemas import first_sentences
 from caal_node.context.token_estimate import item_tokens
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.prompt_files import fill, read
+from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.question import Question
-from caal_node.models.strategies.limits import DEFAULT, ProtocolLimits, turn_is_over
+from caal_node.models.strategies.per_table import once_per_table
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import ProtocolStyle
-from caal_node.models.strategies.tool_catalogue import catalogue
 
 EXAMPLE_TOKENS: Final = 2_400
-"""Estimated tokens of example turns in the head: three for each of 14 tools, read once when the
-room opens. With more tools each has two, or one."""
+"""Estimated tokens of the example turns in the prefix: three turns for each of 14 tools, which are
+read once when the room opens. With more tools each has two turns, or one."""
 EXAMPLES_PER_TOOL: Final = 3
-_WRITTEN: Final[Mapping[str, Any]] = json.loads(read("protocol_examples.json"))
+DESCRIPTION_CHARS: Final = 160
+"""Characters of a tool's description: two lines. More says how a tool works, not when to use it."""
+PARAMETER_CHARS: Final = 80
+"""Characters of one parameter's description."""
+RESULT_CHARS: Final = 3_000
+"""Characters of one result that the model reads, about 1,000 tokens. Of a longer result it reads
+the structure and the ids."""
+_NESTING_MAX: Final = 4
+"""Levels of nesting that are written out; whatever lies deeper is `object`."""
+_FIXED_EXAMPLES: Final[Mapping[str, Any]] = json.loads(read("protocol_examples.json"))
 
 
-def prompt(
+def protocol_prompt(
     question: Question,
     style: ProtocolStyle,
     *,
     may_call: bool,
-    dialogues: bool,
-    limits: ProtocolLimits = DEFAULT,
+    with_dialogues: bool,
 ) -> tuple[Item, ...]:
-    """The whole prompt. `dialogues`: show whole dialogues, whose tools are in no table.
+    """Return the whole prompt.
 
-    They keep the smallest models from apologising for an answer, but may only be shown where a
-    schema keeps those tools from being called.
+    `with_dialogues` shows whole dialogues whose tools are in no table. They keep the smallest
+    models from apologising for an answer, but may only be shown where a schema keeps those tools
+    from being called.
     """
     systems = [*itertools.takewhile(lambda item: isinstance(item, SystemItem), question.items)]
     own = [item.text for item in systems if isinstance(item, SystemItem) and item.text]
-    rules = fill(style.rules, catalogue=catalogue(question.tools.schemas))
+    rules = fill(style.rules, catalogue=_catalogue_of(question.tools))
     return (
         SystemItem("\n\n".join([*own, rules])),
-        *_examples(question, style, dialogues),
-        *conversation(question.items[len(systems) :], style, limits),
-        # A person's turn, since templates move late instructions to the head of the prompt.
+        *_examples(question.tools, style, with_dialogues),
+        *_conversation(question.items[len(systems) :], style),
+        # It is a person's turn, since templates move late instructions to the prompt's prefix.
         *(() if may_call else (UserItem(read("last_round.md")),)),
     )
 
 
-def may_call(question: Question, limits: ProtocolLimits = DEFAULT) -> bool:
-    return question.may_call and not turn_is_over(question.items, limits)
-
-
-def conversation(
-    items: Sequence[Item], style: ProtocolStyle, limits: ProtocolLimits = DEFAULT
-) -> Iterator[Item]:
-    """`items` with calls and results as text. Calls of one reply are one message."""
+def _conversation(items: Sequence[Item], style: ProtocolStyle) -> Iterator[Item]:
+    """Yield `items` with calls and results as text. Calls of one reply are one message."""
     for kind, group in itertools.groupby(items, key=type):
         if kind is CallItem:
-            calls = [(c.name, _value(c.arguments)) for c in group if isinstance(c, CallItem)]
+            calls = [(c.name, _parsed(c.arguments)) for c in group if isinstance(c, CallItem)]
             yield AssistantItem(style.calls(calls))
         elif kind is ResultItem:
             results = [item for item in group if isinstance(item, ResultItem)]
-            yield UserItem("\n".join(_observed(result, style, limits) for result in results))
+            yield UserItem("\n".join(_observation(result, style) for result in results))
         else:
             for item in group:
-                yield (
-                    AssistantItem(style.speech(item.text))
-                    if isinstance(item, AssistantItem)
-                    else item
-                )
+                spoken = isinstance(item, AssistantItem)
+                yield AssistantItem(style.speech(item.text)) if spoken else item
 
 
-def _observed(result: ResultItem, style: ProtocolStyle, limits: ProtocolLimits) -> str:
+def _observation(result: ResultItem, style: ProtocolStyle) -> str:
     kind = "error" if result.is_error else "result"
-    value = outline(_value(result.output), limits.observation_chars)
+    value = outline(_parsed(result.output), RESULT_CHARS)
     return style.observation(result.name, kind, value)
 
 
-def _examples(question: Question, style: ProtocolStyle, dialogues: bool) -> Iterator[Item]:
-    """First what needs no tool, then tool by tool, one round of each before the second of any."""
-    for row in _WRITTEN["speech"]:
+@once_per_table
+def _examples(tools: PromptTools, style: ProtocolStyle, with_dialogues: bool) -> tuple[Item, ...]:
+    return tuple(_example_turns(tools, style, with_dialogues))
+
+
+def _example_turns(
+    tools: PromptTools, style: ProtocolStyle, with_dialogues: bool
+) -> Iterator[Item]:
+    """Yield chat turns: what needs no tool, then a round of each tool before the next round."""
+    for row in _FIXED_EXAMPLES["speech"]:
         yield UserItem(row["say"])
         yield AssistantItem(style.speech(row["answer"]))
-    for row in _WRITTEN["dialogues"] if dialogues else ():
+    for row in _FIXED_EXAMPLES["dialogues"] if with_dialogues else ():
         calls = [(call["name"], call["arguments"]) for call in row["calls"]]
         names = [name for name, _ in calls]
         yield UserItem(row["say"])
         yield AssistantItem(style.calls(calls))
-        told = zip(names, row["results"], strict=True)
-        yield UserItem("\n".join(style.observation(name, "result", value) for name, value in told))
+        results = zip(names, row["results"], strict=True)
+        shown = (style.observation(name, "result", value) for name, value in results)
+        yield UserItem("\n".join(shown))
         yield AssistantItem(style.speech(row["answer"]))
-    room = EXAMPLE_TOKENS
-    for n in range(EXAMPLES_PER_TOOL):
-        for tool in question.tools.schemas:
-            name = tool["function"]["name"]
-            if n >= len(question.tools.examples.get(name, ())):
-                continue
-            example = question.tools.examples[name][n]
-            shown = (
-                UserItem(example.utterance),
-                AssistantItem(style.calls([(name, dict(example.arguments))])),
-            )
-            room -= sum(map(item_tokens, shown))
-            if room < 0:
-                return
-            yield from shown
+    tokens_left = EXAMPLE_TOKENS
+    for number, name in itertools.product(range(EXAMPLES_PER_TOOL), tools.names):
+        if number >= len(tools.examples.get(name, ())):
+            continue
+        example = tools.examples[name][number]
+        turn = (
+            UserItem(example.utterance),
+            AssistantItem(style.calls([(name, dict(example.arguments))])),
+        )
+        tokens_left -= sum(map(item_tokens, turn))
+        if tokens_left < 0:
+            return
+        yield from turn
 
 
-def _value(text: str) -> Any:
-    """JSON where `text` is JSON, so that no quotes inside quotes reach the model."""
+def _parsed(text: str) -> Any:
+    """Return JSON as its value, so that no quotes inside quotes reach the model; else the text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+@once_per_table
+def _catalogue_of(tools: PromptTools) -> str:
+    return catalogue(tools.schemas)
+
+
+def catalogue(tools: Sequence[ToolSchema]) -> str:
+    """Write tools as text: the name, at most two lines of what it is for, and its arguments.
+
+    The arguments are written the way types are written in code, `{city: string, days?: integer
+    (1 to 7)}`. That takes a third of the tokens of JSON schema and loses nothing a call needs.
+    """
+    return "\n".join(map(_catalogue_entry, tools))
+
+
+def _catalogue_entry(tool: ToolSchema) -> str:
+    function = tool["function"]
+    about = first_sentences(function.get("description") or "", DESCRIPTION_CHARS)
+    shape = _object_type(cast("Mapping[str, Any]", function.get("parameters") or {}), 0)
+    return f"- {function['name']}: {about}\n  {shape}" if about else f"- {function['name']} {shape}"
+
+
+def _object_type(schema: Mapping[str, Any], depth: int) -> str:
+    properties = cast("Mapping[str, Any]", schema.get("properties") or {})
+    if depth > _NESTING_MAX or (depth and not properties):
+        return "object"
+    required = cast("Sequence[str]", schema.get("required") or ())
+    shown = (_member(name, sub, name in required, depth) for name, sub in properties.items())
+    return "{" + ", ".join(shown) + "}"
+
+
+def _member(name: str, schema: Any, required: bool, depth: int) -> str:
+    text = f"{name}{'' if required else '?'}: {_type(schema, depth)}"
+    about: object = None
+    if isinstance(schema, Mapping):
+        about = cast("Mapping[str, Any]", schema).get("description")
+    return f"{text} ({first_sentences(about, PARAMETER_CHARS)})" if about else text
+
+
+def _type(schema: Any, depth: int) -> str:
+    if not isinstance(schema, Mapping):
+        return "any"
+    given = cast("Mapping[str, Any]", schema)
+    if "const" in given:
+        return json.dumps(given["const"], ensure_ascii=False)
+    if isinstance(given.get("enum"), list):
+        return "|".join(json.dumps(v, ensure_ascii=False) for v in given["enum"])
+    for key in ("anyOf", "oneOf"):
+        if isinstance(options := given.get(key), list):
+            return "|".join(dict.fromkeys(_type(o, depth) for o in cast("list[Any]", options)))
+    kind = given.get("type")
+    if isinstance(kind, list):
+        return "|".join(map(str, cast("list[object]", kind)))
+    if kind == "array":
+        return f"[{_type(given.get('items', {}), depth + 1)}]"
+    if kind == "object" or "properties" in given:
+        return _object_type(given, depth + 1)
+    return kind if isinstance(kind, str) else "any"

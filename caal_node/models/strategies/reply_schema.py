@@ -1,6 +1,6 @@
-"""The JSON schema of a protocol reply, made from what grammar compilers agree on.
+"""The JSON schema that a reply is held to, made from what grammar compilers agree on.
 
-llama.cpp and Ollama turn a schema into a grammar; what they cannot turn (formats, patterns,
+llama.cpp and Ollama turn a schema into a grammar. What they cannot turn (formats, patterns,
 references, bounds) makes some versions refuse the request, so only the shape is kept. The
 arguments are checked against the tool's whole schema before it runs.
 """
@@ -13,12 +13,13 @@ from typing import Any, Final, cast
 from caal_node.core.tool_spec import ToolSchema
 
 _KEPT: Final = ("type", "enum", "const")
-_DEEPEST: Final = 6
-"""Levels of nesting that are held; below, any value. Grammars grow with every level."""
+_NESTING_MAX: Final = 6
+"""Levels of nesting that are held to the schema; deeper, any value is allowed. Grammars grow with
+every level."""
 
 
 def line_schema(tools: Sequence[ToolSchema]) -> dict[str, Any]:
-    """One line of the JSONL style: a call of one of `tools`, or speech."""
+    """Return the schema of one line of the JSONL style: a call of one of `tools`, or speech."""
     speech = _object({"type": {"const": "final_answer"}, "text": {"type": "string"}})
     if not tools:
         return speech
@@ -26,28 +27,33 @@ def line_schema(tools: Sequence[ToolSchema]) -> dict[str, Any]:
     return {"anyOf": [*calls, speech]}
 
 
-def reply_schema(
-    tools: Sequence[ToolSchema], *, most: int = 6, speech: bool = True
-) -> dict[str, Any]:
-    """One object: up to `most` calls of `tools`, or speech; speech alone without tools."""
-    say = _object({"say": {"type": "string"}})
+def reply_schema(tools: Sequence[ToolSchema], *, most: int = 6) -> dict[str, Any]:
+    """Return the schema of one object: up to `most` calls of `tools`, or speech.
+
+    Without tools only speech is allowed.
+    """
     if not tools:
-        return say
-    listed = {"type": "array", "items": _one_of(tools), "minItems": 1, "maxItems": most}
-    calls = _object({"calls": listed})
-    return {"anyOf": [calls, say]} if speech else calls
+        return _speech()
+    calls = {"type": "array", "items": _one_of(tools), "minItems": 1, "maxItems": most}
+    return {"anyOf": [_object({"calls": calls}), _speech()]}
 
 
-def wishes_schema(wishes: Sequence[Sequence[ToolSchema]], *, speech: bool = True) -> dict[str, Any]:
-    """One object: a call for each of `wishes`, in order, of the tools that fit it; or speech."""
-    listed = {
+def ordered_calls_schema(parts: Sequence[Sequence[ToolSchema]]) -> dict[str, Any]:
+    """Return the schema of one object: a call for each part of a request, in order, or speech.
+
+    `parts` holds the tools that fit each part.
+    """
+    calls = {
         "type": "array",
-        "prefixItems": [_one_of(tools) for tools in wishes],
-        "minItems": len(wishes),
-        "maxItems": len(wishes),
+        "prefixItems": [_one_of(tools) for tools in parts],
+        "minItems": len(parts),
+        "maxItems": len(parts),
     }
-    calls = _object({"calls": listed})
-    return {"anyOf": [calls, _object({"say": {"type": "string"}})]} if speech else calls
+    return {"anyOf": [_object({"calls": calls}), _speech()]}
+
+
+def _speech() -> dict[str, Any]:
+    return _object({"say": {"type": "string"}})
 
 
 def _one_of(tools: Sequence[ToolSchema]) -> dict[str, Any]:
@@ -72,7 +78,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shape(schema: Any, depth: int) -> dict[str, Any]:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+    if not isinstance(schema, Mapping) or depth > _NESTING_MAX:
         return {}
     given = cast("Mapping[str, Any]", schema)
     kept: dict[str, Any] = {key: given[key] for key in _KEPT if key in given}
@@ -93,7 +99,7 @@ def _shape(schema: Any, depth: int) -> dict[str, Any]:
 
 
 def examples_schema(tool: ToolSchema, count: int) -> dict[str, Any]:
-    """An object with `count` examples of `tool`: words, and the arguments that they mean."""
+    """Return the schema of an object with `count` examples of `tool`: words, and what they mean."""
     arguments = _call(tool["function"])["arguments"]
     row = _object({"say": {"type": "string"}, "arguments": arguments})
     rows = {"type": "array", "items": row, "minItems": count, "maxItems": count}

@@ -1,7 +1,7 @@
 """How calls, speech and results are written down in the text protocol.
 
-One object a style. A style writes what the prompt shows; replies of every style are understood by
-`caal_node.reply_parser`, whichever was asked for.
+There is one class for each style. A style writes what the prompt shows; the reply parser reads
+replies of every style, whichever was asked for.
 """
 
 from __future__ import annotations
@@ -13,29 +13,35 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 StyleName: TypeAlias = Literal["jsonl", "xml", "markdown-json"]
-Written: TypeAlias = tuple[str, Any]
-"""A call: name and arguments."""
+WrittenCall: TypeAlias = tuple[str, Any]
+"""A call: its name and its arguments."""
 
 
 class ProtocolStyle(typing.Protocol):
+    """Writes the three things that a conversation with tools holds."""
+
     rules: str
-    """The file of `prompts/` that explains it."""
+    """The file of `prompts/` that explains the style to the model."""
 
-    def calls(self, calls: Sequence[Written]) -> str: ...
+    def calls(self, calls: Sequence[WrittenCall]) -> str:
+        """Write all calls of one reply."""
+        ...
 
-    def speech(self, text: str) -> str: ...
+    def speech(self, text: str) -> str:
+        """Write a reply that is spoken."""
+        ...
 
     def observation(self, name: str, kind: str, value: Any) -> str:
-        """`kind` is `result` or `error`."""
+        """Write what the tool `name` gave. `kind` is `result` or `error`."""
         ...
 
 
 class JsonlStyle:
-    """An object a line. The only one that a JSON schema can hold a reply to."""
+    """Writes one object a line. It is the only style whose reply a JSON schema can hold."""
 
     rules = "protocol.md"
 
-    def calls(self, calls: Sequence[Written]) -> str:
+    def calls(self, calls: Sequence[WrittenCall]) -> str:
         rows = ({"type": "tool_call", "name": name, "arguments": args} for name, args in calls)
         return "\n".join(map(dump, rows))
 
@@ -47,11 +53,11 @@ class JsonlStyle:
 
 
 class OneObjectStyle(JsonlStyle):
-    """All calls of a reply, or its speech, in one object; the key comes first and decides."""
+    """Writes all calls of a reply, or its speech, as one object. Its first key says which it is."""
 
-    rules = "protocol_one_reply.md"
+    rules = "protocol_json_reply.md"
 
-    def calls(self, calls: Sequence[Written]) -> str:
+    def calls(self, calls: Sequence[WrittenCall]) -> str:
         return dump({"calls": [{"name": name, "arguments": args} for name, args in calls]})
 
     def speech(self, text: str) -> str:
@@ -59,11 +65,11 @@ class OneObjectStyle(JsonlStyle):
 
 
 class XmlStyle:
-    """Calls in elements, speech as it is: what Hermes and Qwen models were trained on."""
+    """Writes calls in elements and speech as it is, as Hermes and Qwen models were trained on."""
 
     rules = "protocol_xml.md"
 
-    def calls(self, calls: Sequence[Written]) -> str:
+    def calls(self, calls: Sequence[WrittenCall]) -> str:
         return "\n".join(f"<tool_call>\n{_call(call)}\n</tool_call>" for call in calls)
 
     def speech(self, text: str) -> str:
@@ -74,11 +80,11 @@ class XmlStyle:
 
 
 class MarkdownJsonStyle:
-    """Calls in code fences, speech as it is: what coding models write by themselves."""
+    """Writes calls in code fences and speech as it is, as coding models do by themselves."""
 
     rules = "protocol_markdown_json.md"
 
-    def calls(self, calls: Sequence[Written]) -> str:
+    def calls(self, calls: Sequence[WrittenCall]) -> str:
         return "\n".join(f"```json\n{_call(call)}\n```" for call in calls)
 
     def speech(self, text: str) -> str:
@@ -94,9 +100,9 @@ STYLES: Final[Mapping[StyleName, ProtocolStyle]] = MappingProxyType(
 
 
 def dump(value: Any) -> str:
-    # With the blanks that models write by themselves, so that example and reply look alike.
+    """Write JSON with the blanks that models write themselves, so examples look like replies."""
     return json.dumps(value, ensure_ascii=False)
 
 
-def _call(call: Written) -> str:
+def _call(call: WrittenCall) -> str:
     return dump({"name": call[0], "arguments": call[1]})

@@ -21,10 +21,9 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.call_threshold import calibrate
 from caal_node.models.model_connection import ModelConnection
+from caal_node.models.model_preparation import calibrate
 from caal_node.models.question import Question
-from caal_node.models.strategies import CallThresholds
 
 
 def tool(name: str, description: str) -> Any:
@@ -76,40 +75,40 @@ def apart(low: float, high: float) -> Callable[[str], float]:
 
 
 async def test_the_bound_lies_in_the_middle_of_small_talk_and_what_the_tools_do() -> None:
-    assert await calibrate(Odds(apart(6.0, 10.0)), HEAD) == CallThresholds(sure=8.0, far=8.0)
-    assert await calibrate(Odds(apart(-4.0, 1.0)), HEAD) == CallThresholds(sure=-1.5, far=-1.5)
+    assert await calibrate(Odds(apart(6.0, 10.0)), HEAD) == 8.0
+    assert await calibrate(Odds(apart(-4.0, 1.0)), HEAD) == -1.5
 
 
 async def test_odds_that_do_not_part_leave_the_model_its_choice() -> None:
-    assert await calibrate(Odds(apart(8.0, 9.0)), HEAD) == CallThresholds()
-    assert await calibrate(Odds(apart(9.0, 3.0)), HEAD) == CallThresholds()
+    assert await calibrate(Odds(apart(8.0, 9.0)), HEAD) == 0.0
+    assert await calibrate(Odds(apart(9.0, 3.0)), HEAD) == 0.0
 
 
 async def test_where_descriptions_sound_like_small_talk_the_tools_examples_count() -> None:
     examples = {"set_timer": (Example("ten minutes", {}),), "play": (Example("some jazz", {}),)}
     spoken = replace(HEAD, tools=PromptTools(TOOLS, examples))
     odds = Odds(lambda said: 5.0 if said.startswith("um") else 1.0)
-    assert await calibrate(odds, spoken) == CallThresholds(sure=3.0, far=3.0)
+    assert await calibrate(odds, spoken) == 3.0
     said = [request.items[-1] for request in odds.asked]
     assert UserItem("um, ten minutes please") in said
-    assert await calibrate(Odds(lambda _: 1.0), spoken) == CallThresholds()
+    assert await calibrate(Odds(lambda _: 1.0), spoken) == 0.0
 
 
 async def test_examples_are_asked_only_where_they_are_needed() -> None:
     spoken = replace(HEAD, tools=PromptTools(TOOLS, {"play": (Example("some jazz", {}),)}))
     odds = Odds(apart(6.0, 10.0))
-    assert await calibrate(odds, spoken) == CallThresholds(sure=8.0, far=8.0)
+    assert await calibrate(odds, spoken) == 8.0
     assert not any("jazz" in str(request.items[-1]) for request in odds.asked)
 
 
 async def test_a_server_that_tells_no_odds_is_asked_once() -> None:
     silent = Odds(None)
-    assert await calibrate(silent, HEAD) == CallThresholds()
+    assert await calibrate(silent, HEAD) == 0.0
     assert len(silent.asked) == 1
 
 
 async def test_no_tools_no_bound() -> None:
-    assert await calibrate(Odds(apart(1.0, 9.0)), Question(HEAD.items)) == CallThresholds()
+    assert await calibrate(Odds(apart(1.0, 9.0)), Question(HEAD.items)) == 0.0
 
 
 async def test_only_the_head_is_asked_behind_and_descriptions_are_short() -> None:
@@ -130,20 +129,20 @@ class Kept:
     """A memory in memory."""
 
     def __init__(self) -> None:
-        self.bounds: dict[str, float] = {}
+        self.thresholds: dict[str, float] = {}
 
-    async def keep(self, asking: str, why: str) -> None: ...
+    async def keep_strategy(self, strategy: str, why: str) -> None: ...
 
     async def thinks_aloud(self) -> bool:
         return False
 
-    async def keep_thinking(self, *, aloud: bool) -> None: ...
+    async def keep_thinks_aloud(self, thinks_aloud: bool) -> None: ...
 
-    async def bound(self, head: str) -> float | None:
-        return self.bounds.get(head)
+    async def call_threshold(self, head: str) -> float | None:
+        return self.thresholds.get(head)
 
-    async def keep_bound(self, head: str, bound: float) -> None:
-        self.bounds[head] = bound
+    async def keep_call_threshold(self, head: str, threshold: float) -> None:
+        self.thresholds[head] = threshold
 
 
 async def test_a_bound_is_found_out_once_for_the_same_tools() -> None:
@@ -154,26 +153,26 @@ async def test_a_bound_is_found_out_once_for_the_same_tools() -> None:
         (again, HEAD),
         (other, Question(HEAD.items, PromptTools(TOOLS[:1]), stream=False)),
     ):
-        engine = ModelConnection(odds, False, memory=memory)
-        await engine.warm(head)
-        assert engine.ladder.thresholds == CallThresholds(8.0, 8.0)
-        await engine.aclose()
+        connection = ModelConnection(odds, False, memory=memory)
+        await connection.warm(head)
+        assert connection.retry_policy.stats.call_threshold == 8.0
+        await connection.aclose()
     assert len(first.asked) > len(again.asked) == 1  # the warm-up alone
     assert len(other.asked) > 1
 
 
 async def test_a_call_below_the_bound_becomes_speech() -> None:
     odds = Odds(apart(6.0, 10.0))
-    engine = ModelConnection(odds, False)
-    await engine.warm(HEAD)
+    connection = ModelConnection(odds, False)
+    await connection.warm(HEAD)
     asked = Question(
         (SystemItem("You help."), UserItem("how do birds sleep")), PromptTools(TOOLS), stream=False
     )
     with pytest.raises(Exception, match="no reply"):  # this backend never says anything
-        async for _ in engine.ladder.ask(asked):
+        async for _ in connection.ask(asked):
             pass
-    assert engine.ladder.signs["unsure"] == 1
-    await engine.aclose()
+    assert connection.retry_policy.stats.signals["unsure"] == 1
+    await connection.aclose()
 
 
 async def test_leaving_while_it_is_found_out_leaves_nothing_behind() -> None:
@@ -187,11 +186,11 @@ async def test_leaving_while_it_is_found_out_leaves_nothing_behind() -> None:
             async for chunk in super().ask(request):
                 yield chunk
 
-    engine = ModelConnection(Slow(apart(1.0, 9.0)), False)
-    warming = asyncio.create_task(engine.warm(HEAD))
+    connection = ModelConnection(Slow(apart(1.0, 9.0)), False)
+    warming = asyncio.create_task(connection.warm(HEAD))
     await begun.wait()
     warming.cancel()
     await asyncio.gather(warming, return_exceptions=True)
     assert warming.cancelled()
-    assert engine.ladder.thresholds == CallThresholds()
-    await engine.aclose()
+    assert connection.retry_policy.stats.call_threshold == 0.0
+    await connection.aclose()

@@ -17,7 +17,7 @@ from caal_node.core.errors import ConfigError, ModelError, ModelMissing, ModelUn
 from caal_node.evaluation.model_identity import identify
 from caal_node.evaluation.result import Identity, Validation
 from caal_node.evaluation.run import FAILURES_IN_A_ROW
-from caal_node.evaluation.store import ValidationRecord, ValidationStore
+from caal_node.evaluation.store import EvaluationStore, ValidationRecord
 from caal_node.evaluation.suites import SUITES
 from tests import stand_in_model
 from tests.perfect_model import PerfectModel, case_of
@@ -36,7 +36,7 @@ def settings(server: StandInModel, **more: object) -> Settings:
 
 
 async def kept(server: StandInModel, api: str = "ollama") -> list[ValidationRecord]:
-    return await asyncio.to_thread(ValidationStore().of, api, server.model)
+    return await asyncio.to_thread(EvaluationStore().of, api, server.model)
 
 
 async def found(server: StandInModel, *, full: bool = False, **more: object) -> Validation:
@@ -203,10 +203,10 @@ async def test_a_report_that_cannot_be_written_loses_nothing(tmp_path: Path) -> 
 async def test_a_store_that_fails_at_the_end_does_not_cost_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full_disk(self: ValidationStore, validation: Validation) -> None:
+    def full_disk(self: EvaluationStore, validation: Validation) -> None:
         raise ConfigError(f"{self.path}: the disk is full")
 
-    monkeypatch.setattr(ValidationStore, "add", full_disk)
+    monkeypatch.setattr(EvaluationStore, "add", full_disk)
     report = tmp_path / "report.md"
     async with StandInModel(answer=PerfectModel()) as server:
         with pytest.raises(ConfigError, match="disk is full"):

@@ -15,22 +15,26 @@ from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, Syst
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import GeneratedToken, ReplyDone, TextChunk, Usage
 from caal_node.models.backends.chat_messages import to_messages
-from caal_node.models.call_repair import repaired
 from caal_node.models.question import Question
+from caal_node.models.retry_policy import repaired
 from caal_node.models.strategies import (
     CallStrategy,
     JsonReplyStrategy,
     PlainStrategy,
     TextProtocolStrategy,
 )
-from caal_node.models.strategies.json_reply import CallThresholds
-from caal_node.models.strategies.limits import ProtocolLimits, turn_is_over
-from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, prompt
+from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, catalogue, protocol_prompt
 from caal_node.models.strategies.reply_schema import line_schema, reply_schema
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
-from caal_node.models.strategies.tool_catalogue import catalogue
-from caal_node.models.strategies.tool_shortlist import is_far, reach
+from caal_node.models.strategies.tool_shortlist import shortlist
+from caal_node.models.strategies.turn_limits import (
+    ARGUMENTS_MAX_BYTES,
+    CALLS_PER_REPLY_MAX,
+    CALLS_PER_TURN_MAX,
+    ITERATIONS_MAX,
+    turn_is_over,
+)
 from caal_node.reply_parser import (
     BrokenCall,
     TextDelta,
@@ -74,8 +78,8 @@ def question(*items: Item, **given_: Any) -> Question:
     return Question((SYSTEM, *items), PromptTools(TOOLS, EXAMPLES), **given_)
 
 
-ways = pytest.mark.parametrize(
-    "way",
+strategies = pytest.mark.parametrize(
+    "strategy",
     [
         JsonReplyStrategy(),
         TextProtocolStrategy(),
@@ -83,7 +87,7 @@ ways = pytest.mark.parametrize(
         TextProtocolStrategy("xml"),
         TextProtocolStrategy("markdown-json"),
     ],
-    ids=["one_reply", "jsonl", "jsonl+schema", "xml", "markdown-json"],
+    ids=["json_reply", "jsonl", "jsonl+schema", "xml", "markdown-json"],
 )
 
 
@@ -116,32 +120,32 @@ def _turn(draw: st.DrawFn) -> list[list[Item]]:
     return rounds
 
 
-def _sent(way: CallStrategy, items: list[Item]) -> list[Any]:
-    request = way.request(question(*items))
+def _sent(strategy: CallStrategy, items: list[Item]) -> list[Any]:
+    request = strategy.request(question(*items))
     return to_messages(request.items, lambda call, index: {}, lambda result: {})
 
 
-@ways
+@strategies
 @given(turns=st.lists(st.tuples(_turn(), _words), min_size=1, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_a_request_is_the_beginning_of_the_next_one(
-    way: CallStrategy, turns: list[tuple[list[list[Item]], str]]
+    strategy: CallStrategy, turns: list[tuple[list[list[Item]], str]]
 ) -> None:
     items: list[Item] = []
     before: list[Any] = []
     for rounds, answer in turns:
         for new in rounds:
             items += new
-            sent = _sent(way, items)
+            sent = _sent(strategy, items)
             assert sent[: len(before)] == before
             before = sent
         items.append(AssistantItem(answer))
 
 
-@ways
-def test_the_head_does_not_depend_on_what_is_asked(way: CallStrategy) -> None:
-    first = way.request(question(UserItem("five minutes please"))).items
-    other = way.request(question(UserItem("play jazz and dim the lights"))).items
+@strategies
+def test_the_head_does_not_depend_on_what_is_asked(strategy: CallStrategy) -> None:
+    first = strategy.request(question(UserItem("five minutes please"))).items
+    other = strategy.request(question(UserItem("play jazz and dim the lights"))).items
     assert first[:-1] == other[:-1]
 
 
@@ -149,8 +153,8 @@ def test_a_repair_stands_at_the_end_and_says_what_is_valid() -> None:
     asked = question(UserItem("wake me"))
     told = repaired(asked, [UnknownCall("alarm", ("set_timer",)), BrokenCall("1", "x", "cut off")])
     assert told.items[: len(asked.items)] == asked.items
-    for way in (JsonReplyStrategy(), TextProtocolStrategy()):
-        before, after = way.request(asked).items, way.request(told).items
+    for strategy in (JsonReplyStrategy(), TextProtocolStrategy()):
+        before, after = strategy.request(asked).items, strategy.request(told).items
         assert after[: len(before)] == before
         last = after[-1]
         assert isinstance(last, UserItem)
@@ -218,7 +222,7 @@ def test_many_tools_share_the_room_for_examples() -> None:
     tools = tuple(tool(f"tool_{n}") for n in range(200))
     examples = {f"tool_{n}": (Example("words " * 10, {}),) * 3 for n in range(200)}
     asked = Question((SYSTEM, UserItem("hi")), PromptTools(tools, examples))
-    items = prompt(asked, STYLES["jsonl"], may_call=True, dialogues=False)
+    items = protocol_prompt(asked, STYLES["jsonl"], may_call=True, with_dialogues=False)
     from caal_node.context.token_estimate import items_tokens
 
     assert items_tokens(items[1:-1]) < EXAMPLE_TOKENS + 300
@@ -256,45 +260,51 @@ def _round(n: int, calls: int = 1) -> list[Item]:
     return [*made, *(ResultItem(f"{n}.{c}", "set_timer", "1") for c in range(calls))]
 
 
+def _rounds(count: int) -> list[Item]:
+    return [item for n in range(count) for item in _round(n)]
+
+
 def test_a_turn_ends_after_so_many_replies_or_calls() -> None:
-    limits = ProtocolLimits(iterations=2, calls_per_turn=5)
-    items: list[Item] = [UserItem("go"), *_round(1)]
-    assert not turn_is_over(items, limits)
-    assert turn_is_over([*items, *_round(2)], limits)
-    assert turn_is_over([UserItem("go"), *_round(1, calls=5)], limits)
-    assert not turn_is_over([*items, *_round(2), UserItem("again")], limits)
+    go = UserItem("go")
+    assert not turn_is_over([go, *_rounds(ITERATIONS_MAX - 1)])
+    assert turn_is_over([go, *_rounds(ITERATIONS_MAX)])
+    assert turn_is_over([go, *_round(1, calls=CALLS_PER_TURN_MAX)])
+    assert not turn_is_over([go, *_rounds(ITERATIONS_MAX), UserItem("again")])
 
 
 def test_after_the_limits_only_speech_is_in_reach() -> None:
-    way = JsonReplyStrategy(limits=ProtocolLimits(iterations=1))
-    request = way.request(question(UserItem("go"), *_round(1)))
+    request = JsonReplyStrategy().request(question(UserItem("go"), *_rounds(ITERATIONS_MAX)))
     assert request.schema == reply_schema(())
     last = request.items[-1]
     assert isinstance(last, UserItem)
     assert "No more tools" in last.text
 
 
-def _read(way: CallStrategy, asked: Question, *pieces: str) -> list[Any]:
-    reader = way.reader(asked)
+def _read(strategy: CallStrategy, asked: Question, *pieces: str) -> list[Any]:
+    reader = strategy.reader(asked)
     return [e for piece in pieces for e in reader.feed(TextChunk(piece))] + reader.finish()
 
 
 def test_calls_beyond_the_limit_of_a_reply_are_not_made() -> None:
-    way = TextProtocolStrategy(limits=ProtocolLimits(calls_per_reply=2))
     lines = "\n".join(
         json.dumps({"type": "tool_call", "name": "set_timer", "arguments": {"minutes": n}})
-        for n in range(5)
+        for n in range(CALLS_PER_REPLY_MAX + 3)
     )
-    reply = summarise(_read(way, question(UserItem("go")), lines))
-    assert [call.arguments["minutes"] for call in reply.calls] == [0, 1]
+    reply = summarise(_read(TextProtocolStrategy(), question(UserItem("go")), lines))
+    made = [call.arguments["minutes"] for call in reply.calls]
+    assert made == list(range(CALLS_PER_REPLY_MAX))
 
 
 def test_arguments_beyond_the_limit_are_a_broken_call() -> None:
-    way = TextProtocolStrategy(limits=ProtocolLimits(payload_bytes=50))
-    call = {"type": "tool_call", "name": "play_music", "arguments": {"query": "x" * 60}}
-    events = _read(way, question(UserItem("go")), json.dumps(call))
+    strategy = TextProtocolStrategy()
+    call = {
+        "type": "tool_call",
+        "name": "play_music",
+        "arguments": {"query": "x" * ARGUMENTS_MAX_BYTES},
+    }
+    events = _read(strategy, question(UserItem("go")), json.dumps(call))
     (problem,) = [e for e in events if isinstance(e, BrokenCall)]
-    assert "50" in problem.problem
+    assert str(ARGUMENTS_MAX_BYTES) in problem.problem
     assert not any(isinstance(e, ToolCallEnd) for e in events)
 
 
@@ -319,7 +329,7 @@ def test_an_outline_fits_and_what_fits_is_unchanged(value: Any, room: int) -> No
         assert outline(value, room) == value
 
 
-# -- one reply -------------------------------------------------------------------------------
+# -- the JSON reply ----------------------------------------------------------------------------
 
 
 def _names(schema: Any) -> list[str]:
@@ -339,7 +349,7 @@ def test_the_grammar_reaches_the_tools_that_fit_and_the_prompt_shows_all() -> No
 
 
 def _reached(*items: Item) -> list[set[str]]:
-    return [{t["function"]["name"] for t in tools} for tools in reach(question(*items))]
+    return [{t["function"]["name"] for t in tools} for tools in shortlist(question(*items))]
 
 
 def test_words_that_name_no_tool_leave_all_in_reach() -> None:
@@ -350,17 +360,6 @@ def test_a_tool_that_was_called_stays_in_reach() -> None:
     called = (CallItem("1", "set_light", "{}"), ResultItem("1", "set_light", "ok"))
     (reached,) = _reached(UserItem("play a song"), *called)
     assert reached >= {"set_light", "play_music"}
-
-
-def test_talk_that_shares_no_word_with_a_tool_is_far_unless_it_goes_on_from_one() -> None:
-    far = "who wrote that"
-    asked = Question(
-        (SYSTEM, UserItem(far)), PromptTools((tool("x", "What is set by the person"),))
-    )
-    assert is_far(asked)
-    assert not is_far(replace(asked, items=(*asked.items, CallItem("1", "x", "{}"), UserItem(far))))
-    assert not is_far(replace(asked, items=(SYSTEM, UserItem("person"), UserItem(far))))
-    assert not is_far(replace(asked, items=(SYSTEM, UserItem("was steht im Kalender"))))
 
 
 def test_two_wishes_ask_for_a_call_each_of_what_fits_it() -> None:
@@ -398,8 +397,8 @@ def _odds(calls: float, say: float, chosen: str) -> TextChunk:
 def test_a_call_that_the_model_holds_for_unlikely_is_doubted(
     calls: float, say: float, chosen: str, doubt: str | None
 ) -> None:
-    way = JsonReplyStrategy(thresholds=CallThresholds(sure=7.0, far=7.0))
-    reader = way.reader(question(UserItem("hello")))
+    strategy = JsonReplyStrategy(call_threshold=7.0)
+    reader = strategy.reader(question(UserItem("hello")))
     reader.feed(_odds(calls, say, chosen))
     assert reader.doubt == doubt
 
@@ -430,11 +429,9 @@ def test_a_call_that_can_be_made_is_made_beside_one_that_cannot() -> None:
 
 def test_asking_again_after_a_doubt_changes_the_grammar_alone() -> None:
     asked = question(UserItem("hello"))
-    way = JsonReplyStrategy()
-    spoken, called = way.doubted("unsure").request(asked), way.doubted("too_shy").request(asked)
+    spoken = JsonReplyStrategy(speech_only=True).request(asked)
     assert spoken.schema == reply_schema(())
-    assert "anyOf" not in (called.schema or {})
-    assert spoken.items == called.items == way.request(asked).items
+    assert spoken.items == JsonReplyStrategy().request(asked).items
 
 
 def test_plain_shows_results_as_words_where_the_template_has_no_place_for_them() -> None:

@@ -15,9 +15,9 @@ from caal_node.cli.checks.check import Finding
 from caal_node.cli.tools import list_tools
 from caal_node.config.settings import Settings
 from caal_node.core.model_ref import ModelReference
-from caal_node.evaluation.model_session import Asking
+from caal_node.evaluation.case import Asking
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation
-from caal_node.evaluation.store import ValidationStore
+from caal_node.evaluation.store import EvaluationStore
 from caal_node.evaluation.suites import SUITES
 from tests.mcp_events import RAW
 from tests.stand_in_model import Call, StandInModel
@@ -40,7 +40,7 @@ async def keep(
         native_offered=True,
         outcomes=tuple(Outcome(suite.name, asking, "case", mark, "", 1, 1, 1) for suite in SUITES),
     )
-    await asyncio.to_thread(ValidationStore().add, found)
+    await asyncio.to_thread(EvaluationStore().add, found)
 
 
 async def looked(settings: Settings) -> Finding:

@@ -13,15 +13,16 @@ from rich.console import Console
 from caal_node.core.items import UserItem
 from caal_node.evaluation.case import (
     ABSENT,
+    Asking,
     ExpectedCall,
     ExpectedCalls,
     ExpectedCleanText,
     ExpectedSpeech,
     Right,
     SuiteName,
+    fault,
+    same,
 )
-from caal_node.evaluation.judge import fault, same
-from caal_node.evaluation.model_session import Asking
 from caal_node.evaluation.report import markdown, table
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
 from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +14,9 @@ import pytest
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.evaluation.result import Identity, Outcome, Validation
-from caal_node.evaluation.store import KEPT, ValidationStore
+from caal_node.evaluation.store import RUNS_KEPT, EvaluationStore
+from caal_node.evaluation.strategy_choice import Validity, validity_of
 from caal_node.evaluation.suites import VERSION
-from caal_node.evaluation.validity import Validity, validity_of
 
 IDENTITY = Identity("ollama", "0.17.4", "sha256:aa")
 FOUND = Validation(
@@ -29,33 +31,35 @@ FOUND = Validation(
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ValidationStore:
-    return ValidationStore(tmp_path / "state" / "validations.db")
+def store(tmp_path: Path) -> EvaluationStore:
+    return EvaluationStore(tmp_path / "state" / "validations.db")
 
 
-def test_a_finding_is_found_again_whole(store: ValidationStore) -> None:
+def test_a_finding_is_found_again_whole(store: EvaluationStore) -> None:
     assert store.of("ollama", "m:1b") == []
     store.add(FOUND)
     [record] = store.of("ollama", "m:1b")
     assert (record.identity, record.at, record.address) == (IDENTITY, FOUND.at, FOUND.address)
     assert (record.passed, record.asking) == (FOUND.passed, FOUND.asking)
     assert (record.right, record.counted) == (1, 1)
-    assert store.report(record)["cases"][0]["case"] == "a “case”"
+    with closing(sqlite3.connect(store.path)) as connection:
+        [(report,)] = connection.execute("SELECT report FROM run")
+    assert json.loads(report)["cases"][0]["case"] == "a “case”"
     assert store.of("openai", "m:1b") == []
     assert store.of("ollama", "m") == []
 
 
-def test_the_newest_comes_first_and_old_ones_go(store: ValidationStore) -> None:
+def test_the_newest_comes_first_and_old_ones_go(store: EvaluationStore) -> None:
     store.add(replace(FOUND, model="other"))
-    for n in range(KEPT + 3):
+    for n in range(RUNS_KEPT + 3):
         store.add(replace(FOUND, at=f"2026-01-05T12:00:{n:02}+00:00"))
     records = store.of("ollama", "m:1b")
-    assert len(records) == KEPT
-    assert records[0].at.endswith(f":{KEPT + 2:02}+00:00")
+    assert len(records) == RUNS_KEPT
+    assert records[0].at.endswith(f":{RUNS_KEPT + 2:02}+00:00")
     assert len(store.of("ollama", "other")) == 1
 
 
-def refused(store: ValidationStore) -> str:
+def refused(store: EvaluationStore) -> str:
     messages: list[str] = []
     for use in (store.check, lambda: store.add(FOUND), lambda: store.of("ollama", "m:1b")):
         with pytest.raises(ConfigError) as caught:
@@ -66,7 +70,7 @@ def refused(store: ValidationStore) -> str:
     return messages[-1]
 
 
-def test_a_damaged_file_is_named_and_left_as_it_is(store: ValidationStore) -> None:
+def test_a_damaged_file_is_named_and_left_as_it_is(store: EvaluationStore) -> None:
     store.path.parent.mkdir()
     store.path.write_bytes(b"SQLite format 3\0" + b"\xff" * 500)
     before = store.path.read_bytes()
@@ -74,7 +78,7 @@ def test_a_damaged_file_is_named_and_left_as_it_is(store: ValidationStore) -> No
     assert store.path.read_bytes() == before
 
 
-def test_a_file_of_a_later_version_is_named_and_left_as_it_is(store: ValidationStore) -> None:
+def test_a_file_of_a_later_version_is_named_and_left_as_it_is(store: EvaluationStore) -> None:
     store.add(FOUND)
     with sqlite3.connect(store.path) as connection:
         connection.execute("PRAGMA user_version = 99")
@@ -86,7 +90,7 @@ def test_a_file_of_a_later_version_is_named_and_left_as_it_is(store: ValidationS
     assert store.path.read_bytes() == before
 
 
-def test_somebody_elses_database_is_named_and_left_as_it_is(store: ValidationStore) -> None:
+def test_somebody_elses_database_is_named_and_left_as_it_is(store: EvaluationStore) -> None:
     store.path.parent.mkdir()
     with sqlite3.connect(store.path) as connection:
         connection.execute("CREATE TABLE run (id INTEGER)")
@@ -96,14 +100,14 @@ def test_somebody_elses_database_is_named_and_left_as_it_is(store: ValidationSto
     assert store.path.read_bytes() == before
 
 
-def test_an_empty_file_is_taken_into_use(store: ValidationStore) -> None:
+def test_an_empty_file_is_taken_into_use(store: EvaluationStore) -> None:
     store.path.parent.mkdir()
     store.path.touch()
     store.add(FOUND)
     assert len(store.of("ollama", "m:1b")) == 1
 
 
-def test_reading_an_empty_file_finds_nothing(store: ValidationStore) -> None:
+def test_reading_an_empty_file_finds_nothing(store: EvaluationStore) -> None:
     store.path.parent.mkdir()
     store.path.touch()
     assert store.of("ollama", "m:1b") == []
@@ -112,11 +116,11 @@ def test_reading_an_empty_file_finds_nothing(store: ValidationStore) -> None:
 def test_a_folder_that_cannot_be_made_names_the_variable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="CAAL_STATE"):
-        ValidationStore(tmp_path / "file" / "validations.db").check()
+        EvaluationStore(tmp_path / "file" / "validations.db").check()
 
 
 def test_a_file_that_another_run_holds_is_said_to_be_held(
-    store: ValidationStore, monkeypatch: pytest.MonkeyPatch
+    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("caal_node.evaluation.store.BUSY_S", 0.01)
     store.check()
@@ -144,12 +148,12 @@ def test_the_folder_is_the_users_own_for_state(
     assert paths.validations() == tmp_path / "own" / "validations.db"
 
 
-def validity(now: Identity, store: ValidationStore, address: str = FOUND.address) -> Validity:
+def validity(now: Identity, store: EvaluationStore, address: str = FOUND.address) -> Validity:
     return validity_of(store.of("ollama", "m:1b"), now, address)
 
 
 def test_a_finding_holds_for_its_digest_and_version_wherever_they_run(
-    store: ValidationStore,
+    store: EvaluationStore,
 ) -> None:
     store.add(FOUND)
     found = validity(IDENTITY, store, "http://elsewhere:11434")
@@ -167,7 +171,7 @@ def test_a_finding_holds_for_its_digest_and_version_wherever_they_run(
     ],
 )
 def test_a_finding_is_stale_once_digest_version_or_server_changed(
-    now: Identity, why: str, store: ValidationStore
+    now: Identity, why: str, store: EvaluationStore
 ) -> None:
     store.add(FOUND)
     found = validity(now, store)
@@ -175,12 +179,12 @@ def test_a_finding_is_stale_once_digest_version_or_server_changed(
     assert why in found.why
 
 
-def test_a_finding_of_other_checks_is_stale(store: ValidationStore) -> None:
+def test_a_finding_of_other_checks_is_stale(store: EvaluationStore) -> None:
     store.add(replace(FOUND, suites_version=VERSION + 1))
     assert "other checks" in validity(IDENTITY, store).why
 
 
-def test_going_back_to_the_old_model_makes_its_finding_hold_again(store: ValidationStore) -> None:
+def test_going_back_to_the_old_model_makes_its_finding_hold_again(store: EvaluationStore) -> None:
     store.add(FOUND)
     store.add(replace(FOUND, identity=replace(IDENTITY, digest="sha256:bb")))
     assert validity(IDENTITY, store).state == "failed"

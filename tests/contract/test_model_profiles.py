@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from livekit.agents.llm import ChatContext, function_tool
@@ -13,7 +15,8 @@ from livekit.agents.llm import ChatContext, function_tool
 from caal_node.cli.checks.call_strategy import look_at_asking
 from caal_node.config.settings import Settings
 from caal_node.core import paths
-from caal_node.evaluation.model_profiles import KEPT_DAYS, KEPT_FILES, ModelProfileStore
+from caal_node.evaluation.model_profiles import KEPT_DAYS, ModelProfiles
+from caal_node.evaluation.store import PROFILES_KEPT, EvaluationStore
 from caal_node.evaluation.strategy_choice import choose
 from caal_node.factories import make_llm, session_llm
 from tests.stand_in_model import Call, End, StandInModel
@@ -25,8 +28,17 @@ def of(server: StandInModel, **more: object) -> Settings:
     return Settings(ollama_host=server.url, model=server.model, **more)  # type: ignore[arg-type]
 
 
-def files() -> list[Path]:
-    return sorted((paths.state_folder() / "standings").glob("*"))
+def profiles() -> dict[str, str]:
+    """The kept profiles as they are written, by their key."""
+    with closing(sqlite3.connect(paths.validations())) as connection:
+        return dict(connection.execute("SELECT key, profile FROM profile"))
+
+
+async def rewrite(change: Callable[[str], str]) -> None:
+    """Change the one kept profile on disk."""
+    [(key, written)] = (await asyncio.to_thread(profiles)).items()
+    store = EvaluationStore()
+    await asyncio.to_thread(store.change_profile, key, lambda _: change(written))
 
 
 @function_tool
@@ -38,7 +50,7 @@ async def get_weather(city: str) -> str:
 async def begun(settings: Settings) -> None:
     """A session that finds out how its model is asked, and ends."""
     model = await session_llm(settings)
-    await model.find_way()
+    await model.find_strategy()
     await model.aclose()
 
 
@@ -52,10 +64,10 @@ async def test_the_next_session_does_not_find_out_again(
         await begun(of(server))
         assert len(server.chats) == 1
         model = await session_llm(of(server))
-        await model.find_way()
+        await model.find_strategy()
         assert len(server.chats) == 1
-        assert model.ladder.native is native
-        assert ("in an earlier session" in model.ladder.standing.reason) is not native
+        assert model.retry_policy.native is native
+        assert ("in an earlier session" in model.retry_policy.stats.reason) is not native
         await model.aclose()
 
 
@@ -68,7 +80,7 @@ async def test_a_model_that_failed_in_a_session_is_asked_by_text_in_the_next() -
         async with model.chat(chat_ctx=asked, tools=[get_weather]) as stream:
             called = [call.name async for c in stream if c.delta for call in c.delta.tool_calls]
         assert called == ["get_weather"]
-        assert not model.ladder.native
+        assert not model.retry_policy.native
         await model.aclose()
         choice = await choose(of(server))
         assert choice.asking == "text"
@@ -83,25 +95,48 @@ async def test_other_weights_are_found_out_anew() -> None:
         assert (await choose(of(other))).asking is None
 
 
-async def test_an_old_standing_no_longer_holds() -> None:
+async def test_an_old_profile_no_longer_holds() -> None:
+    long_ago = (datetime.now(UTC) - timedelta(days=KEPT_DAYS + 1)).isoformat()
     async with StandInModel(CALLS) as server:
         await begun(of(server))
-        (path,) = files()
-        kept = json.loads(path.read_text())
-        long_ago = datetime.now(UTC) - timedelta(days=KEPT_DAYS + 1)
-        path.write_text(json.dumps({**kept, "at": long_ago.isoformat()}))
+        await rewrite(lambda written: json.dumps({**json.loads(written), "at": long_ago}))
         assert (await choose(of(server))).asking is None
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"asking":"shouting"}', b"\xff" * 9000])
-async def test_a_damaged_file_is_found_out_anew_and_mended(damage: bytes) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    ["", "{", '{"asking":"shouting"}', "x" * 9000],
+    ids=["empty", "half", "unknown", "long"],
+)
+async def test_a_damaged_profile_is_found_out_anew_and_mended(damage: str) -> None:
     async with StandInModel(CALLS, CALLS) as server:
         await begun(of(server))
-        (path,) = files()
-        path.write_bytes(damage)
+        await rewrite(lambda _: damage)
         await begun(of(server))
         assert len(server.chats) == 2
         assert (await choose(of(server))).asking == "native"
+
+
+async def test_a_damaged_file_stops_no_session_and_is_left_as_it_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = paths.validations()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no database")
+    async with StandInModel(CALLS) as server:
+        await begun(of(server))
+        assert len(server.chats) == 1
+    assert "move it away" in caplog.text
+    assert path.read_bytes() == b"no database"
+
+
+async def test_findings_and_profiles_share_a_file_made_before_there_were_profiles() -> None:
+    await asyncio.to_thread(EvaluationStore().check)
+    async with StandInModel(CALLS) as server:
+        assert await ModelProfiles(of(server)).recall() is None
+        await begun(of(server))
+        assert (await choose(of(server))).asking == "native"
+    assert await asyncio.to_thread(EvaluationStore().of, "ollama", server.model) == []
 
 
 async def test_a_folder_that_cannot_be_written_stops_no_session(
@@ -111,7 +146,7 @@ async def test_a_folder_that_cannot_be_written_stops_no_session(
     paths.state_folder().write_text("a file where the folder should be")
     async with StandInModel(CALLS) as server:
         await begun(of(server))
-    assert "cannot be written" in caplog.text
+    assert "cannot be opened or written" in caplog.text
 
 
 @pytest.mark.parametrize("asking", ["auto", "native"])
@@ -119,8 +154,8 @@ async def test_a_model_that_thinks_aloud_is_known_in_the_next_session(asking: st
     async with StandInModel(["Hm.</think>", *CALLS], ["Hm.</think>Hello."]) as server:
         await begun(of(server))
         model = await session_llm(of(server, tool_calls=asking))
-        await model.find_way()
-        assert model.ladder.thinks_aloud
+        await model.find_strategy()
+        assert model.retry_policy.thinks_aloud
         await model.aclose()
         assert (await choose(of(server))).asking == "native", "the rest is kept beside it"
 
@@ -129,8 +164,8 @@ async def test_what_is_configured_is_neither_recalled_nor_kept() -> None:
     async with StandInModel(["It is cold."]) as server:
         await begun(of(server))
         model = await session_llm(of(server, tool_calls="native"))
-        await model.find_way()
-        assert model.ladder.native
+        await model.find_strategy()
+        assert model.retry_policy.native
         await model.aclose()
         assert (await choose(of(server))).asking == "text"
 
@@ -138,22 +173,21 @@ async def test_what_is_configured_is_neither_recalled_nor_kept() -> None:
 async def test_without_a_choice_a_model_is_kept_all_the_same() -> None:
     async with StandInModel(CALLS) as server:
         model = make_llm(of(server))
-        await model.find_way()
+        await model.find_strategy()
         await model.aclose()
-    assert len(files()) == 1
+    assert len(await asyncio.to_thread(profiles)) == 1
 
 
-async def test_only_the_newest_files_stay() -> None:
-    folder = paths.state_folder() / "standings"
-    folder.mkdir(parents=True)
-    for number in range(KEPT_FILES):
-        old = folder / f"{number}.json"
-        old.write_text("{}")
-        os.utime(old, (number, number))
+async def test_only_the_newest_profiles_stay() -> None:
+    store = EvaluationStore()
+    for number in range(PROFILES_KEPT):
+        await asyncio.to_thread(store.change_profile, str(number), lambda _: "{}")
     async with StandInModel() as server:
-        await ModelProfileStore(of(server)).keep("text", "a test")
-    assert len(files()) == KEPT_FILES
-    assert not (folder / "0.json").exists()
+        await ModelProfiles(of(server)).keep_strategy("text", "a test")
+    kept = await asyncio.to_thread(profiles)
+    assert len(kept) == PROFILES_KEPT
+    assert "0" not in kept
+    assert "1" in kept
 
 
 async def test_doctor_tells_of_an_earlier_session() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.models.backends.base import ServerCall, ServerResult
-from caal_node.models.backends.server_tools import RUNS_MAX, ServerRuns, ToolResult
+from caal_node.models.backends.tool_calls import RUNS_MAX, ServerRuns, ToolResult
 
 
 def result(**fields: Any) -> ToolResult:

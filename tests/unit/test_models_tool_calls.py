@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from caal_node.core.errors import ModelReplyError
 from caal_node.models.backends.base import NativeCall
-from caal_node.models.backends.call_deltas import ARGUMENTS_MAX, CALLS_MAX, CallDelta, join_calls
+from caal_node.models.backends.tool_calls import ARGUMENTS_MAX, CALLS_MAX, CallDelta, join_calls
 
 
 def join(*deltas: dict[str, Any]) -> tuple[NativeCall, ...]:

@@ -1,4 +1,4 @@
-"""Each sign of a way that fails, over the real wire, and the step that is taken after it."""
+"""Each signal of a strategy that fails, over the real wire, and what is tried after it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from caal_node.core.errors import ModelContextFull, ModelError, ModelReplyError,
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.models.backends.base import ReplyDone, ServerCall, ServerResult
 from caal_node.models.backends.factory import make_backend
+from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
-from caal_node.models.retry_policy import RetryPolicy
+from caal_node.models.retry_policy import TextStyle
 from caal_node.reply_parser import Event, Reply, TextDelta, summarise
 from tests.stand_in_model import (
     Break,
@@ -61,21 +62,23 @@ apis = pytest.mark.parametrize("api", ["ollama", "openai"])
 
 
 @asynccontextmanager
-async def ladder(server: StandInModel, api: Any, **options: Any) -> AsyncGenerator[RetryPolicy]:
+async def connected(
+    server: StandInModel, api: Any, style: TextStyle = "auto", *, native: bool = True
+) -> AsyncGenerator[ModelConnection]:
     url = server.url if api == "ollama" else server.openai_url
-    backend = make_backend(server.model, api, url, None)
+    connection = ModelConnection(make_backend(server.model, api, url, None), native, style)
     try:
-        yield RetryPolicy(backend, **options)
+        yield connection
     finally:
-        await backend.aclose()
+        await connection.aclose()
 
 
-async def asked(steps: RetryPolicy, question: Question = QUESTION) -> Reply:
-    return summarise(await events(steps, question))
+async def asked(model: ModelConnection, question: Question = QUESTION) -> Reply:
+    return summarise(await events(model, question))
 
 
-async def events(steps: RetryPolicy, question: Question) -> list[Event]:
-    async with aclosing(steps.ask(question)) as parts:
+async def events(model: ModelConnection, question: Question) -> list[Event]:
+    async with aclosing(model.ask(question)) as parts:
         return [part async for part in parts if not isinstance(part, _NO_EVENTS)]
 
 
@@ -96,18 +99,20 @@ TRANSIENT = {
 
 class TestOnceMore:
     @apis
-    @pytest.mark.parametrize("sign", sorted(TRANSIENT))
-    async def test_what_may_pass_is_asked_once_more_the_same_way(self, api: str, sign: str) -> None:
+    @pytest.mark.parametrize("signal", sorted(TRANSIENT))
+    async def test_what_may_pass_is_asked_once_more_the_same_way(
+        self, api: str, signal: str
+    ) -> None:
         async with (
-            StandInModel(TRANSIENT[sign], [CALL], llama=True) as server,
-            ladder(server, api) as steps,
+            StandInModel(TRANSIENT[signal], [CALL], llama=True) as server,
+            connected(server, api) as model,
         ):
-            assert named(await asked(steps)) == ["get_weather"]
+            assert named(await asked(model)) == ["get_weather"]
             first, again = bodies(server)
             assert first == again
-            assert steps.native, "it was mended"
-            assert sum(steps.signs.values()) == 1
-            assert steps.steps == {"once_more": 1}
+            assert model.retry_policy.native, "it was mended"
+            assert sum(model.retry_policy.stats.signals.values()) == 1
+            assert model.retry_policy.stats.steps == {"once_more": 1}
 
     @apis
     async def test_a_streamed_reply_that_broke_off_unspoken_is_asked_once_more(
@@ -115,21 +120,21 @@ class TestOnceMore:
     ) -> None:
         async with (
             StandInModel([Break("out of memory")], ["Sunny."], llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
-            assert (await asked(steps, replace(QUESTION, stream=True))).text == "Sunny."
-            assert steps.signs["broke_off"] == 1
+            assert (await asked(model, replace(QUESTION, stream=True))).text == "Sunny."
+            assert model.retry_policy.stats.signals["broke_off"] == 1
 
     @apis
     async def test_what_was_spoken_is_never_asked_for_twice(self, api: str) -> None:
         async with (
             StandInModel(["It is sunny in ", Vanish()], ["No."], llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
             heard: list[str] = []
 
             async def listen() -> None:
-                async with aclosing(steps.ask(replace(QUESTION, stream=True))) as parts:
+                async with aclosing(model.ask(replace(QUESTION, stream=True))) as parts:
                     async for part in parts:
                         if isinstance(part, TextDelta):
                             heard.append(part.text)
@@ -144,9 +149,9 @@ class TestOnceMore:
         wrong = Call("book_hotel", {"city": "Paris"})
         async with (
             StandInModel([wrong], [CALL], llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
-            assert named(await asked(steps)) == ["get_weather"]
+            assert named(await asked(model)) == ["get_weather"]
             first, again = (body["messages"] for body in bodies(server))
             assert again[: len(first)] == first, "the repair stands at the prompt's end"
             told = json.loads(again[-1]["content"])
@@ -157,10 +162,9 @@ class TestOnceMore:
         broken = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Par'
         async with (
             StandInModel([broken, End("length")], [IN_LINES], capabilities=[]) as server,
-            ladder(server, "ollama", text="jsonl") as steps,
+            connected(server, "ollama", "jsonl", native=False) as model,
         ):
-            steps.leave_native("test")
-            assert named(await asked(steps)) == ["get_weather"]
+            assert named(await asked(model)) == ["get_weather"]
             told = json.loads(bodies(server)[1]["messages"][-1]["content"])
             assert told["type"] == "tool_observation"
             assert told["error"]["error"] == "invalid_call"
@@ -173,14 +177,14 @@ class TestTextProtocol:
     ) -> None:
         async with (
             StandInModel([End()], [End()], [IN_ONE], [IN_ONE], llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
-            assert named(await asked(steps)) == ["get_weather"]
-            assert steps.steps == {"once_more": 1, "one_reply": 1}
-            assert not steps.native
-            assert steps.standing.way == "one_reply"
-            assert "by text worked" in steps.standing.reason
-            assert named(await asked(steps)) == ["get_weather"]
+            assert named(await asked(model)) == ["get_weather"]
+            assert model.retry_policy.stats.steps == {"once_more": 1, "json_reply": 1}
+            assert not model.retry_policy.native
+            assert model.retry_policy.first_strategy(QUESTION).name == "json_reply"
+            assert "by text worked" in model.retry_policy.stats.reason
+            assert named(await asked(model)) == ["get_weather"]
             sent = bodies(server)
             assert len(sent) == 4, "the next turn starts on the step that works"
             assert ["tools" in body for body in sent] == [True, True, False, False]
@@ -188,7 +192,7 @@ class TestTextProtocol:
 
     @apis
     @pytest.mark.parametrize(
-        ("status", "words", "sign", "requests"),
+        ("status", "words", "signal", "requests"),
         [
             (400, "stand-in does not support tools", "refused", 2),
             (500, PEG, "grammar", 3),
@@ -196,25 +200,24 @@ class TestTextProtocol:
         ],
     )
     async def test_a_refusal_of_tools_goes_on_to_text(
-        self, api: str, status: int, words: str, sign: Any, requests: int
+        self, api: str, status: int, words: str, signal: Any, requests: int
     ) -> None:
         refusals = [[Refuse(status, words)]] * (requests - 1)
         async with (
             StandInModel(*refusals, [IN_ONE], llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
-            assert named(await asked(steps)) == ["get_weather"]
-            assert steps.signs == {sign: requests - 1}
-            assert not steps.native
+            assert named(await asked(model)) == ["get_weather"]
+            assert model.retry_policy.stats.signals == {signal: requests - 1}
+            assert not model.retry_policy.native
             assert len(server.chats) == requests
 
     async def test_a_server_without_a_schema_is_asked_in_lines(self) -> None:
         async with (
             StandInModel([IN_LINES], llama=False) as server,
-            ladder(server, "openai") as steps,
+            connected(server, "openai", native=False) as model,
         ):
-            steps.leave_native("test")
-            assert named(await asked(steps)) == ["get_weather"]
+            assert named(await asked(model)) == ["get_weather"]
             (body,) = bodies(server)
             assert "response_format" not in body
             assert "next_train" not in str(body["messages"]), "nothing keeps it from being called"
@@ -236,10 +239,9 @@ class TestTextProtocol:
     async def test_each_style_is_asked_for_and_understood(self, style: Any, reply: str) -> None:
         async with (
             StandInModel([reply], capabilities=[]) as server,
-            ladder(server, "openai", text=style) as steps,
+            connected(server, "openai", style, native=False) as model,
         ):
-            steps.leave_native("test")
-            assert named(await asked(steps)) == ["get_weather"]
+            assert named(await asked(model)) == ["get_weather"]
             head = bodies(server)[0]["messages"][0]["content"]
             marks = {
                 "jsonl": '"type": "tool_call"',
@@ -249,17 +251,19 @@ class TestTextProtocol:
             assert marks[style] in head
 
 
-class TestOneReply:
+class TestJsonReply:
     """The constrained reply on the wire: speech streams, odds are read, a doubt ends it."""
 
     @apis
     async def test_speech_is_passed_on_while_the_server_still_writes(self, api: str) -> None:
         rest = asyncio.Event()
         reply = ['{"say": "It is sunny ', Wait(rest), 'in Paris."}']
-        async with StandInModel(reply, llama=True) as server, ladder(server, api) as steps:
-            steps.leave_native("test")
+        async with (
+            StandInModel(reply, llama=True) as server,
+            connected(server, api, native=False) as model,
+        ):
             heard = ""
-            async with aclosing(steps.ask(replace(QUESTION, stream=True))) as parts:
+            async with aclosing(model.ask(replace(QUESTION, stream=True))) as parts:
                 async for part in parts:
                     if isinstance(part, TextDelta):
                         heard += part.text
@@ -274,25 +278,26 @@ class TestOneReply:
         doubtful = [*_odds(api, ("calls", -0.9), ("say", -0.6)), Hang()]
         async with (
             StandInModel(doubtful, ['{"say": "You are welcome."}'], llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api, native=False) as model,
         ):
-            steps.leave_native("test")
-            assert (await asked(steps)).text == "You are welcome."
+            assert (await asked(model)).text == "You are welcome."
             await server.client_gone()
             first, second = bodies(server)
             assert first["top_logprobs"] == 10
             assert first["messages"] == second["messages"], "the prompt stays"
             assert "calls" not in json.dumps(second.get("format") or second["response_format"])
-            assert steps.signs == {"unsure": 1}
-            assert steps.standing.way == "one_reply"
+            assert model.retry_policy.stats.signals == {"unsure": 1}
+            assert model.retry_policy.first_strategy(QUESTION).name == "json_reply"
 
     @apis
     async def test_a_call_that_the_model_is_sure_of_is_made(self, api: str) -> None:
         sure = [*_odds(api, ("calls", -0.01), ("say", -9.0)), IN_ONE.removeprefix('{"calls')]
-        async with StandInModel(sure, llama=True) as server, ladder(server, api) as steps:
-            steps.leave_native("test")
-            assert named(await asked(steps)) == ["get_weather"]
-            assert not steps.signs
+        async with (
+            StandInModel(sure, llama=True) as server,
+            connected(server, api, native=False) as model,
+        ):
+            assert named(await asked(model)) == ["get_weather"]
+            assert not model.retry_policy.stats.signals
 
 
 def _odds(api: str, *top: tuple[str, float]) -> list[Raw]:
@@ -319,25 +324,25 @@ class TestPlainAndApology:
     async def test_a_plain_reply_comes_before_the_apology(self, api: str) -> None:
         async with (
             StandInModel([End()], [End()], [End()], ["I cannot look."], llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
-            assert (await asked(steps)).text == "I cannot look."
+            assert (await asked(model)).text == "I cannot look."
             last = bodies(server)[-1]
             assert "tools" not in last
             assert "format" not in last
             assert "response_format" not in last
-            assert list(steps.steps) == ["once_more", "one_reply", "plain"]
+            assert list(model.retry_policy.stats.steps) == ["once_more", "json_reply", "plain"]
 
     @apis
     async def test_where_nothing_comes_it_is_an_error_that_can_be_said(self, api: str) -> None:
         async with (
             StandInModel(*[[End()]] * 4, llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
             with pytest.raises(ModelSilent) as told:
-                await asked(steps)
+                await asked(model)
             assert told.value.spoken == "empty_reply"
-            assert steps.steps["apology"] == 1
+            assert model.retry_policy.stats.steps["apology"] == 1
             assert len(server.chats) == 4
 
     async def test_plain_replies_come_first_for_a_while_where_only_they_work(self) -> None:
@@ -345,24 +350,24 @@ class TestPlainAndApology:
             body = request.json
             return [End()] if "tools" in body or "format" in body else ["Hello."]
 
-        async with StandInModel(answer=answer) as server, ladder(server, "ollama") as steps:
+        async with StandInModel(answer=answer) as server, connected(server, "ollama") as model:
             for _ in range(2):
-                assert (await asked(steps)).text == "Hello."
+                assert (await asked(model)).text == "Hello."
             before = len(server.chats)
             for _ in range(5):
-                assert (await asked(steps)).text == "Hello."
+                assert (await asked(model)).text == "Hello."
             assert len(server.chats) == before + 5
-            await asked(steps)
+            await asked(model)
             assert len(server.chats) > before + 6, "tools are tried again"
 
     @pytest.mark.parametrize("step", [[Refuse(401, "key")], [Cut()], [Refuse(503, "busy")]])
     async def test_what_no_way_can_mend_is_not_asked_again(self, step: Any) -> None:
-        async with StandInModel(step) as server, ladder(server, "ollama") as steps:
+        async with StandInModel(step) as server, connected(server, "ollama") as model:
             with pytest.raises(ModelError):
-                await asked(steps)
+                await asked(model)
             assert len(server.chats) == 1
-            assert not steps.signs
-            assert steps.native
+            assert not model.retry_policy.stats.signals
+            assert model.retry_policy.native
 
 
 def _counted(api: str, words: str, tokens: int) -> Raw:
@@ -397,25 +402,25 @@ class TestContextCut:
         replies = [[_counted(api, "Who are you?", 300)], [_counted(api, "Sunny.", 250)]]
         async with (
             StandInModel(*replies, llama=True, context_tokens=2048) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
-            assert (await asked(steps, self.long)).text == "Sunny."
+            assert (await asked(model, self.long)).text == "Sunny."
             first, second = (body["messages"] for body in bodies(server))
             assert len(second) < len(first) / 4
             assert second[-1] == first[-1], "the person's words stay"
             assert second[0] == first[0]
-            assert steps.signs == {"context_cut": 1}
-            assert steps.native
+            assert model.retry_policy.stats.signals == {"context_cut": 1}
+            assert model.retry_policy.native
 
     @apis
     async def test_the_next_turn_is_shortened_before_it_is_sent(self, api: str) -> None:
         replies = [_counted(api, w, n) for w, n in (("?", 300), ("Sunny.", 250), ("Rainy.", 250))]
         async with (
             StandInModel(*([reply] for reply in replies), llama=True) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
-            await asked(steps, self.long)
-            assert (await asked(steps, self.long)).text == "Rainy."
+            await asked(model, self.long)
+            assert (await asked(model, self.long)).text == "Rainy."
             assert len(server.chats) == 3
 
     @apis
@@ -423,50 +428,48 @@ class TestContextCut:
         replies = [[_counted(api, "?", 2047)], [_counted(api, "Sunny.", 1500)]]
         async with (
             StandInModel(*replies, llama=True, context_tokens=2048) as server,
-            ladder(server, api) as steps,
+            connected(server, api) as model,
         ):
-            await steps.learn()
-            assert (await asked(steps, self.long)).text == "Sunny."
-            assert steps.signs["context_cut"] == 1
+            await model.find_strategy()
+            assert (await asked(model, self.long)).text == "Sunny."
+            assert model.retry_policy.stats.signals["context_cut"] == 1
 
     async def test_cut_again_it_is_plain_and_then_said(self) -> None:
         replies = [[_counted("ollama", "?", 2046)] for _ in range(3)]
         async with (
             StandInModel(*replies, context_tokens=2048) as server,
-            ladder(server, "ollama") as steps,
+            connected(server, "ollama") as model,
         ):
-            await steps.learn()
+            await model.find_strategy()
             with pytest.raises(ModelContextFull):
-                await asked(steps, self.long)
+                await asked(model, self.long)
             assert [("tools" in body) for body in bodies(server)] == [True, True, False]
 
     async def test_a_server_that_counts_without_its_cache_is_not_mistrusted_for_long(self) -> None:
         replies = [_counted("ollama", "Sunny.", n) for n in (2600, 60, 70, 65)]
         async with (
             StandInModel(*([reply] for reply in replies)) as server,
-            ladder(server, "ollama") as steps,
+            connected(server, "ollama") as model,
         ):
             for _ in replies:
-                assert (await asked(steps, self.long)).text == "Sunny."
+                assert (await asked(model, self.long)).text == "Sunny."
             assert len(server.chats) == 4
-            assert not steps.signs
+            assert not model.retry_policy.stats.signals
 
 
-async def test_every_step_is_logged_and_the_standing_told(
+async def test_every_step_is_logged_without_what_was_said(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
         StandInModel([End()], [End()], [IN_ONE]) as server,
-        ladder(server, "ollama") as steps,
+        connected(server, "ollama") as model,
     ):
         with caplog.at_level(logging.INFO, logger="caal_node.models"):
-            await asked(steps)
+            await asked(model)
         said = [record.getMessage() for record in caplog.records]
         assert [line for line in said if "next step" in line] == [
             "stand-in: next step: once_more",
-            "stand-in: next step: one_reply",
+            "stand-in: next step: json_reply",
         ]
         assert not any("Paris" in line for line in said)
-        kept = json.loads(json.dumps(steps.standing.as_json()))
-        assert kept["way"] == "one_reply"
-        assert kept["signs"] == {"empty": 2}
+        assert model.retry_policy.stats.signals == {"empty": 2}

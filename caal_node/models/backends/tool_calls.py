@@ -1,27 +1,35 @@
-"""Tool calls that arrive in pieces, made whole.
+"""Tool calls in a server's reply: those that arrive in pieces, and those that it runs itself.
 
 Servers differ in everything: all calls at `index: 0`, no index, no id, the id in the first piece
 or a fresh one in each, the name first and its arguments piece by piece (Granite), the name again
-in each piece, arguments as an object. What tells one call from the next is decided here.
+in each piece, arguments as an object. `join_calls` decides what tells one call from the next.
+
+Some servers have tools of their own: they announce a call with `task_status: "working"`, run it,
+send its `tool_results` in the same stream, and write on. Such a call is told like any other, and
+never run again. Servers leave ids out, so `ServerRuns` pairs calls and results.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from caal_node.core.errors import ModelReplyError
-from caal_node.models.backends.base import NativeCall
-from caal_node.models.backends.lenient_types import NULL_IS_EMPTY_OBJECT, Arguments
+from caal_node.models.backends.base import NativeCall, ServerCall, ServerResult
+from caal_node.models.backends.wire_types import NULL_IS_EMPTY_OBJECT, Arguments
 
 CALLS_MAX: Final = 64
 """Calls in one reply. A model that writes more is going round in circles."""
 ARGUMENTS_MAX: Final = 1_000_000
 """Characters of one call's arguments. No tool takes more; a reply that has more never ends."""
+WORKING: Final = "working"
+"""The status of a stream that goes on, whatever else says that it is done."""
+RUNS_MAX: Final = 64
+"""Calls in one reply that a server runs and that are told, for the same reason as CALLS_MAX."""
 
 
 class FunctionDelta(BaseModel):
@@ -30,7 +38,7 @@ class FunctionDelta(BaseModel):
 
 
 class CallDelta(BaseModel):
-    """One element of `delta.tool_calls`. OpenAI's servers leave out what has not changed."""
+    """One element of `delta.tool_calls`. Servers leave out what has not changed."""
 
     index: int | None = None
     id: str | None = None
@@ -38,7 +46,7 @@ class CallDelta(BaseModel):
 
 
 @dataclass(slots=True)
-class _Open:
+class _PartialCall:
     index: int | None
     id: str
     name: str = ""
@@ -46,7 +54,7 @@ class _Open:
     length: int = 0
 
     def add(self, text: str) -> None:
-        """Take a piece of the arguments.
+        """Add a piece of the arguments.
 
         Raises:
             ModelReplyError: they are longer than `ARGUMENTS_MAX`.
@@ -74,7 +82,7 @@ class _Open:
 
 
 def join_calls(deltas: Iterable[CallDelta]) -> tuple[NativeCall, ...]:
-    """The calls that `deltas` make up, in the order in which they began, none of them twice.
+    """Return the calls that `deltas` make up, in the order in which they began, none twice.
 
     Pieces belong together by index, and by id where a server gives no index; where it gives
     neither, a piece with a name begins a call and one without continues the last. One index for
@@ -86,7 +94,7 @@ def join_calls(deltas: Iterable[CallDelta]) -> tuple[NativeCall, ...]:
         ModelReplyError: there are more than `CALLS_MAX` calls, or one is longer than
             `ARGUMENTS_MAX` characters.
     """
-    calls: list[_Open] = []
+    calls: list[_PartialCall] = []
     for delta in deltas:
         name = delta.function.name or ""
         arguments = delta.function.arguments
@@ -96,11 +104,11 @@ def join_calls(deltas: Iterable[CallDelta]) -> tuple[NativeCall, ...]:
                 continue
             if len(calls) == CALLS_MAX:
                 raise ModelReplyError(f"the reply has more than {CALLS_MAX} tool calls")
-            call = _Open(delta.index, delta.id or "")
+            call = _PartialCall(delta.index, delta.id or "")
             calls.append(call)
         call.id = call.id or delta.id or ""
         if name != call.name and not call.begun:
-            call.name += name  # a name may come in pieces; the whole name again is no piece
+            call.name += name  # A name may come in pieces. The whole name again is no piece.
         if isinstance(arguments, str):
             call.add(arguments)
         elif arguments is not None:
@@ -111,8 +119,8 @@ def join_calls(deltas: Iterable[CallDelta]) -> tuple[NativeCall, ...]:
 
 
 def distinct(calls: Iterable[NativeCall]) -> tuple[NativeCall, ...]:
-    """`calls`, but for those that a server sent again: the same id, else none, with the same name
-    and arguments."""
+    """Return `calls` without those that a server sent again: the same id, or none, with the same
+    name and arguments."""
     seen: set[tuple[str, str, str]] = set()
     kept: list[NativeCall] = []
     for call in calls:
@@ -124,18 +132,18 @@ def distinct(calls: Iterable[NativeCall]) -> tuple[NativeCall, ...]:
 
 
 def _canonical(arguments: str) -> str:
-    """Equal for equal JSON, however it is written."""
+    """Return a text that is equal for equal JSON, however it is written."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
     except (ValueError, RecursionError):
         return arguments
 
 
-def _continued(calls: list[_Open], delta: CallDelta, name: str) -> _Open | None:
-    """The call that `delta` goes on with, or None where it begins one or belongs to none."""
+def _continued(calls: list[_PartialCall], delta: CallDelta, name: str) -> _PartialCall | None:
+    """Return the call that `delta` continues; None if it begins one or belongs to none."""
     near = [c for c in calls if delta.index is None or c.index == delta.index]
     if delta.id and (same := [c for c in near if c.id == delta.id]):
-        # Even an id may be the same for all; then a name behind complete arguments is another's.
+        # Even the id may be the same for all. A name behind complete arguments is another call's.
         return None if name and same[-1].whole() else same[-1]
     if not near:
         return None
@@ -147,3 +155,61 @@ def _continued(calls: list[_Open], delta: CallDelta, name: str) -> _Open | None:
         return None
     # Arguments as a value are never a piece.
     return None if last.begun and isinstance(delta.function.arguments, (dict, list)) else last
+
+
+class ToolResult(BaseModel):
+    """One element of `tool_results`."""
+
+    id: str = Field("", validation_alias=AliasChoices("tool_call_id", "id"))
+    name: str = Field("", validation_alias=AliasChoices("tool_name", "name"))
+    error: Any = None
+    is_error: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return self.is_error or bool(self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningCall:
+    id: str
+    name: str
+
+
+class ServerRuns:
+    """Tells the calls of one reply that its server runs, and pairs them with their results."""
+
+    def __init__(self) -> None:
+        self._open: list[_RunningCall] = []
+        self._count = 0
+
+    def started(self, call_id: str, name: str, arguments: Any) -> Iterator[ServerCall]:
+        """Yield the call, unless it is announced again or past the cap."""
+        if any(call.id == call_id for call in self._open if call_id) or self._count >= RUNS_MAX:
+            return
+        self._count += 1
+        known = call_id or f"server_{self._count}"
+        self._open.append(_RunningCall(known, name))
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+        yield ServerCall(known, name, text)
+
+    def ended(self, results: Iterable[ToolResult]) -> Iterator[ServerCall | ServerResult]:
+        """Yield the end of each call; first its beginning, if the server never announced it."""
+        for result in results:
+            call = self._of(result)
+            if call is None:
+                yield from self.started(result.id, result.name, {})
+                call = self._of(result)
+            if call is not None:
+                self._open.remove(call)
+                yield ServerResult(call.id, result.failed)
+
+    def _of(self, result: ToolResult) -> _RunningCall | None:
+        """Find the call by id; without one by name; without either the longest-running one."""
+        for call in self._open:
+            if result.id:
+                if call.id == result.id:
+                    return call
+            elif result.name in ("", call.name):
+                return call
+        return None

@@ -1,0 +1,204 @@
+"""What is done with a model before anybody speaks: warm it, probe it, and calibrate it.
+
+`warm` has the server read the prompt's prefix. `probe` finds out whether the model calls tools the
+way its server says. `calibrate` measures how sure of a call the model has to be.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Final
+
+from caal_node.core.errors import ModelLacksTools, ModelReplyError
+from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.prompt_files import read
+from caal_node.core.tool_spec import ToolSchema
+from caal_node.models.backends.base import (
+    Backend,
+    BackendRequest,
+    NativeCall,
+    ReplyDone,
+    TextChunk,
+    Usage,
+)
+from caal_node.models.failure_signals import signal_of_error
+from caal_node.models.question import Question
+from caal_node.models.strategies import JsonReplyStrategy
+from caal_node.models.strategies.logprob_gate import LogprobGate
+from caal_node.reply_parser import Event, ReplyParser, TextWasThinking
+
+WARM_UP_S: Final = 900.0
+"""Seconds for the whole prefix, including the loading of the model. Nobody waits for it yet, and
+what was read is lost with a request that is given up: 14 tools with examples take a 1.5B 150 s on
+one core of a small machine, which is over any deadline that suits a turn."""
+_OPENING: Final = UserItem("Hello.")
+"""Some chat templates fail without a person's message. It stands behind all that is to be kept."""
+
+PROBE_TOKENS: Final = 64
+"""Tokens of the probe's reply: a call of one short argument takes 20 to 30 in every format."""
+_PROBE_TOOL: Final = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Current weather of a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
+    },
+}
+_PROBE: Final = BackendRequest(
+    items=(
+        SystemItem("You are a helpful assistant. Use the tools."),
+        UserItem("What is the weather in Oslo right now?"),
+    ),
+    tools=(_PROBE_TOOL,),
+    stream=False,
+    max_tokens=PROBE_TOKENS,
+)
+
+_NEED_NO_TOOL: Final[Sequence[str]] = json.loads(read("needs_no_tool.json"))
+_SAMPLES: Final = 6
+"""Tools for which a sample request is asked. They are spread over the table."""
+_SAMPLE_WORDS: Final = 12
+"""Words of a tool's description: a request is no longer."""
+_REPLY_TOKENS: Final = 6
+"""Tokens of a reply to a sample request, of which the first key takes three."""
+_LEAST_DIFFERENCE: Final = 1.5
+"""Least difference of the two means. If it is less, the odds say nothing of this model."""
+
+
+async def warm(backend: Backend, prefix: BackendRequest) -> Usage:
+    """Ask for one token, so that the server keeps what it has read of `prefix`.
+
+    `prefix` is what every later request begins with: the system prompt, the tools and the example
+    turns, as they will be sent. 20 tools take 51 s on two cores, once.
+
+    Raises:
+        ModelError: the same as `Backend.ask`.
+    """
+    items = prefix.items
+    if not items or not isinstance(items[-1], UserItem):
+        items = (*items, _OPENING)
+    request = replace(
+        prefix,
+        items=items,
+        stream=False,
+        schema=None,
+        max_tokens=1,
+        top_logprobs=0,
+        first_s=WARM_UP_S,
+    )
+    usage = Usage()
+    async for chunk in backend.ask(request):
+        if isinstance(chunk, ReplyDone):
+            usage = chunk.usage
+    return usage
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What the short sample question has shown."""
+
+    native: bool
+    """Whether it was answered with a structured call."""
+    thinks_aloud: bool = False
+    """Whether the answer began in thinking, of which it had the closer alone."""
+
+
+async def calls_natively(backend: Backend) -> bool:
+    """Return whether `probe` finds native calls, for those who ask nothing else."""
+    return (await probe(backend)).native
+
+
+async def probe(backend: Backend) -> ProbeResult:
+    """Ask one short question with one tool, to see what kind of model it is.
+
+    Ollama reports `tools` for every model whose template mentions them, including those that write
+    each call as JSON in a code fence.
+
+    Raises:
+        ModelError: the server could not be asked; nothing is known then.
+    """
+    if (await backend.capabilities()).tools is False:
+        return ProbeResult(native=False)
+    native, text = False, ReplyParser((_PROBE_TOOL,))
+    events: list[Event] = []
+    try:
+        async with aclosing(backend.ask(_PROBE)) as chunks:
+            async for chunk in chunks:
+                native |= isinstance(chunk, NativeCall)
+                if isinstance(chunk, TextChunk):
+                    events += text.feed(chunk.text)
+    except (ModelLacksTools, ModelReplyError) as error:
+        if signal_of_error(error) is None:
+            raise
+    events += text.finish()
+    return ProbeResult(native, any(isinstance(event, TextWasThinking) for event in events))
+
+
+async def calibrate(backend: Backend, prefix: Question) -> float:
+    """Return the call threshold for the tools of `prefix`, see `JsonReplyStrategy`.
+
+    The odds of a reply's first key part requests with a tool from those without, but where the
+    border lies is a matter of the tools: a 0.5B gives -4 to 2 (log odds) to small talk beside four
+    tools and 0 to 12 beside fourteen, 1 to 7 and 7 to 14 to requests that mean a tool. So a few
+    requests are asked that need no tool, and a few that are a tool's own description; the border is
+    in their middle. A 1.5B takes descriptions for small talk (1 to 4, where small talk has -3 to 8
+    and what people say 6 to 13): then the tools' own example utterances are asked in their place (3
+    to 6). Each is one short question behind a prefix that the server has just read.
+
+    It is 0, which leaves a model its own choice, where its odds say nothing, or there are none.
+
+    Raises:
+        ModelError: the same as `Backend.ask`.
+    """
+    without = await _margins(backend, prefix, _NEED_NO_TOOL)
+    if not without:
+        return 0.0
+    for requests in (_described(prefix.tools.schemas), _exemplified(prefix)):
+        meant = await _margins(backend, prefix, requests)
+        if meant and fmean(meant) - fmean(without) >= _LEAST_DIFFERENCE:
+            return (fmean(meant) + fmean(without)) / 2
+    return 0.0
+
+
+def _described(tools: Sequence[ToolSchema]) -> list[str]:
+    """Make requests of the tools' descriptions."""
+    step = max(1, len(tools) // _SAMPLES)
+    spread = itertools.islice(tools, 0, None, step)
+    texts = (str(tool["function"].get("description") or "") for tool in spread)
+    asked = (" ".join(text.split(".")[0].split()[:_SAMPLE_WORDS]).lower() for text in texts)
+    return [f"please {words}" for words in asked if words][:_SAMPLES]
+
+
+def _exemplified(prefix: Question) -> list[str]:
+    """Make requests of what people say for these tools, with words around it that people also say:
+    as it stands in the prompt it would be answered by heart."""
+    said = [examples[0].utterance for examples in prefix.tools.examples.values() if examples]
+    step = max(1, len(said) // _SAMPLES)
+    return [f"um, {words} please" for words in said[::step]][:_SAMPLES]
+
+
+async def _margins(backend: Backend, prefix: Question, requests: Sequence[str]) -> list[float]:
+    """Return the odds of each request, as far as the server tells them."""
+    systems = tuple(itertools.takewhile(lambda item: isinstance(item, SystemItem), prefix.items))
+    found: list[float] = []
+    for words in requests:
+        question = replace(prefix, items=(*systems, UserItem(words)))
+        request = replace(JsonReplyStrategy().request(question), max_tokens=_REPLY_TOKENS)
+        gate = LogprobGate()
+        async with aclosing(backend.ask(request)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, TextChunk):
+                    gate.see(chunk.tokens)
+        if gate.margin is None:
+            break  # The server tells no odds; the other requests would be asked for nothing.
+        found.append(gate.margin)
+    return found
