@@ -24,14 +24,14 @@ def strictly(asked: Asked) -> Any:
 async def test_characters_arrive_as_they_were_said(api: str) -> None:
     words = 'é "quoted" \\ \n ☕ 𝄞 \x00 \u2028'
     async with StandInModel(["Fine."]) as server, conversation(server, api=api) as talk:
-        assert await talk.say(words) == "Fine."
+        assert await talk.ask(words) == "Fine."
         assert strictly(server.chats[0])["messages"][-1]["content"] == words
 
 
 @pytest.mark.parametrize("api", ["ollama", "openai"])
 async def test_half_a_surrogate_pair_costs_no_turn(api: str) -> None:
     async with StandInModel(["Fine."]) as server, conversation(server, api=api) as talk:
-        assert await talk.say("half \ud83d of a pair") == "Fine."
+        assert await talk.ask("half \ud83d of a pair") == "Fine."
         said = strictly(server.chats[0])["messages"][-1]["content"]
         assert (said[:5], said[-10:]) == ("half ", " of a pair")
 
@@ -41,5 +41,5 @@ async def test_a_number_that_json_does_not_have_costs_no_turn() -> None:
     message = f'{{"role": "assistant", "content": "", "tool_calls": [{{"function": {function}}}]}}'
     call = Raw(f'{{"model": "stand-in", "message": {message}, "done": true}}\n'.encode())
     async with StandInModel([call], ["Sunny."]) as server, conversation(server) as talk:
-        assert await talk.say("weather?") == "Sunny."
+        assert await talk.ask("weather?") == "Sunny."
         assert len([strictly(asked) for asked in server.chats]) == 2

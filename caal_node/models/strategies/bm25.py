@@ -1,4 +1,4 @@
-"""How well tools fit a request by the words that they share (BM25, Robertson and Zaragoza 2009).
+"""How well tools fit a request by the words that they share.
 
 The index covers each tool's name, description, parameters and example utterances. It decides which
 tools a grammar allows a small model, never what the prompt shows. Of the 55 requests of one call in
@@ -8,17 +8,13 @@ among the five best, or none fits well and all are allowed.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.models.strategies.word_lists import COMMON, STEM_CHARS, words
+from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight
 
-_K1: Final = 1.2
-_B: Final = 0.5
-"""_K1 is BM25's usual saturation. Lengths count half: a long description is no worse a tool."""
 _NAME_WEIGHT: Final = 3
 """How often a word of the name counts, since it says more than a word of the prose."""
 
@@ -31,31 +27,15 @@ class ToolRelevance:
     ) -> None:
         self.names: Final = tuple(tool["function"]["name"] for tool in tools)
         texts = [
-            _terms(_texts(tool["function"], examples.get(name, ())))
+            ["\n".join(_texts(tool["function"], examples.get(name, ())))]
             for tool, name in zip(tools, self.names, strict=True)
         ]
-        self._counts: Final = [Counter(terms) for terms in texts]
-        lengths = [len(terms) for terms in texts]
-        mean = sum(lengths) / max(1, len(lengths)) or 1.0
-        self._norms: Final = [_K1 * (1 - _B + _B * length / mean) for length in lengths]
-        seen = Counter(term for counts in self._counts for term in counts)
-        total = len(texts)
-        self._idf: Final = {
-            term: math.log(1 + (total - count + 0.5) / (count + 0.5))
-            for term, count in seen.items()
-        }
+        # Lengths count half: a long description makes no tool worse.
+        self._index: Final = BM25Index(texts, (FieldWeight(length_share=0.5),), terms_of=_terms)
 
     def scores(self, request: str) -> dict[str, float]:
         """Return each tool's score, in the order of the tools. It is 0 where no word is shared."""
-        asked = frozenset(_terms([request]))
-        return {
-            name: sum(
-                self._idf[term] * count * (_K1 + 1) / (count + norm)
-                for term in asked
-                if (count := counts.get(term, 0))
-            )
-            for name, counts, norm in zip(self.names, self._counts, self._norms, strict=True)
-        }
+        return dict(zip(self.names, self._index.scores(request).tolist(), strict=True))
 
     def best(self, request: str, count: int, *, least_score: float = 0.0) -> tuple[str, ...]:
         """Return up to `count` names that share a word with `request`, the best first.
@@ -68,9 +48,8 @@ class ToolRelevance:
         return tuple(name for name, score in ranked[:count] if score > 0)
 
 
-def _terms(texts: Iterable[str]) -> list[str]:
-    found = (word for text in texts for word in words(text))
-    return [_term(word) for word in found if word not in COMMON]
+def _terms(text: str) -> list[str]:
+    return [_term(word) for word in words(text) if word not in COMMON]
 
 
 def _term(word: str) -> str:
