@@ -8,8 +8,8 @@ from typing import Any, Self
 from livekit import rtc
 
 from caal_node.control.listener import ControlListener
-from caal_node.control.messages import METHOD, Answer, Request, read_answer, seal
 from caal_node.control.reports import ReloadReport
+from caal_node.control.rpc import METHOD, Answer, Request, read_answer, seal
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
 LIVEKIT_BYTES = 15 * 1024

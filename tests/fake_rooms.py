@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from caal_node.control.messages import Answer, CallDone
 from caal_node.control.reports import ControlRequest, ReloadReport
+from caal_node.control.rpc import Answer, CallDone
 
 REPORT = ReloadReport(4, added=("get_weather",), changed=("timer",), failed=("files",))
 

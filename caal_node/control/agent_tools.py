@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final, cast, get_args
 
-from caal_node.control.tool_messages import (
+from caal_node.control.messages import (
     CalledAnswer,
     CallTool,
     FailureKind,

@@ -13,9 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from caal_node.control.messages import MAX_MESSAGE_CHARS, MAX_NAME_CHARS
-from caal_node.control.request_parsing import Name, RequestBody
-from caal_node.control.tool_messages import (
+from caal_node.control.messages import (
     FOUND,
     MAX_FOUND,
     CallResult,
@@ -23,6 +21,8 @@ from caal_node.control.tool_messages import (
     FoundList,
     ToolsList,
 )
+from caal_node.control.request_parsing import Name, RequestBody
+from caal_node.control.rpc import MAX_MESSAGE_CHARS, MAX_NAME_CHARS
 from caal_node.tools.table import NAME_MAX
 from mcp_bridge.discover import MAX_PATTERN_CHARS, MAX_PATTERNS
 

@@ -15,12 +15,12 @@ from starlette.exceptions import HTTPException
 
 from caal_node.config.settings import Settings
 from caal_node.control.api_models import Changed, Health, ModelBody, ReloadBody, Reloaded
-from caal_node.control.messages import MAX_NAME_CHARS
 from caal_node.control.openapi import BEARER, errors, takes
 from caal_node.control.reports import ModelRequest, ReloadRequest, to_dict
 from caal_node.control.request_parsing import RequestRefused, error, fault, gate, read
 from caal_node.control.rooms import ControlError, RoomsPort, change_model, choose, reload
-from caal_node.control.tool_routes import tool_paths
+from caal_node.control.routes import tool_paths
+from caal_node.control.rpc import MAX_NAME_CHARS
 from caal_node.core.errors import ConfigError
 from caal_node.version import __version__
 

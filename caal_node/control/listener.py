@@ -17,7 +17,16 @@ from typing import Any, Final, Literal, Protocol
 from livekit import api, rtc
 
 from caal_node.control.chunking import PageRequest, PartRequest
-from caal_node.control.messages import (
+from caal_node.control.reports import (
+    ControlRequest,
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
+    Report,
+)
+from caal_node.control.request_dedup import ANSWER_S, Deliveries
+from caal_node.control.rpc import (
     METHOD,
     Answer,
     CallDone,
@@ -28,15 +37,6 @@ from caal_node.control.messages import (
     unseal,
     write_answer,
 )
-from caal_node.control.reports import (
-    ControlRequest,
-    ModelReport,
-    ModelRequest,
-    ReloadReport,
-    ReloadRequest,
-    Report,
-)
-from caal_node.control.request_dedup import ANSWER_S, Deliveries
 from caal_node.core.errors import CaalError, ConfigError
 
 logger = logging.getLogger(__name__)

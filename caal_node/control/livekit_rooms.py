@@ -14,8 +14,8 @@ from livekit import api
 
 from caal_node.config.settings import Settings
 from caal_node.control.listener import REFUSED
-from caal_node.control.messages import METHOD, Answer, Request, read_answer, seal
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
+from caal_node.control.rpc import METHOD, Answer, Request, read_answer, seal
 from caal_node.core.errors import ConfigError
 
 REQUEST_S: Final = 5.0

@@ -22,7 +22,7 @@ from caal_node.control.chunking import (
     pack,
     unpack,
 )
-from caal_node.control.messages import Answer, CallFailed, CallRunning
+from caal_node.control.rpc import Answer, CallFailed, CallRunning
 from caal_node.core.errors import CaalError
 
 logger = logging.getLogger(__name__)

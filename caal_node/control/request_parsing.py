@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect
 
-from caal_node.control.messages import MAX_NAME_CHARS
+from caal_node.control.rpc import MAX_NAME_CHARS
 
 MAX_BODY_BYTES: Final = 16 * 1024
 BODY_S: Final = 10.0

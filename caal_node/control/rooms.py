@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar, Final, Protocol, Self
 
-from caal_node.control.messages import Answer, CallDone, CallFailed, CallRunning, Page, Request
 from caal_node.control.reports import (
     ControlRequest,
     ModelReport,
@@ -15,6 +14,7 @@ from caal_node.control.reports import (
     ReloadRequest,
     Report,
 )
+from caal_node.control.rpc import Answer, CallDone, CallFailed, CallRunning, Page, Request
 from caal_node.core.errors import CaalError
 
 DEADLINE_S: Final = 60.0

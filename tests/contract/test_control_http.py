@@ -14,10 +14,10 @@ from pydantic import SecretStr
 from caal_node.config.settings import Settings
 from caal_node.control import request_parsing
 from caal_node.control.app import make_app
-from caal_node.control.messages import CallDone, CallFailed
 from caal_node.control.reports import ModelReport, ModelRequest, ReloadRequest
 from caal_node.control.request_parsing import MAX_BODY_BYTES
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
+from caal_node.control.rpc import CallDone, CallFailed
 from caal_node.core.errors import ConfigError
 from tests.fake_rooms import FakeRooms
 

@@ -16,7 +16,6 @@ from livekit import api, rtc
 
 from caal_node.control.listener import REFUSED, ControlListener
 from caal_node.control.livekit_rooms import LiveKitRooms
-from caal_node.control.messages import METHOD, Answer, CallDone, CallRunning, seal
 from caal_node.control.reports import ReloadReport, ReloadRequest
 from caal_node.control.rooms import (
     LiveKitRefused,
@@ -26,6 +25,7 @@ from caal_node.control.rooms import (
     choose,
     reload,
 )
+from caal_node.control.rpc import METHOD, Answer, CallDone, CallRunning, seal
 from tests.control_process import control_process
 from tests.livekit_server import LiveKit
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.control.tool_messages import FindTools
+from caal_node.control.messages import FindTools
 from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.weights import MINILM
 from mcp_bridge import (

@@ -14,7 +14,7 @@ import pytest
 
 from caal_node.cli.accept_tools import accept
 from caal_node.config.settings import load_settings
-from caal_node.control import messages, reports
+from caal_node.control import reports, rpc
 from caal_node.control.app import make_app
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
@@ -81,7 +81,7 @@ async def test_a_body_with_such_a_field_is_refused_before_a_room_hears_of_it(
 
 
 def test_what_goes_from_process_to_process_has_no_such_field() -> None:
-    kinds = [kind for module in (messages, reports) for kind in vars(module).values()]
+    kinds = [kind for module in (rpc, reports) for kind in vars(module).values()]
     asked = [k for k in kinds if isinstance(k, type) and dataclasses.is_dataclass(k)]
     assert asked
     for kind in asked:

@@ -19,7 +19,7 @@ from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
 from caal_node.control.chunking import PageRequest, PartRequest
-from caal_node.control.tool_routes import MAX_CALL_BYTES
+from caal_node.control.routes import MAX_CALL_BYTES
 from caal_node.core.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnavailable
 from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
 from caal_node.core.tool_spec import ToolSpec

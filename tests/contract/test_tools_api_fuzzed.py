@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
-from caal_node.control.tool_messages import (
+from caal_node.control.messages import (
     CalledAnswer,
     FailureKind,
     FindTools,

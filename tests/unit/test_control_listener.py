@@ -12,7 +12,8 @@ import pytest
 from livekit import rtc
 
 from caal_node.control.listener import REFUSED, ControlListener
-from caal_node.control.messages import (
+from caal_node.control.reports import ReloadReport, ReloadRequest
+from caal_node.control.rpc import (
     METHOD,
     Answer,
     CallDone,
@@ -21,7 +22,6 @@ from caal_node.control.messages import (
     read_answer,
     seal,
 )
-from caal_node.control.reports import ReloadReport, ReloadRequest
 from tests import virtual_loop
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"

@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from livekit import api
 
-from caal_node.control.messages import (
+from caal_node.control.reports import (
+    ControlRequest,
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
+)
+from caal_node.control.rpc import (
     CallDone,
     CallFailed,
     CallRunning,
@@ -21,13 +28,6 @@ from caal_node.control.messages import (
     seal,
     unseal,
     write_answer,
-)
-from caal_node.control.reports import (
-    ControlRequest,
-    ModelReport,
-    ModelRequest,
-    ReloadReport,
-    ReloadRequest,
 )
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"

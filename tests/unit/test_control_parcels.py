@@ -21,7 +21,6 @@ from caal_node.control.chunking import (
     pack,
     unpack,
 )
-from caal_node.control.messages import Answer, CallFailed, CallRunning
 from caal_node.control.request_dedup import (
     BUSY,
     GONE,
@@ -31,6 +30,7 @@ from caal_node.control.request_dedup import (
     TOO_LARGE,
     Deliveries,
 )
+from caal_node.control.rpc import Answer, CallFailed, CallRunning
 from caal_node.core.errors import ConfigError
 from tests import virtual_loop
 

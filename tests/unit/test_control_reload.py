@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from caal_node.control.messages import CallDone, CallFailed, CallRunning
 from caal_node.control.reports import ReloadRequest
 from caal_node.control.rooms import (
     NoAnswer,
@@ -16,6 +15,7 @@ from caal_node.control.rooms import (
     choose,
     reload,
 )
+from caal_node.control.rpc import CallDone, CallFailed, CallRunning
 from tests import virtual_loop
 from tests.fake_rooms import REPORT, FakeRooms
 

@@ -15,7 +15,7 @@ from caal_node.control.chunking import (
     pack,
     unpack,
 )
-from caal_node.control.messages import Answer, CallDone, CallFailed, CallRunning, Request
+from caal_node.control.messages import NotDone, ToolsAnswer, ToolsRequest, read_tools_answer
 from caal_node.control.rooms import (
     READY_S,
     RETRY_S,
@@ -24,7 +24,7 @@ from caal_node.control.rooms import (
     ReloadFailed,
     RoomsPort,
 )
-from caal_node.control.tool_messages import NotDone, ToolsAnswer, ToolsRequest, read_tools_answer
+from caal_node.control.rpc import Answer, CallDone, CallFailed, CallRunning, Request
 
 TOOLS_S: Final = 600.0
 """Of a whole request: an agent ends every call by itself, after its own deadline."""

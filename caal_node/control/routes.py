@@ -6,6 +6,7 @@ from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Query, Request
 
+from caal_node.control.agent_client import ask_tools
 from caal_node.control.api_models import (
     CallBody,
     CalledTold,
@@ -14,10 +15,7 @@ from caal_node.control.api_models import (
     SearchBody,
     ToolsTold,
 )
-from caal_node.control.openapi import errors, takes
-from caal_node.control.request_parsing import RequestRefused, read
-from caal_node.control.rooms import RoomsPort, choose
-from caal_node.control.tool_messages import (
+from caal_node.control.messages import (
     CalledAnswer,
     CallTool,
     FailureKind,
@@ -27,7 +25,9 @@ from caal_node.control.tool_messages import (
     ListTools,
     NotDone,
 )
-from caal_node.control.tools_client import ask_tools
+from caal_node.control.openapi import errors, takes
+from caal_node.control.request_parsing import RequestRefused, read
+from caal_node.control.rooms import RoomsPort, choose
 
 MAX_CALL_BYTES: Final = 1024 * 1024
 """Of the body of a call: what an MCP server may be sent at most."""
