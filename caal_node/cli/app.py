@@ -77,7 +77,7 @@ def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     """Serve POST /reload-tools and GET /health."""
     _log_to_stderr(logging.INFO)
     from caal_node.config.settings import load_settings
-    from caal_node.control.serve import serve
+    from caal_node.control.app import serve
 
     serve(load_settings(), host, port)
 

@@ -1,132 +1,137 @@
-"""Asking the agent of a live room for its tools, and for a call of one."""
+"""The control process's end: it asks the agent of a live room, and waits for the answer."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import Final, TypeVar
+from typing import Final
 
 from caal_node.control.chunking import (
     MAX_ANSWER_BYTES,
-    Page,
-    PageRequest,
-    PartRequest,
-    max_parts,
-    pack,
-    unpack,
+    expanded_chars,
+    join,
+    max_chunks,
+    run_beside_loop,
+    split,
 )
-from caal_node.control.messages import NotDone, ToolsAnswer, ToolsRequest, read_tools_answer
-from caal_node.control.rooms import (
-    READY_S,
-    RETRY_S,
-    AgentBusy,
-    NoAnswer,
-    ReloadFailed,
-    RoomsPort,
+from caal_node.control.messages import AgentAnswer, AgentRequest, CallFailure, read_agent_answer
+from caal_node.control.rooms import AgentBusy, AgentFailed, NoAnswer, RoomServer
+from caal_node.control.rpc import (
+    AnswerChunk,
+    FetchChunk,
+    RequestFailed,
+    RpcAnswer,
+    RpcRequest,
+    SendChunk,
+    StillRunning,
 )
-from caal_node.control.rpc import Answer, CallDone, CallFailed, CallRunning, Request
 
+CHANGE_S: Final = 60.0
+"""A whole reload may take this long for the caller: longer than the agent's own deadline."""
 TOOLS_S: Final = 600.0
-"""Of a whole request: an agent ends every call by itself, after its own deadline."""
-_NOBODY: Final = "nobody-asks-for-this"
-"""An id that no request has: who knows nothing of it listens, and has begun nothing."""
-_OTHER: Final = "The agent is of another version."
+"""A request for tools may take this long: an agent ends every call at the call's own deadline."""
+READY_S: Final = 5.0
+"""An agent that has just joined is given this long to begin listening."""
+RETRY_S: Final = 0.25
+_UNKNOWN_ID: Final = "nobody-asks-for-this"
+"""No request has this id: an agent that does not know it listens, and has started nothing."""
+_OTHER_VERSION: Final = "The agent is of another version."
 
-T = TypeVar("T", bound=ToolsAnswer)
 
+async def ask_agent(
+    rooms: RoomServer,
+    room: str,
+    request: AgentRequest,
+    answer_type: type[AgentAnswer],
+    deadline_s: float,
+) -> AgentAnswer:
+    """Return the agent's answer: an `answer_type`, or a CallFailure where a tool gave no result.
 
-async def ask_tools(
-    rooms: RoomsPort, room: str, request: ToolsRequest, kind: type[T], deadline_s: float = TOOLS_S
-) -> T | NotDone:
-    """The agent's answer; `NotDone` where a tool gave none. A call is made once at most.
+    The agent acts on the request at most once.
 
     Raises:
         NoAnswer: there is no agent, none that listens, or it did not finish in time.
         AgentBusy: it has too much to do.
-        ReloadFailed: it could not do it, or is of another version.
+        AgentFailed: it could not do it, or is of another version.
     """
     try:
         async with asyncio.timeout(deadline_s):
-            identity = await _who_listens(rooms, room)
-            answer = await _Exchange(rooms, room, identity).ask(request)
+            identity = await _listening_agent(rooms, room)
+            answer = await _AgentConnection(rooms, room, identity).ask(request)
     except TimeoutError:
         raise NoAnswer(f"The agent did not finish within {deadline_s:g} seconds.") from None
-    if not isinstance(answer, (kind, NotDone)):
-        raise ReloadFailed(_OTHER)
+    if not isinstance(answer, (answer_type, CallFailure)):
+        raise AgentFailed(_OTHER_VERSION)
     return answer
 
 
-async def _who_listens(rooms: RoomsPort, room: str) -> str:
-    """The one agent that is asked. Were a second one tried later, a tool might run twice."""
+async def _listening_agent(rooms: RoomServer, room: str) -> str:
+    """Return the one agent that is asked. Were a second one tried, a tool might run twice."""
     loop = asyncio.get_running_loop()
-    patience = loop.time() + READY_S
+    give_up_at = loop.time() + READY_S
     while True:
         candidates = await rooms.agents(room)
         if not candidates:
             raise NoAnswer(f"There is no agent in room {room!r}.")
         for identity in candidates:
-            if await rooms.ask(room, identity, PageRequest(_NOBODY, 0)) is not None:
+            if await rooms.ask(room, identity, FetchChunk(id=_UNKNOWN_ID, number=0)) is not None:
                 return identity
-        if loop.time() > patience:
+        if loop.time() > give_up_at:
             raise NoAnswer(f"No agent in room {room!r} answers to control requests.")
         await asyncio.sleep(RETRY_S)
 
 
-class _Exchange:
-    """One request of one agent, and its answer."""
+class _AgentConnection:
+    """One agent that listens, for one request and its answer."""
 
-    def __init__(self, rooms: RoomsPort, room: str, identity: str) -> None:
+    def __init__(self, rooms: RoomServer, room: str, identity: str) -> None:
         self._rooms: Final = rooms
         self._room: Final = room
         self._identity: Final = identity
         self._id: Final = uuid.uuid4().hex
 
-    async def ask(self, request: ToolsRequest) -> ToolsAnswer:
-        parts = await asyncio.to_thread(lambda: pack(request.model_dump_json()))
-        answer: Answer = CallRunning()
-        for number, data in enumerate(parts):
-            answer = await self._once(PartRequest(self._id, number, len(parts), data))
-        first = await self._page(0, answer)
-        if first.of > max_parts(MAX_ANSWER_BYTES):
-            raise ReloadFailed(_OTHER)
-        pages = [first.data]
-        while len(pages) < first.of:
-            pages.append((await self._page(len(pages))).data)
+    async def ask(self, request: AgentRequest) -> AgentAnswer:
+        text = request.model_dump_json()
+        chunks = await run_beside_loop(lambda: split(text), chars=len(text))
+        answer: RpcAnswer = StillRunning()
+        for number, data in enumerate(chunks):
+            chunk = SendChunk(id=self._id, number=number, of=len(chunks), data=data)
+            answer = await self._call(chunk)
+        first = await self._fetch(0, answer)
+        if first.of > max_chunks(MAX_ANSWER_BYTES):
+            raise AgentFailed(_OTHER_VERSION)
+        fetched = [first.data]
+        while len(fetched) < first.of:
+            fetched.append((await self._fetch(len(fetched))).data)
         try:
-            return await asyncio.to_thread(
-                lambda: read_tools_answer(unpack(pages, MAX_ANSWER_BYTES))
+            return await run_beside_loop(
+                lambda: read_agent_answer(join(fetched, MAX_ANSWER_BYTES)),
+                chars=expanded_chars(fetched),
             )
         except ValueError:
-            raise ReloadFailed(_OTHER) from None
+            raise AgentFailed(_OTHER_VERSION) from None
 
-    async def _page(self, number: int, answer: Answer | None = None) -> Page:
-        while True:
-            match answer or await self._once(PageRequest(self._id, number)):
-                case Page() as page:
-                    return page
-                case CallRunning():
-                    answer = None
-                case _:
-                    raise ReloadFailed(_OTHER)
+    async def _fetch(self, number: int, answer: RpcAnswer | None = None) -> AnswerChunk:
+        while not isinstance(answer, AnswerChunk):
+            answer = await self._call(FetchChunk(id=self._id, number=number))
+        return answer
 
-    async def _once(self, request: Request) -> Answer:
-        """Ask until there is an answer: the agent does a request that comes again only once."""
+    async def _call(self, request: RpcRequest) -> StillRunning | AnswerChunk:
+        """Ask until there is an answer: the agent acts on a request that comes again only once."""
         loop = asyncio.get_running_loop()
-        patience = loop.time() + READY_S
+        give_up_at = loop.time() + READY_S
         while True:
             match await self._rooms.ask(self._room, self._identity, request):
-                case CallFailed("busy", detail):
+                case RequestFailed(reason="busy", detail=detail):
                     raise AgentBusy(detail)
-                case CallFailed("unknown"):
+                case RequestFailed(reason="unknown"):
                     raise NoAnswer("The agent has started anew; what it was asked is lost.")
-                case CallFailed(reason, detail):
+                case RequestFailed(reason=reason, detail=detail):
                     why = detail or f"{reason}. See its log."
-                    raise ReloadFailed(f"The agent could not do it: {why}")
-                case CallDone():
-                    raise ReloadFailed(_OTHER)
-                case None if loop.time() > patience:
+                    raise AgentFailed(f"The agent could not do it: {why}")
+                case None if loop.time() > give_up_at:
                     raise NoAnswer("The agent has left, or does not answer any more.")
                 case None:
                     await asyncio.sleep(RETRY_S)
-                case CallRunning() | Page() as answer:
+                case StillRunning() | AnswerChunk() as answer:
                     return answer

@@ -1,10 +1,12 @@
-"""What is asked of an agent's tools, and what it says: the JSON inside the parcels.
+"""What the control process asks of an agent, and what the agent answers.
 
-The answers are also what the HTTP API gives, and describe themselves in its OpenAPI document.
+Each request names itself by `ask`, each answer by `answer`. The answers' fields are also what the
+HTTP API gives, and they describe themselves in its OpenAPI document.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -12,35 +14,63 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from caal_node.core.events import TierName
 
 MAX_FOUND: Final = 100
-FOUND: Final = 10
-"""Tools that a search gives, at most and usually."""
+"""A search gives at most this many tools."""
+DEFAULT_FOUND: Final = 10
+"""A search gives this many tools where it does not say how many."""
 
 FailureKind: TypeAlias = Literal[
     "unknown_tool", "invalid_arguments", "refused", "timeout", "unavailable", "tool_error", "error"
 ]
 
 
-class _Frozen(BaseModel):
+class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ListTools(_Frozen):
+class ReloadRequest(_Message):
+    """The agent is to list its tools anew."""
+
+    ask: Literal["reload"] = "reload"
+    tool_name: str | None = None
+    """This is the tool that is new, when the caller says so."""
+    message: str | None = None
+    """This sentence is said aloud when it is done."""
+
+
+class ModelRequest(_Message):
+    """The agent is to ask another model from now on. No key travels: the server must need none."""
+
+    ask: Literal["model"] = "model"
+    model: str
+    api: str | None = None
+    """None keeps the wire format in use."""
+    base_url: str | None = None
+    """None is the usual address of that wire format."""
+
+
+class ListTools(_Message):
+    """The agent is to list all its tools."""
+
     ask: Literal["list"] = "list"
 
 
-class FindTools(_Frozen):
+class FindTools(_Message):
+    """The agent is to search its tools by words, or by names with `*`."""
+
     ask: Literal["find"] = "find"
     patterns: tuple[str, ...]
-    limit: int = FOUND
+    limit: int = DEFAULT_FOUND
 
 
-class CallTool(_Frozen):
+class CallTool(_Message):
+    """The agent is to call one of its tools."""
+
     ask: Literal["call"] = "call"
     name: str
     arguments: dict[str, Any]
 
 
-class ToolSummary(_Frozen):
+class ToolSummary(_Message):
     """One tool, whichever tier it is of."""
 
     name: str = Field(description="What POST /api/tools calls it by.")
@@ -57,19 +87,19 @@ class ToolSummary(_Frozen):
     )
 
 
-class ToolsList(_Frozen):
+class ToolList(_Message):
     tools: list[ToolSummary]
     failed: dict[str, str] = Field(
         description="Sources that could not be listed, each with the reason."
     )
 
 
-class FoundList(_Frozen):
+class SearchResult(_Message):
     found: int = Field(description="How many match; `tools` has the best of them, best first.")
     tools: list[ToolSummary]
 
 
-class CallResult(_Frozen):
+class CallResult(_Message):
     name: str
     tier: TierName
     server: str
@@ -83,49 +113,95 @@ class CallResult(_Frozen):
     )
 
 
-class ListAnswer(ToolsList):
-    told: Literal["tools"] = "tools"
+class ReloadReport(_Message):
+    """The agent has listed its tools anew.
+
+    The names are the tools' exposed names, in order; `failed` names the sources that did not
+    answer.
+    """
+
+    answer: Literal["reload"] = "reload"
+    tool_count: int
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
-class FoundAnswer(FoundList):
-    told: Literal["found"] = "found"
+class ModelReport(_Message):
+    """The agent asks this model now, in this wire format."""
+
+    answer: Literal["model"] = "model"
+    model: str
+    api: str
 
 
-class CalledAnswer(CallResult):
-    told: Literal["called"] = "called"
+class ListAnswer(ToolList):
+    answer: Literal["list"] = "list"
 
 
-class NotDone(_Frozen):
-    """The call ended otherwise, or never began."""
+class FindAnswer(SearchResult):
+    answer: Literal["find"] = "find"
 
-    told: Literal["not_done"] = "not_done"
+
+class CallAnswer(CallResult):
+    answer: Literal["call"] = "call"
+
+
+class CallFailure(_Message):
+    """The call failed, or never began."""
+
+    answer: Literal["call_failure"] = "call_failure"
     kind: FailureKind
     message: str
     valid_names: list[str] = []
 
 
 ToolsRequest: TypeAlias = ListTools | FindTools | CallTool
-ToolsAnswer: TypeAlias = ListAnswer | FoundAnswer | CalledAnswer | NotDone
+ToolsAnswer: TypeAlias = ListAnswer | FindAnswer | CallAnswer | CallFailure
+AgentRequest: TypeAlias = ReloadRequest | ModelRequest | ToolsRequest
+AgentAnswer: TypeAlias = ReloadReport | ModelReport | ToolsAnswer
 
-_REQUEST: Final[TypeAdapter[ToolsRequest]] = TypeAdapter(
-    Annotated[ToolsRequest, Field(discriminator="ask")]
+_REQUEST: Final[TypeAdapter[AgentRequest]] = TypeAdapter(
+    Annotated[AgentRequest, Field(discriminator="ask")]
 )
-_ANSWER: Final[TypeAdapter[ToolsAnswer]] = TypeAdapter(
-    Annotated[ToolsAnswer, Field(discriminator="told")]
+_ANSWER: Final[TypeAdapter[AgentAnswer]] = TypeAdapter(
+    Annotated[AgentAnswer, Field(discriminator="answer")]
 )
 
 
-def read_request(text: str) -> ToolsRequest:
-    """
+def read_agent_request(text: str) -> AgentRequest:
+    """Return the request that a text holds.
+
     Raises:
         ValueError: it is no request, or one of another version.
     """
     return _REQUEST.validate_json(text)
 
 
-def read_tools_answer(text: str) -> ToolsAnswer:
-    """
+def read_agent_answer(text: str) -> AgentAnswer:
+    """Return the answer that a text holds.
+
     Raises:
         ValueError: it is no answer, or one of another version.
     """
     return _ANSWER.validate_json(text)
+
+
+def compare_tables(
+    old: Mapping[str, str], new: Mapping[str, str], failed: Iterable[str] = ()
+) -> ReloadReport:
+    """Compare two tables of tools.
+
+    Args:
+        old: maps each exposed name to a fingerprint of what the model reads of that tool.
+        new: the same, after the reload.
+        failed: names the sources that could not be listed.
+    """
+    return ReloadReport(
+        tool_count=len(new),
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
+        failed=tuple(sorted(set(failed))),
+    )

@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
-from caal_node.control.chunking import PageRequest, PartRequest
 from caal_node.control.routes import MAX_CALL_BYTES
+from caal_node.control.rpc import FetchChunk, SendChunk
 from caal_node.core.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnavailable
 from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
 from caal_node.core.tool_spec import ToolSpec
@@ -166,7 +166,7 @@ async def test_five_hundred_tools_come_whole_through_messages_that_livekit_carri
         response = await http.get("/api/tools")
         assert len(response.json()["tools"]) == 503
         assert len(response.content) > 300_000
-        pages = [asked for asked in rooms.asked if isinstance(asked, PageRequest)]
+        pages = [asked for asked in rooms.asked if isinstance(asked, FetchChunk)]
         assert len(pages) < 20
         found = await http.post("/api/tools/search", json={"query": "thing 77", "limit": 3})
         assert found.json()["tools"][0]["name"] == "tool_77"
@@ -233,7 +233,7 @@ async def test_a_large_result_comes_whole() -> None:
     async with kitchen() as (http, talk, rooms):
         response = await http.post("/api/tools", json={"name": "read_all"})
         assert len(response.content) > 200_000
-        assert len([asked for asked in rooms.asked if isinstance(asked, PageRequest)]) > 10
+        assert len([asked for asked in rooms.asked if isinstance(asked, FetchChunk)]) > 10
         assert response.json()["result"] == LARGE
         assert len(talk.agent.tool_data) == 0
 
@@ -244,7 +244,7 @@ async def test_large_arguments_reach_the_tool_whole() -> None:
     async with kitchen(tier) as (http, _, rooms):
         body = {"name": "get_weather", "arguments": {"city": city}}
         assert (await http.post("/api/tools", json=body)).status_code == 200
-        assert len([a for a in rooms.asked if isinstance(a, PartRequest)]) > 10
+        assert len([a for a in rooms.asked if isinstance(a, SendChunk)]) > 10
     assert tier.calls == [("get_weather", {"city": city})]
 
 

@@ -17,15 +17,16 @@ from pydantic import SecretStr
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
 from caal_node.control.messages import (
-    CalledAnswer,
+    CallAnswer,
+    CallFailure,
     FailureKind,
+    FindAnswer,
     FindTools,
-    FoundAnswer,
     ListAnswer,
     ListTools,
-    NotDone,
+    ToolsAnswer,
+    ToolsRequest,
     ToolSummary,
-    read_request,
 )
 from tests.agent_rooms import AgentRooms
 from tests.api_fuzz import fuzz
@@ -53,17 +54,17 @@ TOOL = ToolSummary(
 START_S = 20.0
 
 
-async def every_answer(request: str) -> str:
+async def every_answer(request: ToolsRequest) -> ToolsAnswer:
     """A stand-in agent, whose calls end in every way in turn."""
-    match read_request(request):
+    match request:
         case ListTools():
-            return ListAnswer(tools=[TOOL], failed={"files": "is down"}).model_dump_json()
+            return ListAnswer(tools=[TOOL], failed={"files": "is down"})
         case FindTools(patterns=patterns):
-            return FoundAnswer(found=len(patterns), tools=[TOOL]).model_dump_json()
+            return FindAnswer(found=len(patterns), tools=[TOOL])
         case call:
             if (kind := next(ENDS)) is not None:
-                return NotDone(kind=kind, message="no", valid_names=["x"]).model_dump_json()
-            return CalledAnswer(
+                return CallFailure(kind=kind, message="no", valid_names=["x"])
+            return CallAnswer(
                 name=call.name,
                 tier="mcp",
                 server="files",
@@ -71,7 +72,7 @@ async def every_answer(request: str) -> str:
                 duration_ms=1,
                 result=call.arguments,
                 truncated=False,
-            ).model_dump_json()
+            )
 
 
 @contextlib.contextmanager
@@ -137,7 +138,7 @@ async def test_the_document_describes_every_path_with_answers_errors_and_example
             operation["responses"]
         )
         error = operation["responses"]["401"]["content"]["application/json"]["schema"]
-        assert error == {"$ref": "#/components/schemas/Error"}
+        assert error == {"$ref": "#/components/schemas/ErrorResponse"}
         if method == "POST":
             body = operation["requestBody"]["content"]["application/json"]["schema"]
             assert body["examples"]

@@ -15,7 +15,7 @@ from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
 from caal_node.control.listener import ControlListener
-from caal_node.control.reports import ReloadReport, ReloadRequest
+from caal_node.control.messages import ReloadReport, ReloadRequest
 from caal_node.core.tool_spec import ToolSpec
 from tests.api_fuzz import fuzz
 from tests.control_process import control_process
@@ -53,7 +53,7 @@ async def served(livekit: LiveKit, *specs: ToolSpec) -> AsyncGenerator[tuple[str
     here, room = rtc.Room(), f"tools-{uuid.uuid4().hex[:8]}"
 
     async def nothing_new(_: ReloadRequest) -> ReloadReport:
-        return ReloadReport(0)
+        return ReloadReport(tool_count=0)
 
     async with (
         StandInModel() as model,
