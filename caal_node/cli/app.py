@@ -1,6 +1,9 @@
-"""`caal-node COMMAND`: each command in a few lines that call what does the work.
+"""`caal-node COMMAND`: the options and the help of each command.
 
-Imports stand inside the commands: `caal-node --help` must not load speech, numpy and LiveKit.
+A command's work is one function of a module of its own in this folder: `doctor.py` is a good one to
+imitate. The function takes the settings and the options, prints, returns an exit code where it has
+one to give, and raises a CaalError where something is wrong. The command here imports it only when
+it is run, since `caal-node --help` must not load speech, numpy and LiveKit.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from caal_node.cli.n8n import app as n8n_app
 from caal_node.core.errors import CaalError
 
 app = typer.Typer(
@@ -32,11 +34,16 @@ AgentOption = Annotated[
     str | None,
     typer.Option("--agent", metavar="MODULE:CLASS", help="Your CaalAgent; default: CAAL_AGENT."),
 ]
+n8n_app = typer.Typer(
+    help="Check workflows, and try one as the agent would.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
 app.add_typer(n8n_app, name="n8n")
 
 
 def main() -> None:
-    """The entry point. A known error is one line on stderr and exit code 1."""
+    """Run the command line. A known error is one line on stderr and exit code 1."""
     try:
         app()
     except CaalError as error:
@@ -107,24 +114,18 @@ def tools(
 ) -> None:
     """List every tool of all three tiers, and the sources that could not be listed."""
     _log_to_stderr(logging.ERROR)
-    if accept:
-        from caal_node.cli.accept_tools import accept as accept_tools
-
-        _run(lambda: accept_tools(accept))
-        return
-    if explain:
-        from caal_node.cli.explain import explain_tool
-        from caal_node.config.settings import load_settings
-
-        _run(lambda: explain_tool(load_settings(), agent, explain, as_json=as_json))
-        return
-    from caal_node.cli.make_examples import make_missing
-    from caal_node.cli.tools import list_tools
+    from caal_node.cli import tools as work
     from caal_node.config.settings import load_settings
 
+    if accept:
+        _run(lambda: work.accept_changed_tools(accept))
+        return
+    if explain:
+        _run(lambda: work.explain_tool(load_settings(), agent, explain, as_json=as_json))
+        return
     if make_examples:
-        _run(lambda: make_missing(load_settings(), agent))
-    _run(lambda: list_tools(load_settings(), agent, as_json=as_json))
+        _run(lambda: work.make_missing_examples(load_settings(), agent))
+    _run(lambda: work.list_tools(load_settings(), agent, as_json=as_json))
 
 
 @app.command()
@@ -166,13 +167,13 @@ def login(
 ) -> None:
     """Sign in to an MCP server (OAuth), once for all rooms to come."""
     _log_to_stderr(logging.ERROR)
-    from caal_node.cli import login as signing
+    from caal_node.cli import login as work
     from caal_node.config.settings import load_settings
 
     if forget:
-        _run(lambda: signing.logout(load_settings(), server))
+        _run(lambda: work.logout(load_settings(), server))
     else:
-        _run(lambda: signing.login(load_settings(), server, browser=browser))
+        _run(lambda: work.login(load_settings(), server, browser=browser))
 
 
 @app.command()
@@ -185,6 +186,57 @@ def demo(
     from caal_node.cli.demo.app import run_demo
 
     _run(lambda: run_demo(out, use_room=room))
+
+
+@n8n_app.callback()
+def n8n() -> None:
+    """Check workflows, and try one as the agent would."""
+    logging.basicConfig(level=logging.ERROR)  # what is wrong is said in the output
+
+
+@n8n_app.command()
+def check(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE...", help="Workflows that n8n exported.")
+    ] = None,
+    instance: Annotated[
+        bool, typer.Option("--instance", help="Every active workflow at N8N_URL.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what keeps workflows from being good voice tools, and how to mend it.
+
+    Exit code 1 where a workflow cannot be called, or will be called wrongly.
+    """
+    from caal_node.cli.n8n_check import check_files, check_instance
+    from caal_node.config.settings import load_settings
+
+    if instance == bool(files):
+        raise typer.BadParameter("name files, or write --instance")
+    if instance:
+        passed = asyncio.run(check_instance(load_settings(), as_json=as_json))
+    else:
+        passed = check_files(files or [], as_json=as_json)
+    raise typer.Exit(0 if passed else 1)
+
+
+@n8n_app.command(name="try")
+def try_(
+    name: Annotated[str, typer.Argument(help="The tool, as `caal-node tools` lists it.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE...", help="The call's arguments.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a workflow as the agent would; show what the model and the person get.
+
+    It is a real run. Exit code 1 where it failed.
+    """
+    from caal_node.cli.n8n_try import try_workflow
+    from caal_node.config.settings import load_settings
+
+    worked = asyncio.run(try_workflow(load_settings(), name, arguments or [], as_json=as_json))
+    raise typer.Exit(0 if worked else 1)
 
 
 def _worker(command: str, arguments: list[str]) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.explain import explained, resolved
 from caal_node.cli.n8n_check import check_files, check_instance
 from caal_node.cli.n8n_try import MODELS_OWN, try_workflow
+from caal_node.cli.tools import explanation, resolve_tool
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.core.prompt_files import sentence
@@ -136,9 +136,9 @@ async def test_explain_tells_where_each_parameter_came_from() -> None:
         await agent.reload_tools()
         try:
             names = ("get_weather", "Convert_Units", "get_order", "typed_tool")
-            shown = {name: explained(agent.table.resolve(name)) for name in names}
+            shown = {name: explanation(agent.table.resolve(name)) for name in names}
             with pytest.raises(ConfigError, match="Did you mean get_order"):
-                resolved(agent.table, "get_ordr")
+                resolve_tool(agent.table, "get_ordr")
         finally:
             await agent.close_tools()
     told = {n: {p["name"]: p["from"] for p in one["parameters"]} for n, one in shown.items()}

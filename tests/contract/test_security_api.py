@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from caal_node.cli.accept_tools import accept
+from caal_node.cli.tools import accept_changed_tools
 from caal_node.config.settings import load_settings
 from caal_node.control import messages, rpc
 from caal_node.control.app import make_app
@@ -131,11 +131,11 @@ async def test_accepting_prints_both_wordings_and_names_what_waits(
 
     await asyncio.to_thread(learn, "Reads.", "Reads [bold]and sends.")
     with pytest.raises(ConfigError, match=r"no tool of 'mail' waits .* what waits: files__read"):
-        await accept("mail")
-    await accept("files")
+        await accept_changed_tools("mail")
+    await accept_changed_tools("files")
     said = capsys.readouterr().out
     assert "accepted files__read" in said
     assert "it said: Reads." in said
     assert "it says: Reads [bold]and sends." in said
     with pytest.raises(ConfigError, match="no tool waits"):
-        await accept("files")
+        await accept_changed_tools("files")
