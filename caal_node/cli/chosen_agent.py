@@ -1,4 +1,4 @@
-"""The agent that a command runs: `--agent`, else CAAL_AGENT, else a plain CaalAgent."""
+"""A command runs the agent of `--agent`, else of CAAL_AGENT, else a plain CaalAgent."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ async def logout(settings: Settings, name: str) -> None:
 
 
 def _folder() -> Path:
-    """Make and try the folder of the sign-ins before a person is bothered.
+    """Make the folder of the sign-ins and try to write in it, before a person is bothered.
 
     Raises:
         ConfigError: it cannot be written.

@@ -1,4 +1,4 @@
-"""The events of a conversation, as a person reads them in a terminal."""
+"""The transcript prints a conversation's events for a person at a terminal."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from caal_node.tools.example_store import FILE_NAME, ExampleStore
 from caal_node.tools.table import ToolEntry, ToolTable
 
 OWN_SCHEMA = "the tool's own schema"
-"""Where a parameter was found that no other source describes."""
+"""A parameter that no other source describes was found here."""
 
 
 async def list_tools(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:

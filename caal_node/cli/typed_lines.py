@@ -1,4 +1,4 @@
-"""Typed lines, read beside the event loop by a thread that nobody has to wait for.
+"""Typed lines are read beside the event loop, by a thread that nobody has to wait for.
 
 `sys.stdin.readline` in a pool's thread would keep Ctrl-C waiting for Enter, since a pool joins its
 threads; a daemon thread inside Python's own buffer aborts the interpreter at its end. So this one

@@ -1,4 +1,4 @@
-"""What an agent answers when it is asked for its tools, or to call one of them."""
+"""An agent answers here when it is asked for its tools, or to call one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the control API takes and gives, as it stands in its OpenAPI document."""
+"""These models are what the control API takes and gives, as its OpenAPI document has them."""
 
 from __future__ import annotations
 

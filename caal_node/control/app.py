@@ -1,4 +1,4 @@
-"""The control API: /reload-tools, /model, the Tools API under /api, and /health."""
+"""The application serves /reload-tools, /model, the Tools API under /api, and /health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that are larger than what one RPC carries, cut into chunks that each fit.
+"""Texts that are larger than what one RPC carries are cut into chunks that each fit.
 
 LiveKit refuses a payload or an answer above 15 KiB. A call's arguments may hold a whole file, and
 an answer a whole catalogue, so every text is compressed and cut: 500 tools with their schemas,

@@ -1,4 +1,4 @@
-"""The rooms of a real LiveKit server, asked over its server API."""
+"""A real LiveKit server is asked for its rooms over its server API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from caal_node.core.errors import ConfigError
 
 REQUEST_S: Final = 5.0
 RPC_MS: Final = 2500
-"""Below the 3 s after which the server repeats a call that has no answer."""
+"""It is below the 3 s after which the server repeats a call that has no answer."""
 MAX_ERROR_CHARS: Final = 2000
 _RPC_CODE: Final = re.compile(r"RpcError (\d+)")
 _HTTP_SCHEMES: Final = {"ws": "http", "wss": "https"}

@@ -1,4 +1,4 @@
-"""How a request to the control API is let in and read, and how it is refused."""
+"""Requests to the control API are let in and read here, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rooms of a LiveKit server as the control API sees them, and what can go wrong with them."""
+"""This is what the control API needs of a LiveKit server's rooms, and what can go wrong there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of how the model is asked for tool calls, and why, and of its fallbacks."""
+"""This check says how the model is asked for tool calls, and why, and how its fallbacks are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding, and how a check is run: with a deadline, and never ending in an exception."""
+"""A check returns findings; it is run with a deadline, and never ends in an exception."""
 
 from __future__ import annotations
 

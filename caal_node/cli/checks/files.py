@@ -1,4 +1,4 @@
-"""Checks of what the settings name on this machine, and of misspelt variables."""
+"""These checks look at what the settings name on this machine, and for misspelt variables."""
 
 from __future__ import annotations
 

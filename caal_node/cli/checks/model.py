@@ -1,4 +1,4 @@
-"""Checks of the model's server, of the model on it, and of what that model can do."""
+"""This check looks at the model's server, the model on it, and what that model can do."""
 
 from __future__ import annotations
 

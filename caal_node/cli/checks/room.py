@@ -1,4 +1,4 @@
-"""Checks of LiveKit with the configured keys, and of the control API's token."""
+"""This check tries LiveKit with the configured keys, and looks at the control API's token."""
 
 from __future__ import annotations
 

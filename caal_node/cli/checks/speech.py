@@ -1,4 +1,4 @@
-"""Checks of speech: its parts can be imported, and their weights are here."""
+"""These checks see that the parts of speech can be imported, and that their weights are here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of where tools come from, n8n and every MCP server, and of how they are searched."""
+"""These checks try where tools come from, n8n and every MCP server, and how they are searched."""
 
 from __future__ import annotations
 

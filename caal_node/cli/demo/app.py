@@ -1,4 +1,4 @@
-"""`caal-node demo`: a spoken conversation, from microphone to loudspeaker, set up by itself."""
+"""`caal-node demo` sets up a spoken conversation, from microphone to loudspeaker, and holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording of what a participant hears: tracks that begin and pause at their own times."""
+"""The timeline records what a participant hears: tracks that begin and pause at their own times."""
 
 from __future__ import annotations
 

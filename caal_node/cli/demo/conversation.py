@@ -1,4 +1,4 @@
-"""The demo's conversation: each spoken request, what comes of it, and the totals at the end.
+"""The demo's conversation has each request spoken, and counts what comes of it.
 
 It is held in a scene: a real room (`room_scene`) or a loop inside this process (`local_scene`).
 """

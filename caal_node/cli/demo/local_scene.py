@@ -1,4 +1,4 @@
-"""The demo without a room: the same session, tools and speech, on a loop inside this process."""
+"""Without a room, the demo runs the same session, tools and speech inside this process."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false

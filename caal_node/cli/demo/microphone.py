@@ -1,4 +1,4 @@
-"""A microphone that is never off: it sends spoken requests, and silence between, in real time."""
+"""The microphone is never off: it sends spoken requests, and silence between, in real time."""
 
 from __future__ import annotations
 
@@ -56,9 +56,8 @@ class Microphone:
             if spoken:
                 self._heard.write(_at_48_khz(samples))
             await self._push(rtc.AudioFrame(samples.tobytes(), RATE_HZ, 1, FRAME_SAMPLES))
-            due = max(
-                due + FRAME_SAMPLES / RATE_HZ, loop.time() - 1.0
-            )  # a stall is not made up for
+            # A stall is not made up for.
+            due = max(due + FRAME_SAMPLES / RATE_HZ, loop.time() - 1.0)
             await asyncio.sleep(due - loop.time())
 
     def _next(self) -> tuple[Samples, bool]:

@@ -1,4 +1,4 @@
-"""Which model the demo asks: one of the person's own Ollama, else one that it brings along."""
+"""The demo asks a model of the person's own Ollama, else one that it brings along."""
 
 from __future__ import annotations
 

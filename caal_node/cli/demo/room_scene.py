@@ -1,4 +1,4 @@
-"""The demo in a real room: a livekit-server, a worker process, and a participant who speaks."""
+"""In a real room, the demo has a livekit-server, a worker process and a participant who speaks."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false

@@ -1,4 +1,4 @@
-"""The recorded spoken requests of the demo."""
+"""The demo's requests are recordings of a person's speech."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's tools: an MCP server over stdio, and an n8n workflow by webhook."""
+"""The demo has tools of an MCP server over stdio, and an n8n workflow by webhook."""
 
 from __future__ import annotations
 
