@@ -84,7 +84,7 @@ async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rooms", "body", "status", "said"),
+    ("rooms", "body", "status", "words"),
     [
         (FakeRooms({"a": ["x"]}), {"room_name": "z"}, 404, "no live room 'z'"),
         (FakeRooms({}), None, 404, "No room is live"),
@@ -96,16 +96,16 @@ async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
     ],
 )
 async def test_what_stands_in_the_way_has_a_status_and_a_sentence(
-    rooms: FakeRooms, body: object, status: int, said: str
+    rooms: FakeRooms, body: object, status: int, words: str
 ) -> None:
     response = await post(rooms, body)
     assert response.status_code == status
     assert response.json()["status"] == "error"
-    assert said in response.json()["detail"]
+    assert words in response.json()["detail"]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "words"),
     [
         (b"{", "no JSON"),
         (b"\xff", "no JSON"),
@@ -119,11 +119,11 @@ async def test_what_stands_in_the_way_has_a_status_and_a_sentence(
         (b'{"message": "%s"}' % (b"x" * 501), "message: "),
     ],
 )
-async def test_a_wrong_body_is_refused_in_plain_words(content: bytes, said: str) -> None:
+async def test_a_wrong_body_is_refused_in_plain_words(content: bytes, words: str) -> None:
     rooms = FakeRooms({"a": ["x"]})
     response = await post(rooms, content=content)
     assert response.status_code == 422
-    assert said in response.json()["detail"]
+    assert words in response.json()["detail"]
     assert rooms.asked == []
 
 

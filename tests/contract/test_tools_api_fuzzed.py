@@ -94,10 +94,10 @@ def served(app: Any) -> Iterator[str]:
 def test_every_path_answers_as_it_is_described() -> None:
     app = make_app(Settings(control_token=SecretStr(TOKEN)), AgentRooms(every_answer))
     with served(app) as url:
-        seen = fuzz(url, TOKEN, examples=12)
-    statuses = {status for _, status in seen}
+        counts = fuzz(url, TOKEN, examples=12)
+    statuses = {status for _, status in counts}
     assert {200, 403, 404, 422, 502, 503, 504} <= statuses
-    assert {label for label, status in seen if status == 200} == {
+    assert {label for label, status in counts if status == 200} == {
         "GET /health",
         "GET /api/tools",
         "POST /api/tools",
@@ -105,7 +105,7 @@ def test_every_path_answers_as_it_is_described() -> None:
         "POST /reload-tools",
     }
     # An agent in memory has no model to change; that path's own answers are in its own tests.
-    assert ("POST /model", 502) in seen
+    assert ("POST /model", 502) in counts
 
 
 async def test_the_document_describes_every_path_with_answers_errors_and_examples() -> None:

@@ -122,7 +122,7 @@ def test_a_model_that_cannot_be_used_fails(
 
 
 @pytest.mark.parametrize(
-    ("shown", "settings", "found", "mend"),
+    ("model_info", "settings", "found", "mend"),
     [
         ({"capabilities": ["completion"]}, {}, "no tool calling", "plain text"),
         ({"capabilities": ["completion", "tools"]}, {"think": True}, "cannot think", "THINK=off"),
@@ -135,9 +135,9 @@ def test_a_model_that_cannot_be_used_fails(
     ],
 )
 def test_a_model_that_is_used_against_its_make_is_warned_of(
-    shown: dict[str, Any], settings: dict[str, Any], found: str, mend: str
+    model_info: dict[str, Any], settings: dict[str, Any], found: str, mend: str
 ) -> None:
-    check = only(model(OLLAMA | {"/api/show": shown}, **settings), "warn")
+    check = only(model(OLLAMA | {"/api/show": model_info}, **settings), "warn")
     assert found in check.found
     assert mend in check.mend
 
@@ -319,9 +319,9 @@ async def test_only_a_failure_makes_the_exit_code_1(
 
     monkeypatch.setattr(doctor, "run_checks", checked)
     assert await doctor.run_doctor(Settings(), as_json=True) == code
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["ok"] is (code == 0)
-    [row] = shown["checks"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["ok"] is (code == 0)
+    [row] = printed["checks"]
     assert row == {"name": "a", "status": check.status, "found": check.found, "mend": check.mend}
     assert await doctor.run_doctor(Settings()) == code
     assert check.found in capsys.readouterr().out

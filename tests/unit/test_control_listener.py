@@ -230,8 +230,8 @@ def test_it_listens_as_soon_as_the_room_is_connected_and_not_after_the_end() -> 
         control = listener(room, reloads)
         assert room.methods == {}
         room.connected = True
-        for tell in room.listeners:
-            tell(None)
+        for listen in room.listeners:
+            listen(None)
         assert await room.ask("1") == REPORT
         await control.aclose()
         await control.aclose()
