@@ -9,7 +9,7 @@ from livekit import rtc
 
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ReloadReport, ToolsAnswer, ToolsRequest
-from caal_node.control.rpc import METHOD, RpcAnswer, RpcRequest, read_answer, sign_request
+from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
 LIVEKIT_BYTES = 15 * 1024
@@ -58,7 +58,7 @@ class AgentRooms:
         if self.lose:
             self.lose -= 1
             return None
-        return read_answer(answer)
+        return RPC_ANSWER.validate_json(answer)
 
     # What ControlListener needs of a room and of the participant in it.
 

@@ -7,11 +7,11 @@ from typing import Self
 
 from caal_node.control.chunking import MAX_REQUEST_BYTES, join, split
 from caal_node.control.messages import (
+    AGENT_REQUEST,
     AgentAnswer,
     AgentRequest,
     ModelReport,
     ReloadReport,
-    read_agent_request,
 )
 from caal_node.control.rpc import AnswerChunk, RequestFailed, RpcAnswer, RpcRequest, SendChunk
 
@@ -61,7 +61,7 @@ class FakeRooms:
         if isinstance(request, SendChunk):
             assert request.of == 1
             text = join([request.data], MAX_REQUEST_BYTES)
-            self.asked.append((room, identity, read_agent_request(text)))
+            self.asked.append((room, identity, AGENT_REQUEST.validate_json(text)))
         elif not self.asked and self.answers[0] is not None:
             return RequestFailed(reason="unknown")
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]

@@ -14,7 +14,7 @@ from caal_node.control.chunking import (
     run_beside_loop,
     split,
 )
-from caal_node.control.messages import AgentAnswer, AgentRequest, CallFailure, read_agent_answer
+from caal_node.control.messages import AGENT_ANSWER, AgentAnswer, AgentRequest, CallFailure
 from caal_node.control.rooms import AgentBusy, AgentFailed, NoAnswer, RoomServer
 from caal_node.control.rpc import (
     AnswerChunk,
@@ -105,7 +105,7 @@ class _AgentConnection:
             fetched.append((await self._fetch(len(fetched))).data)
         try:
             return await run_beside_loop(
-                lambda: read_agent_answer(join(fetched, MAX_ANSWER_BYTES)),
+                lambda: AGENT_ANSWER.validate_json(join(fetched, MAX_ANSWER_BYTES)),
                 chars=expanded_chars(fetched),
             )
         except ValueError:

@@ -16,13 +16,13 @@ from livekit import api, rtc
 
 from caal_node.control.chunking import run_beside_loop
 from caal_node.control.messages import (
+    AGENT_REQUEST,
     ModelReport,
     ModelRequest,
     ReloadReport,
     ReloadRequest,
     ToolsAnswer,
     ToolsRequest,
-    read_agent_request,
 )
 from caal_node.control.request_dedup import BUSY, CannotAnswer, RequestDeduplicator
 from caal_node.control.rpc import (
@@ -32,7 +32,6 @@ from caal_node.control.rpc import (
     RequestFailed,
     SendChunk,
     verify_request,
-    write_answer,
 )
 from caal_node.core.errors import ConfigError
 
@@ -137,13 +136,15 @@ class ControlListener:
             self._log_refusal(call.caller_identity, str(why))
             raise rtc.RpcError(REFUSED, "not a genuine control request") from None
         if self._closed:
-            return write_answer(RequestFailed(reason="error"))
-        if isinstance(request, SendChunk):
-            return write_answer(await self._requests.receive(request))
-        return write_answer(await self._requests.fetch(request))
+            answer = RequestFailed(reason="error")
+        elif isinstance(request, SendChunk):
+            answer = await self._requests.receive(request)
+        else:
+            answer = await self._requests.fetch(request)
+        return answer.model_dump_json()
 
     async def _handle(self, text: str) -> str:
-        request = await run_beside_loop(lambda: read_agent_request(text), chars=len(text))
+        request = await run_beside_loop(lambda: AGENT_REQUEST.validate_json(text), chars=len(text))
         match request:
             case ReloadRequest():
                 return (await self._change(self._on_reload, request)).model_dump_json()

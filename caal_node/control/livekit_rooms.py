@@ -17,9 +17,9 @@ from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
 from caal_node.control.rpc import (
     METHOD,
     REFUSED,
+    RPC_ANSWER,
     RpcAnswer,
     RpcRequest,
-    read_answer,
     sign_request,
 )
 from caal_node.core.errors import ConfigError
@@ -102,7 +102,7 @@ class LiveKitRooms:
                 },
             )
             if response.status_code == 200:
-                return read_answer(str(response.json()["payload"]))
+                return RPC_ANSWER.validate_json(str(response.json()["payload"]))
         _raise_for(response)
         return None
 

@@ -162,30 +162,14 @@ ToolsAnswer: TypeAlias = ListAnswer | FindAnswer | CallAnswer | CallFailure
 AgentRequest: TypeAlias = ReloadRequest | ModelRequest | ToolsRequest
 AgentAnswer: TypeAlias = ReloadReport | ModelReport | ToolsAnswer
 
-_REQUEST: Final[TypeAdapter[AgentRequest]] = TypeAdapter(
+AGENT_REQUEST: Final[TypeAdapter[AgentRequest]] = TypeAdapter(
     Annotated[AgentRequest, Field(discriminator="ask")]
 )
-_ANSWER: Final[TypeAdapter[AgentAnswer]] = TypeAdapter(
+"""`validate_json` reads a request, and raises ValueError for what another version has written."""
+AGENT_ANSWER: Final[TypeAdapter[AgentAnswer]] = TypeAdapter(
     Annotated[AgentAnswer, Field(discriminator="answer")]
 )
-
-
-def read_agent_request(text: str) -> AgentRequest:
-    """Return the request that a text holds.
-
-    Raises:
-        ValueError: it is no request, or one of another version.
-    """
-    return _REQUEST.validate_json(text)
-
-
-def read_agent_answer(text: str) -> AgentAnswer:
-    """Return the answer that a text holds.
-
-    Raises:
-        ValueError: it is no answer, or one of another version.
-    """
-    return _ANSWER.validate_json(text)
+"""`validate_json` reads an answer, and raises ValueError for what another version has written."""
 
 
 def compare_tables(

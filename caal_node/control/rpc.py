@@ -20,7 +20,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import jwt
 from livekit import api
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 METHOD: Final = "caal.control"
 """The name of the RPC method that an agent answers."""
@@ -75,17 +75,18 @@ class RequestFailed(_Message):
 
     state: Literal["failed"] = "failed"
     reason: Literal["error", "timeout", "busy", "unknown"]
-    detail: str = ""
+    detail: Annotated[str, AfterValidator(lambda text: text[:MAX_DETAIL_CHARS])] = ""
     """This is one sentence for the caller, where there is one that the caller may read."""
 
 
 RpcRequest: TypeAlias = SendChunk | FetchChunk
 RpcAnswer: TypeAlias = StillRunning | AnswerChunk | RequestFailed
 
-_REQUEST: Final[TypeAdapter[RpcRequest]] = TypeAdapter(RpcRequest)
-_ANSWER: Final[TypeAdapter[RpcAnswer]] = TypeAdapter(
+_RPC_REQUEST: Final[TypeAdapter[RpcRequest]] = TypeAdapter(RpcRequest)
+RPC_ANSWER: Final[TypeAdapter[RpcAnswer]] = TypeAdapter(
     Annotated[RpcAnswer, Field(discriminator="state")]
 )
+"""`validate_json` reads what an agent answers; `model_dump_json` of an answer writes it."""
 
 
 class NotGenuine(Exception):
@@ -125,26 +126,10 @@ def verify_request(payload: str, *, room: str, verifier: api.TokenVerifier) -> R
     if grants is None or not grants.room_admin or grants.room != room:
         raise NotGenuine("the signature is for another room")
     try:
-        return _REQUEST.validate_json(body)
+        return _RPC_REQUEST.validate_json(body)
     except ValidationError:
         # Whoever signed it wrote it, so a wrong shape means another version, not an attack.
         raise NotGenuine("the control process is of another version") from None
-
-
-def write_answer(answer: RpcAnswer) -> str:
-    """Return the answer as the text that one RPC gives back."""
-    if isinstance(answer, RequestFailed):
-        answer = answer.model_copy(update={"detail": answer.detail[:MAX_DETAIL_CHARS]})
-    return answer.model_dump_json()
-
-
-def read_answer(text: str) -> RpcAnswer:
-    """Return the answer that was written.
-
-    Raises:
-        ValueError: this is no answer.
-    """
-    return _ANSWER.validate_json(text)
 
 
 def _digest(body: str) -> str:

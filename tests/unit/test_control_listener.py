@@ -14,6 +14,7 @@ from livekit import rtc
 from caal_node.control.chunking import MAX_ANSWER_BYTES, join, split
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import (
+    AGENT_ANSWER,
     AgentAnswer,
     AgentRequest,
     ListTools,
@@ -21,18 +22,17 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
-    read_agent_answer,
 )
 from caal_node.control.request_dedup import BUSY, GONE
 from caal_node.control.rpc import (
     METHOD,
     REFUSED,
+    RPC_ANSWER,
     AnswerChunk,
     RequestFailed,
     RpcAnswer,
     SendChunk,
     StillRunning,
-    read_answer,
     sign_request,
 )
 from tests import virtual_loop
@@ -81,9 +81,9 @@ class FakeRoom:
         [data] = split((request or ReloadRequest()).model_dump_json())
         chunk = SendChunk(id=id_, number=0, of=1, data=data)
         payload = sign_request(chunk, room=self.name, api_key=KEY, api_secret=SECRET)
-        answer = read_answer(await self.call(payload))
+        answer = RPC_ANSWER.validate_json(await self.call(payload))
         if isinstance(answer, AnswerChunk):
-            return read_agent_answer(join([answer.data], MAX_ANSWER_BYTES))
+            return AGENT_ANSWER.validate_json(join([answer.data], MAX_ANSWER_BYTES))
         return answer
 
 

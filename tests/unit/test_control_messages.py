@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.control.messages import (
+    AGENT_ANSWER,
+    AGENT_REQUEST,
     AgentAnswer,
     AgentRequest,
     CallFailure,
@@ -19,8 +21,6 @@ from caal_node.control.messages import (
     ReloadReport,
     ReloadRequest,
     compare_tables,
-    read_agent_answer,
-    read_agent_request,
 )
 
 tables = st.dictionaries(st.text(min_size=1, max_size=8), st.sampled_from("ab"), max_size=12)
@@ -58,7 +58,7 @@ def test_the_old_table_and_the_report_give_the_new_names(
     ids=repr,
 )
 def test_a_request_is_read_back(request_: AgentRequest) -> None:
-    assert read_agent_request(request_.model_dump_json()) == request_
+    assert AGENT_REQUEST.validate_json(request_.model_dump_json()) == request_
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_request_is_read_back(request_: AgentRequest) -> None:
     ids=repr,
 )
 def test_an_answer_is_read_back(answer: AgentAnswer) -> None:
-    assert read_agent_answer(answer.model_dump_json()) == answer
+    assert AGENT_ANSWER.validate_json(answer.model_dump_json()) == answer
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,6 @@ def test_an_answer_is_read_back(answer: AgentAnswer) -> None:
 )
 def test_what_is_no_message_is_not_read_as_one(text: str) -> None:
     with pytest.raises(ValueError, match="validation error"):
-        read_agent_request(text)
+        AGENT_REQUEST.validate_json(text)
     with pytest.raises(ValueError, match="validation error"):
-        read_agent_answer(text)
+        AGENT_ANSWER.validate_json(text)
