@@ -1,9 +1,10 @@
 """`caal-node COMMAND`: the options and the help of each command.
 
-A command's work is one function of a module of its own in this folder: `doctor.py` is a good one to
-imitate. The function takes the settings and the options, prints, returns an exit code where it has
-one to give, and raises a CaalError where something is wrong. The command here imports it only when
-it is run, since `caal-node --help` must not load speech, numpy and LiveKit.
+To add a command, write its work as a function of a module of its own in this folder, and its
+options as a function here: `doctor.py` and `doctor` below are good ones to imitate. The work takes
+the settings and the options, prints, returns the exit code where it has one to give, and raises a
+CaalError where something is wrong. A command imports its module only when it is run, since
+`caal-node --help` must not load speech, numpy and LiveKit.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
 
 app = typer.Typer(
@@ -56,7 +58,6 @@ def chat(as_json: Json = False, agent: AgentOption = None, verbose: bool = False
     """Talk to the agent by typing; a turn a line from stdin where that is no terminal."""
     _log_to_stderr(logging.INFO if verbose else logging.WARNING)
     from caal_node.cli.chat import run_chat
-    from caal_node.config.settings import load_settings
 
     _run(lambda: run_chat(load_settings(), agent, as_json=as_json))
 
@@ -83,7 +84,6 @@ def console(context: typer.Context) -> None:
 def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     """Serve POST /reload-tools and GET /health."""
     _log_to_stderr(logging.INFO)
-    from caal_node.config.settings import load_settings
     from caal_node.control.app import serve
 
     serve(load_settings(), host, port)
@@ -115,7 +115,6 @@ def tools(
     """List every tool of all three tiers, and the sources that could not be listed."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli import tools as work
-    from caal_node.config.settings import load_settings
 
     if accept:
         _run(lambda: work.accept_changed_tools(accept))
@@ -133,7 +132,6 @@ def doctor(as_json: Json = False) -> None:
     """Check everything that is configured, and say how to mend what is wrong."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
-    from caal_node.config.settings import load_settings
 
     raise typer.Exit(_run(lambda: run_doctor(load_settings(), as_json=as_json)))
 
@@ -148,7 +146,6 @@ def validate(
     """Try how well a model uses tools, and remember it."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli.validate import run_validate
-    from caal_node.config.settings import load_settings
 
     raise typer.Exit(
         _run(
@@ -168,7 +165,6 @@ def login(
     """Sign in to an MCP server (OAuth), once for all rooms to come."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli import login as work
-    from caal_node.config.settings import load_settings
 
     if forget:
         _run(lambda: work.logout(load_settings(), server))
@@ -209,7 +205,6 @@ def check(
     Exit code 1 where a workflow cannot be called, or will be called wrongly.
     """
     from caal_node.cli.n8n_check import check_files, check_instance
-    from caal_node.config.settings import load_settings
 
     if instance == bool(files):
         raise typer.BadParameter("name files, or write --instance")
@@ -233,7 +228,6 @@ def try_(
     It is a real run. Exit code 1 where it failed.
     """
     from caal_node.cli.n8n_try import try_workflow
-    from caal_node.config.settings import load_settings
 
     worked = asyncio.run(try_workflow(load_settings(), name, arguments or [], as_json=as_json))
     raise typer.Exit(0 if worked else 1)
