@@ -11,18 +11,12 @@ import uvicorn
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from caal_node.config.settings import Settings
 from caal_node.control.api_models import MAX_NAME_CHARS, HealthResponse
 from caal_node.control.livekit_rooms import LiveKitRooms
-from caal_node.control.request_parsing import (
-    RequestRefused,
-    error_response,
-    field_error,
-    token_check,
-)
+from caal_node.control.request_parsing import RequestRefused, field_error, token_check
 from caal_node.control.rooms import ControlError, RoomServer
 from caal_node.control.routes import control_routes, tool_routes
 from caal_node.core.addresses import is_loopback
@@ -34,10 +28,6 @@ logger = logging.getLogger(__name__)
 MAX_CONNECTIONS: Final = 64
 """A reload is asked for by a person or a workflow, never by a crowd."""
 STOP_S: Final = 5
-_BEARER: Final = HTTPBearer(
-    auto_error=False, description="CAAL_CONTROL_TOKEN, as the control process has it."
-)
-"""This tells the OpenAPI document that a token is needed; `token_check` is what checks it."""
 
 
 def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None:
@@ -87,7 +77,7 @@ def make_app(settings: Settings, rooms: RoomServer) -> FastAPI:
         """Whether this process is up. It says nothing about LiveKit or a room."""
         return HealthResponse(status="ok", version=__version__)
 
-    with_token = [Depends(token_check(token)), Depends(_BEARER)]
+    with_token = [Depends(token_check(token))]
     app.include_router(control_routes(rooms), dependencies=with_token)
     app.include_router(tool_routes(rooms), dependencies=with_token)
 
@@ -97,24 +87,24 @@ def make_app(settings: Settings, rooms: RoomServer) -> FastAPI:
 
     @app.exception_handler(RequestRefused)
     async def refused(_: Request, why: RequestRefused) -> JSONResponse:
-        return error_response(why.status, why.detail, why.kind, why.valid_names)
+        return why.response()
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, why: RequestValidationError) -> JSONResponse:
         first = why.errors()[0]
         field = ".".join(map(str, first["loc"][1:]))[:MAX_NAME_CHARS]
-        return error_response(422, field_error(field, first["msg"]))
+        return RequestRefused(422, field_error(field, first["msg"])).response()
 
     @app.exception_handler(HTTPException)
     async def http_error(_: Request, why: HTTPException) -> JSONResponse:
-        response = error_response(why.status_code, f"{why.detail}.")
+        response = RequestRefused(why.status_code, f"{why.detail}.").response()
         response.headers.update(why.headers or {})
         return response
 
     @app.exception_handler(ControlError)
     async def failed(request: Request, why: ControlError) -> JSONResponse:
         logger.warning("%s: %d %s", request.url.path, why.status, type(why).__name__)
-        return error_response(why.status, str(why))
+        return RequestRefused(why.status, str(why)).response()
 
     _ = health, openapi, refused, invalid, http_error, failed  # registered by their decorators
     return app

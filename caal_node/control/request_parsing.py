@@ -7,20 +7,25 @@ import hmac
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.responses import JSONResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 
-from caal_node.control.api_models import MAX_NAME_CHARS, RequestBody
+from caal_node.control.api_models import MAX_NAME_CHARS, ErrorResponse, RequestBody
+from caal_node.control.messages import FailureKind
 
 MAX_BODY_BYTES: Final = 16 * 1024
 BODY_S: Final = 10.0
 """A body has to arrive within this time."""
 _NUMBER_CHARS: Final = 40
 """The sentence that refuses a number quotes this much of it."""
+_BEARER: Final = HTTPBearer(
+    auto_error=False, description="CAAL_CONTROL_TOKEN, as the control process has it."
+)
 
 B = TypeVar("B", bound=RequestBody)
 
@@ -32,37 +37,28 @@ class RequestRefused(Exception):
         self,
         status: int,
         detail: str,
-        kind: str | None = None,
-        valid_names: Sequence[str] | None = None,
+        kind: FailureKind | None = None,
+        valid_names: Sequence[str] = (),
     ) -> None:
         super().__init__(detail)
         self.status = status
-        self.detail = detail
-        self.kind = kind
-        self.valid_names = valid_names
+        self.body = ErrorResponse(
+            status="error", detail=detail, kind=kind, valid_names=list(valid_names) or None
+        )
+
+    def response(self) -> JSONResponse:
+        """Return the refusal in the one shape that all errors have."""
+        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else None
+        return JSONResponse(self.body.model_dump(exclude_none=True), self.status, headers)
 
 
-def error_response(
-    status: int, detail: str, kind: str | None = None, valid_names: Sequence[str] | None = None
-) -> JSONResponse:
-    """Return an error in the one shape that all errors have."""
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-    body: dict[str, Any] = {"status": "error", "detail": detail}
-    if kind is not None:
-        body["kind"] = kind
-    if valid_names:
-        body["valid_names"] = list(valid_names)
-    return JSONResponse(body, status, headers)
-
-
-def token_check(token: bytes) -> Callable[[Request], None]:
+def token_check(token: bytes) -> Callable[..., None]:
     """Return a dependency of every path but /health: the caller must have the token."""
 
-    def check(request: Request) -> None:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> None:
         # As the bytes that were sent, and in a time that does not depend on where they differ.
-        sent = given.strip().encode("latin-1", "replace")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(sent, token):
+        sent = given.credentials.strip().encode("latin-1", "replace") if given else b""
+        if given is None or not hmac.compare_digest(sent, token):
             raise RequestRefused(401, "Send the header: Authorization: Bearer CAAL_CONTROL_TOKEN.")
 
     return check
