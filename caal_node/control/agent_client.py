@@ -91,8 +91,8 @@ class _AgentConnection:
         self._id: Final = uuid.uuid4().hex
 
     async def ask(self, request: AgentRequest) -> AgentAnswer:
-        text = request.model_dump_json()
-        chunks = await run_beside_loop(lambda: split(text), chars=len(text))
+        asked = request.model_dump_json()
+        chunks = await run_beside_loop(lambda: split(asked), chars=len(asked))
         answer: RpcAnswer = StillRunning()
         for number, data in enumerate(chunks):
             chunk = SendChunk(id=self._id, number=number, of=len(chunks), data=data)
@@ -104,10 +104,10 @@ class _AgentConnection:
         while len(fetched) < first.of:
             fetched.append((await self._fetch(len(fetched))).data)
         try:
-            return await run_beside_loop(
-                lambda: AGENT_ANSWER.validate_json(join(fetched, MAX_ANSWER_BYTES)),
-                chars=expanded_chars(fetched),
+            text = await run_beside_loop(
+                lambda: join(fetched, MAX_ANSWER_BYTES), chars=expanded_chars(fetched)
             )
+            return await run_beside_loop(lambda: AGENT_ANSWER.validate_json(text), chars=len(text))
         except ValueError:
             raise AgentFailed(_OTHER_VERSION) from None
 
