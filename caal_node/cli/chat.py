@@ -47,7 +47,7 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
     if not as_json:
         transcript.print_ready(len(agent.table), agent.failed)
     try:
-        async for line in _lines(standard_input(), as_json=as_json):
+        async for line in _typed_turns(standard_input(), as_json=as_json):
             turn: RunResult[None] = session.run(user_input=line)
             await turn
     finally:
@@ -56,7 +56,7 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
             await session.llm.aclose()
 
 
-async def _lines(descriptor: int | None, *, as_json: bool) -> AsyncIterator[str]:
+async def _typed_turns(descriptor: int | None, *, as_json: bool) -> AsyncIterator[str]:
     """Yield the typed lines that are not empty, with a prompt where a person types them."""
     prompt = not as_json and descriptor is not None and os.isatty(descriptor)
     lines = typed_lines(descriptor, max_chars=MAX_LINE_CHARS)

@@ -43,9 +43,9 @@ async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
     Raises:
         ConfigError: there is no such server, it wants no sign-in, or it failed.
     """
-    config = await asyncio.to_thread(_server, settings, name)
+    config = await asyncio.to_thread(_find_server, settings, name)
     config = dataclasses.replace(config, enabled=True, connect_timeout_s=SIGN_IN_S)
-    sign_ins = mcp_bridge.SignIns(await asyncio.to_thread(_folder))
+    sign_ins = mcp_bridge.SignIns(await asyncio.to_thread(_sign_in_folder))
     asked = False
     async with AsyncExitStack() as stack:
         redirect = await stack.enter_async_context(RedirectServer())
@@ -79,7 +79,7 @@ async def logout(settings: Settings, name: str) -> None:
     Raises:
         ConfigError: there is no such server, or nobody has signed in to it.
     """
-    config = await asyncio.to_thread(_server, settings, name)
+    config = await asyncio.to_thread(_find_server, settings, name)
     sign_ins = mcp_bridge.SignIns(paths.sign_ins())
     try:
         forgotten = await asyncio.to_thread(sign_ins.forget, config)
@@ -90,7 +90,7 @@ async def logout(settings: Settings, name: str) -> None:
     typer.echo(f"the sign-in to {name} is forgotten here; its tokens end when it says")
 
 
-def _folder() -> Path:
+def _sign_in_folder() -> Path:
     """Make the folder of the sign-ins and try to write in it, before a person is bothered.
 
     Raises:
@@ -109,7 +109,7 @@ def _unwritable(error: OSError) -> ConfigError:
     return ConfigError(f"{paths.sign_ins()} cannot be written ({error.strerror}); mend its mode")
 
 
-def _server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
+def _find_server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
     """Return the server of that name.
 
     Raises:
@@ -159,7 +159,7 @@ class RedirectServer:
         self._arrived = asyncio.get_running_loop().create_future()
         typer.echo(f"Sign in to {server} on this page, which opens by itself:\n\n  {page}\n")
         # A pool's thread would be joined, and some browsers are programs that run until they close.
-        threading.Thread(target=_open, args=(page,), name="browser", daemon=True).start()
+        threading.Thread(target=_open_browser, args=(page,), name="browser", daemon=True).start()
         return await self._arrived
 
     async def _take_redirect(self, request: Request) -> str:
@@ -168,7 +168,7 @@ class RedirectServer:
         return _PAGE
 
 
-def _open(page: str) -> None:
+def _open_browser(page: str) -> None:
     with contextlib.suppress(webbrowser.Error, OSError):  # the page is on the screen as well
         webbrowser.open(page)
 

@@ -36,10 +36,10 @@ class TerminalTranscript:
             self._console.print(f"[yellow]no tools from {escape(f'{source}: {reason}')}[/yellow]")
 
     def __call__(self, event: Event) -> None:
-        if (line := self._line(event)) is not None:
+        if (line := self._format(event)) is not None:
             self._console.print(line)
 
-    def _line(self, event: Event) -> str | None:
+    def _format(self, event: Event) -> str | None:
         match event:
             case UserSaid(text) if self._echo_user:
                 return f"[bold cyan]heard[/]    {escape(text)}"

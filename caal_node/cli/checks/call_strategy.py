@@ -24,7 +24,7 @@ async def check_call_strategy(settings: Settings) -> Sequence[Finding]:
     found = [await _configured_model(settings, choice)]
     for reference in settings.fallbacks:
         other = settings.with_model(reference)
-        found.append(_fallback(str(reference), settings, (await choose(other)).validity))
+        found.append(_fallback_model(str(reference), settings, (await choose(other)).validity))
     return found
 
 
@@ -67,7 +67,7 @@ async def _sample_request(settings: Settings) -> str:
     )
 
 
-def _fallback(name: str, settings: Settings, validity: Validity) -> Finding:
+def _fallback_model(name: str, settings: Settings, validity: Validity) -> Finding:
     part = f"fallback {name}"
     if why := validity.unfit(only_validated=settings.use_only_validated_fallbacks):
         return warn(part, f"left out: {why}", f"Run: caal-node validate {name}")

@@ -50,16 +50,16 @@ async def check_model(
     ) as http:
         try:
             if settings.api == "ollama":
-                found.append(await _ollama(http, settings))
+                found.append(await _ollama_server(http, settings))
                 found += await _ollama_model(http, settings)
             else:
-                found += await _openai(http, settings)
+                found += await _openai_server(http, settings)
         except _Unusable as unusable:
             found.append(unusable.finding)
     return found
 
 
-async def _ollama(http: httpx2.AsyncClient, settings: Settings) -> Finding:
+async def _ollama_server(http: httpx2.AsyncClient, settings: Settings) -> Finding:
     version = (await _fetch(http, settings, "GET", "/api/version")).get("version")
     if not isinstance(version, str):
         raise _Unusable(_unknown_server(settings))
@@ -85,12 +85,12 @@ async def _ollama_model(http: httpx2.AsyncClient, settings: Settings) -> list[Fi
         return [ok(MODEL, f"{wanted}; this Ollama does not say what it can do")]
     abilities = [str(ability) for ability in cast("list[object]", can)]
     return [
-        *_abilities(settings, abilities),
-        *_context(settings, cast("dict[str, Any]", shown.get("model_info") or {})),
+        *_ability_findings(settings, abilities),
+        *_context_findings(settings, cast("dict[str, Any]", shown.get("model_info") or {})),
     ]
 
 
-def _abilities(settings: Settings, can: Sequence[str]) -> list[Finding]:
+def _ability_findings(settings: Settings, can: Sequence[str]) -> list[Finding]:
     found = f"{settings.model}: {', '.join(can) or 'nothing'}"
     if "completion" not in can:
         return [fail(MODEL, f"{found}; it cannot chat", "Set CAAL_MODEL to a chat model.")]
@@ -105,7 +105,7 @@ def _abilities(settings: Settings, can: Sequence[str]) -> list[Finding]:
     return [ok(MODEL, found)]
 
 
-def _context(settings: Settings, info: dict[str, Any]) -> list[Finding]:
+def _context_findings(settings: Settings, info: dict[str, Any]) -> list[Finding]:
     made_for = info.get(f"{info.get('general.architecture')}.context_length")
     if not isinstance(made_for, int) or settings.num_ctx <= made_for:
         return []
@@ -113,7 +113,7 @@ def _context(settings: Settings, info: dict[str, Any]) -> list[Finding]:
     return [warn("context", found, f"Set CAAL_NUM_CTX={made_for} or less.")]
 
 
-async def _openai(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]:
+async def _openai_server(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]:
     listed = _objects((await _fetch(http, settings, "GET", "/models")).get("data"))
     names = [str(model.get("id")) for model in listed]
     server = ok(SERVER, f"{settings.api} API at {settings.model_address}")

@@ -31,10 +31,13 @@ async def check_livekit(settings: Settings) -> Sequence[Finding]:
             live = await rooms.live()
     except ControlError as error:
         return [fail_from(LIVEKIT, f"{settings.livekit_url}: {error}")]
-    return [ok(LIVEKIT, f"{settings.livekit_url}, {len(live)} open rooms"), _token(settings)]
+    return [
+        ok(LIVEKIT, f"{settings.livekit_url}, {len(live)} open rooms"),
+        _control_token(settings),
+    ]
 
 
-def _token(settings: Settings) -> Finding:
+def _control_token(settings: Settings) -> Finding:
     if settings.control_token is None:
         mend = "Set CAAL_CONTROL_TOKEN to a long random text to use caal-node control."
         return warn(CONTROL, "no CAAL_CONTROL_TOKEN, so tools cannot be reloaded in a room", mend)

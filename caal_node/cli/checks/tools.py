@@ -41,10 +41,10 @@ async def check_n8n(settings: Settings) -> Sequence[Finding]:
             found = await workflows.discover()
     except N8nError as error:
         return [fail_from(N8N, str(error), ": ", "Check N8N_URL, N8N_MCP_TOKEN and N8N_API_KEY.")]
-    return [_workflows(settings, found)]
+    return [_n8n_finding(settings, found)]
 
 
-def _workflows(settings: Settings, found: Discovery) -> Finding:
+def _n8n_finding(settings: Settings, found: Discovery) -> Finding:
     skipped = Counter(workflow.reason for workflow in found.skipped)
     left = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in skipped.items())
     text = f"{settings.n8n_url}: {len(found.tools)} tools" + (
@@ -69,10 +69,10 @@ async def check_mcp(settings: Settings) -> Sequence[Finding]:
     async with mcp_bridge.ServerManager(
         configs, pins=mcp_bridge.Pins(paths.tool_pins())
     ) as manager:
-        return [_server(status) for status in manager.servers]
+        return [_server_finding(status) for status in manager.servers]
 
 
-def _server(status: mcp_bridge.ServerStatus) -> Finding:
+def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:
     name = f"{MCP} {status.name}"
     if status.state == "off":
         return ok(name, f"off: {'; '.join(status.notes) or 'so says the file'}")
