@@ -28,12 +28,12 @@ from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
-from caal_node.control.reports import (
+from caal_node.control.messages import (
     ModelReport,
     ModelRequest,
     ReloadReport,
     ReloadRequest,
-    report,
+    compare_tables,
 )
 from caal_node.core.errors import ConfigError, ToolFailure
 from caal_node.core.events import Event, TierName
@@ -128,7 +128,7 @@ class CaalAgent(Agent):
         )
         self._direct = DirectCalls(self, self._remote, self._pipeline, self._services.tell)
         self.on_tools = AgentTools(self._remote, self._direct)
-        """Answers the Tools API: a request as text, and the answer's."""
+        """Answers the requests of the Tools API."""
         self._prompt_builder = PromptBuilder(
             self.settings, self.tool_data, lambda: self._remote.table, lambda: self.model
         )
@@ -267,7 +267,7 @@ class CaalAgent(Agent):
         elif request.tool_name and request.tool_name in self.table:
             name = request.tool_name.replace("_", " ")
             self.session.say(sentence("tool_ready").replace("{tool}", name))
-        return report(before, self.table.fingerprints(), self.failed)
+        return compare_tables(before, self.table.fingerprints(), self.failed)
 
     async def on_model(self, request: ModelRequest) -> ModelReport:
         """Ask another model from the next reply on, on behalf of `/model`; the history stays.
@@ -280,7 +280,7 @@ class CaalAgent(Agent):
             raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
         await model.switch(request.model, api_of(request.api), request.base_url)
         self._services.rewarm()
-        return ModelReport(model.model, model.provider)
+        return ModelReport(model=model.model, api=model.provider)
 
     async def tts_node(
         self, text: AsyncIterable[str], model_settings: ModelSettings

@@ -26,7 +26,7 @@ from livekit.agents.voice.transcription.text_transforms import TextTransforms
 from caal_node.config.settings import Settings
 from caal_node.control.agent_tools import AgentTools
 from caal_node.control.listener import ControlListener
-from caal_node.control.reports import ModelReport, ModelRequest, ReloadReport, ReloadRequest
+from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError
 from caal_node.core.events import Event, Spoken, TierName
 from caal_node.models.backends.base import ServerCall, ServerResult

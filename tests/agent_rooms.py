@@ -1,4 +1,4 @@
-"""A LiveKit server's rooms in memory, with a listening agent: every message is sealed and sized."""
+"""A LiveKit server's rooms in memory, with a listening agent: it signs and sizes each message."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Self
 from livekit import rtc
 
 from caal_node.control.listener import ControlListener
-from caal_node.control.messages import METHOD, Answer, Request, read_answer, seal
-from caal_node.control.reports import ReloadReport
+from caal_node.control.messages import ReloadReport, ToolsAnswer, ToolsRequest
+from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
 LIVEKIT_BYTES = 15 * 1024
@@ -17,11 +17,13 @@ LIVEKIT_BYTES = 15 * 1024
 
 
 class AgentRooms:
-    """One room, one agent that answers with `on_tools`. A RoomsPort, and the room it is in."""
+    """One room and one agent that answers with `on_tools`: a `RoomServer`, and a `ControlRoom`."""
 
-    def __init__(self, on_tools: Callable[[str], Awaitable[str]], name: str = "kitchen") -> None:
+    def __init__(
+        self, on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]], name: str = "kitchen"
+    ) -> None:
         self.name = name
-        self.asked: list[Request] = []
+        self.asked: list[RpcRequest] = []
         self.lose: int = 0
         """How many of the next answers get lost on their way back."""
         self._method: Any = None
@@ -30,7 +32,7 @@ class AgentRooms:
         )
 
     async def _reload(self, _: object) -> ReloadReport:
-        return ReloadReport(0)
+        return ReloadReport(tool_count=0)
 
     async def __aenter__(self) -> Self:
         return self
@@ -44,9 +46,9 @@ class AgentRooms:
     async def agents(self, room: str) -> Sequence[str]:
         return ["agent"]
 
-    async def ask(self, room: str, identity: str, request: Request) -> Answer | None:
+    async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
         self.asked.append(request)
-        payload = seal(request, room=room, api_key=KEY, api_secret=SECRET)
+        payload = sign_request(request, room=room, api_key=KEY, api_secret=SECRET)
         assert len(payload.encode()) <= LIVEKIT_BYTES
         try:
             answer = await self._method(rtc.RpcInvocationData("1", "server", payload, 2.5))
@@ -56,7 +58,7 @@ class AgentRooms:
         if self.lose:
             self.lose -= 1
             return None
-        return read_answer(answer)
+        return RPC_ANSWER.validate_json(answer)
 
     # What ControlListener needs of a room and of the participant in it.
 

@@ -37,7 +37,7 @@ def fuzz(
     schema = schemathesis.openapi.from_dict(described)
     load_all_checks()
     left_out = CHECKS.get_by_names(sorted(LEFT_OUT))
-    seen: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
     once = settings(
         max_examples=examples,
         deadline=None,
@@ -51,7 +51,7 @@ def fuzz(
         if room is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
             _name(case, room)
         answer = case.call(base_url=url, headers=bearer, timeout=REQUEST_S)
-        seen[case.operation.label, answer.status_code] += 1
+        counts[case.operation.label, answer.status_code] += 1
         case.validate_response(answer, headers=bearer, excluded_checks=left_out)
 
     for result in schema.get_all_operations():
@@ -59,7 +59,7 @@ def fuzz(
             # Of a path that takes nothing, nothing can be wrong.
             with contextlib.suppress(Unsatisfiable):
                 once(given(case=result.ok().as_strategy(generation_mode=mode))(ask))()
-    return seen
+    return counts
 
 
 def _name(case: Any, room: str) -> None:

@@ -17,7 +17,7 @@ import httpx2
 from tests.livekit_server import LiveKit
 
 CONTROL = (
-    "import sys; from caal_node.control.serve import serve;"
+    "import sys; from caal_node.control.app import serve;"
     "from caal_node.config.settings import load_settings;"
     "serve(load_settings(), port=int(sys.argv[1]))"
 )

@@ -1,27 +1,43 @@
-"""A LiveKit server's rooms in memory, for the control API."""
+"""A LiveKit server's rooms in memory, for the control API; a test gives the agents' answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Self
 
-from caal_node.control.messages import Answer, CallDone
-from caal_node.control.reports import ControlRequest, ReloadReport
+from caal_node.control.chunking import MAX_REQUEST_BYTES, join, split
+from caal_node.control.messages import (
+    AGENT_REQUEST,
+    AgentAnswer,
+    AgentRequest,
+    ModelReport,
+    ReloadReport,
+)
+from caal_node.control.rpc import AnswerChunk, RequestFailed, RpcAnswer, RpcRequest, SendChunk
 
-REPORT = ReloadReport(4, added=("get_weather",), changed=("timer",), failed=("files",))
+REPORT = ReloadReport(tool_count=4, added=("get_weather",), changed=("timer",), failed=("files",))
 
 
 class FakeRooms:
-    """`agents`: a room's agents; `answers`: what each `ask` gives, the last one for ever."""
+    """A `RoomServer` whose agents answer as they are told.
+
+    Args:
+        agents: names the agents of each room.
+        answers: holds what each RPC gives, the last one for ever; None is an agent that does not
+            listen. An agent that listens answers the question who listens by itself.
+    """
 
     def __init__(
         self,
         agents: dict[str, list[str]],
-        answers: Sequence[Answer | Exception | None] = (CallDone(REPORT),),
+        answers: Sequence[AgentAnswer | RpcAnswer | Exception | None] = (REPORT,),
     ) -> None:
         self.rooms = agents
         self.answers = list(answers)
-        self.asked: list[tuple[str, str, ControlRequest]] = []
+        self.called: list[str] = []
+        """The identity of each RPC's agent."""
+        self.asked: list[tuple[str, str, AgentRequest]] = []
+        """Each request that has arrived: its room, its agent and what it asks."""
         self.is_open = False
         self.broken: Exception | None = None
 
@@ -40,9 +56,19 @@ class FakeRooms:
     async def agents(self, room: str) -> Sequence[str]:
         return self.rooms.get(room, [])
 
-    async def ask(self, room: str, identity: str, request: ControlRequest) -> Answer | None:
-        self.asked.append((room, identity, request))
+    async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
+        self.called.append(identity)
+        if isinstance(request, SendChunk):
+            assert request.of == 1
+            text = join([request.data], MAX_REQUEST_BYTES)
+            self.asked.append((room, identity, AGENT_REQUEST.validate_json(text)))
+        elif not self.asked and self.answers[0] is not None:
+            return RequestFailed(reason="unknown")
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, ReloadReport | ModelReport):
+            [data] = split(answer.model_dump_json())
+            return AnswerChunk(number=0, of=1, data=data)
+        assert answer is None or isinstance(answer, RpcAnswer)
         return answer

@@ -1,6 +1,10 @@
-"""`caal-node COMMAND`: each command in a few lines that call what does the work.
+"""`caal-node COMMAND`: the options and the help of each command.
 
-Imports stand inside the commands: `caal-node --help` must not load speech, numpy and LiveKit.
+To add a command, write its work as a function of a module of its own in this folder, and its
+options as a function here: `doctor.py` and `doctor` below are good ones to imitate. The work takes
+the settings and the options, prints, returns the exit code where it has one to give, and raises a
+CaalError where something is wrong. A command imports its module only when it is run, since
+`caal-node --help` must not load speech, numpy and LiveKit.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from caal_node.cli.n8n import app as n8n_app
+from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
 
 app = typer.Typer(
@@ -32,11 +36,16 @@ AgentOption = Annotated[
     str | None,
     typer.Option("--agent", metavar="MODULE:CLASS", help="Your CaalAgent; default: CAAL_AGENT."),
 ]
+n8n_app = typer.Typer(
+    help="Check workflows, and try one as the agent would.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
 app.add_typer(n8n_app, name="n8n")
 
 
 def main() -> None:
-    """The entry point. A known error is one line on stderr and exit code 1."""
+    """Run the command line. A known error is one line on stderr and exit code 1."""
     try:
         app()
     except CaalError as error:
@@ -49,7 +58,6 @@ def chat(as_json: Json = False, agent: AgentOption = None, verbose: bool = False
     """Talk to the agent by typing; a turn a line from stdin where that is no terminal."""
     _log_to_stderr(logging.INFO if verbose else logging.WARNING)
     from caal_node.cli.chat import run_chat
-    from caal_node.config.settings import load_settings
 
     _run(lambda: run_chat(load_settings(), agent, as_json=as_json))
 
@@ -76,8 +84,7 @@ def console(context: typer.Context) -> None:
 def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     """Serve POST /reload-tools and GET /health."""
     _log_to_stderr(logging.INFO)
-    from caal_node.config.settings import load_settings
-    from caal_node.control.serve import serve
+    from caal_node.control.app import serve
 
     serve(load_settings(), host, port)
 
@@ -107,24 +114,17 @@ def tools(
 ) -> None:
     """List every tool of all three tiers, and the sources that could not be listed."""
     _log_to_stderr(logging.ERROR)
-    if accept:
-        from caal_node.cli.accept_tools import accept as accept_tools
+    from caal_node.cli import tools as work
 
-        _run(lambda: accept_tools(accept))
+    if accept:
+        _run(lambda: work.accept_changed_tools(accept))
         return
     if explain:
-        from caal_node.cli.explain import explain_tool
-        from caal_node.config.settings import load_settings
-
-        _run(lambda: explain_tool(load_settings(), agent, explain, as_json=as_json))
+        _run(lambda: work.explain_tool(load_settings(), agent, explain, as_json=as_json))
         return
-    from caal_node.cli.make_examples import make_missing
-    from caal_node.cli.tools import list_tools
-    from caal_node.config.settings import load_settings
-
     if make_examples:
-        _run(lambda: make_missing(load_settings(), agent))
-    _run(lambda: list_tools(load_settings(), agent, as_json=as_json))
+        _run(lambda: work.make_missing_examples(load_settings(), agent))
+    _run(lambda: work.list_tools(load_settings(), agent, as_json=as_json))
 
 
 @app.command()
@@ -132,7 +132,6 @@ def doctor(as_json: Json = False) -> None:
     """Check everything that is configured, and say how to mend what is wrong."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
-    from caal_node.config.settings import load_settings
 
     raise typer.Exit(_run(lambda: run_doctor(load_settings(), as_json=as_json)))
 
@@ -147,7 +146,6 @@ def validate(
     """Try how well a model uses tools, and remember it."""
     _log_to_stderr(logging.ERROR)
     from caal_node.cli.validate import run_validate
-    from caal_node.config.settings import load_settings
 
     raise typer.Exit(
         _run(
@@ -166,13 +164,12 @@ def login(
 ) -> None:
     """Sign in to an MCP server (OAuth), once for all rooms to come."""
     _log_to_stderr(logging.ERROR)
-    from caal_node.cli import login as signing
-    from caal_node.config.settings import load_settings
+    from caal_node.cli import login as work
 
     if forget:
-        _run(lambda: signing.logout(load_settings(), server))
+        _run(lambda: work.logout(load_settings(), server))
     else:
-        _run(lambda: signing.login(load_settings(), server, browser=browser))
+        _run(lambda: work.login(load_settings(), server, browser=browser))
 
 
 @app.command()
@@ -185,6 +182,55 @@ def demo(
     from caal_node.cli.demo.app import run_demo
 
     _run(lambda: run_demo(out, use_room=room))
+
+
+@n8n_app.callback()
+def n8n() -> None:
+    """Check workflows, and try one as the agent would."""
+    logging.basicConfig(level=logging.ERROR)  # what is wrong is said in the output
+
+
+@n8n_app.command()
+def check(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE...", help="Workflows that n8n exported.")
+    ] = None,
+    instance: Annotated[
+        bool, typer.Option("--instance", help="Every active workflow at N8N_URL.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what keeps workflows from being good voice tools, and how to mend it.
+
+    Exit code 1 where a workflow cannot be called, or will be called wrongly.
+    """
+    from caal_node.cli.n8n_check import check_files, check_instance
+
+    if instance == bool(files):
+        raise typer.BadParameter("name files, or write --instance")
+    if instance:
+        passed = asyncio.run(check_instance(load_settings(), as_json=as_json))
+    else:
+        passed = check_files(files or [], as_json=as_json)
+    raise typer.Exit(0 if passed else 1)
+
+
+@n8n_app.command(name="try")
+def try_(
+    name: Annotated[str, typer.Argument(help="The tool, as `caal-node tools` lists it.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE...", help="The call's arguments.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a workflow as the agent would; show what the model and the person get.
+
+    It is a real run. Exit code 1 where it failed.
+    """
+    from caal_node.cli.n8n_try import try_workflow
+
+    worked = asyncio.run(try_workflow(load_settings(), name, arguments or [], as_json=as_json))
+    raise typer.Exit(0 if worked else 1)
 
 
 def _worker(command: str, arguments: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`caal-node chat`: the whole node, typed to instead of spoken to."""
+"""`caal-node chat`: a person types to the agent instead of speaking."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
@@ -19,10 +19,11 @@ from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.config.settings import Settings
 from caal_node.core.events import Event, to_json
 from caal_node.factories import session_llm, text_session
+from caal_node.models.llm import LLM
 from caal_node.room.cue_sink import SilentCueSink
 
-LINE_CHARS = 4_000
-"""Characters of one typed turn; what is longer is cut, as a model's window would be full of it."""
+MAX_LINE_CHARS = 4_000
+"""A longer turn is cut, as it would fill a small model's window."""
 
 
 async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
@@ -44,27 +45,21 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
     session = text_session(settings, await session_llm(settings))
     await session.start(agent)
     if not as_json:
-        transcript.ready(len(agent.table), agent.failed)
+        transcript.print_ready(len(agent.table), agent.failed)
     try:
-        async for line in _lines(standard_input(), as_json=as_json):
+        async for line in _typed_turns(standard_input(), as_json=as_json):
             turn: RunResult[None] = session.run(user_input=line)
             await turn
     finally:
         await session.aclose()
-        await _close_model(session.llm)
+        if isinstance(session.llm, LLM):
+            await session.llm.aclose()
 
 
-async def _close_model(model: object) -> None:
-    from caal_node.models.llm import LLM
-
-    if isinstance(model, LLM):
-        await model.aclose()
-
-
-async def _lines(descriptor: int | None, *, as_json: bool) -> AsyncIterator[str]:
-    """Typed lines, behind a prompt where a person types them; empty ones are passed over."""
+async def _typed_turns(descriptor: int | None, *, as_json: bool) -> AsyncIterator[str]:
+    """Yield the typed lines that are not empty, with a prompt where a person types them."""
     prompt = not as_json and descriptor is not None and os.isatty(descriptor)
-    lines = typed_lines(descriptor, max_chars=LINE_CHARS)
+    lines = typed_lines(descriptor, max_chars=MAX_LINE_CHARS)
     while True:
         if prompt:
             print("> ", end="", flush=True)

@@ -1,4 +1,4 @@
-"""The agent that a command runs: `--agent`, else CAAL_AGENT, else a plain CaalAgent."""
+"""A command runs the agent of `--agent`, else of CAAL_AGENT, else a plain CaalAgent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from caal_node.core.errors import ConfigError
 
 
 def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAgent:
-    """An instance of `module:Class`.
+    """Return an instance of `name`, which is written `module:Class`.
 
     Raises:
         ConfigError: the module or the class is not there, is no CaalAgent, or takes no options.

@@ -11,7 +11,7 @@ import threading
 import webbrowser
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import typer
 import uvicorn
@@ -25,39 +25,39 @@ from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from mcp_bridge.transports.oauth import MAX_URL_CHARS
 
-PERSON_S: Final = 600.0
-"""For passwords, second factors and second thoughts."""
+SIGN_IN_S: Final = 600.0
+"""A person has this long for passwords, second factors and second thoughts."""
 STOP_S: Final = 1
-"""For a browser that keeps its connection open."""
-_BACK: Final = "/back"
-_SEEN: Final = "<!doctype html><title>caal-node</title><p>That is all. You can close this page."
+"""A browser may keep its connection open this long after the end."""
+_PATH: Final = "/back"
+_PAGE: Final = "<!doctype html><title>caal-node</title><p>That is all. You can close this page."
 
 
 async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
     """Sign in to the server `name` and keep what it gives, in place of an earlier sign-in.
 
     Args:
-        browser: False: the page is only printed, and the address that it ends at is typed in, for
-            a machine that has no browser.
+        browser: opens the page. Where it is False, for a machine without a browser, the page is
+            only printed, and the person types in the address that it ends at.
 
     Raises:
         ConfigError: there is no such server, it wants no sign-in, or it failed.
     """
-    config = await asyncio.to_thread(_server, settings, name)
-    config = dataclasses.replace(config, enabled=True, connect_timeout_s=PERSON_S)
-    sign_ins = mcp_bridge.SignIns(await asyncio.to_thread(_folder))
+    config = await asyncio.to_thread(_find_server, settings, name)
+    config = dataclasses.replace(config, enabled=True, connect_timeout_s=SIGN_IN_S)
+    sign_ins = mcp_bridge.SignIns(await asyncio.to_thread(_sign_in_folder))
     asked = False
     async with AsyncExitStack() as stack:
-        way_back = await stack.enter_async_context(WayBack())
+        redirect = await stack.enter_async_context(RedirectServer())
 
         async def sign_in(server: str, page: str) -> str:
             nonlocal asked
             asked = True
-            return await (way_back.shown if browser else _typed)(server, page)
+            return await (redirect.open_page if browser else _ask_for_address)(server, page)
 
         oauth = mcp_bridge.OAuth(
             sign_in=sign_in,
-            redirect_uri=way_back.address,
+            redirect_uri=redirect.address,
             stores=sign_ins.anew,
             client_name="caal-node",
         )
@@ -74,12 +74,12 @@ async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
 
 
 async def logout(settings: Settings, name: str) -> None:
-    """Forget the sign-in to the server `name`. The server itself is not told.
+    """Forget the sign-in to the server `name`. The server itself does not learn of it.
 
     Raises:
         ConfigError: there is no such server, or nobody has signed in to it.
     """
-    config = await asyncio.to_thread(_server, settings, name)
+    config = await asyncio.to_thread(_find_server, settings, name)
     sign_ins = mcp_bridge.SignIns(paths.sign_ins())
     try:
         forgotten = await asyncio.to_thread(sign_ins.forget, config)
@@ -90,8 +90,12 @@ async def logout(settings: Settings, name: str) -> None:
     typer.echo(f"the sign-in to {name} is forgotten here; its tokens end when it says")
 
 
-def _folder() -> Path:
-    """Where sign-ins are kept, made and tried before a person is bothered. Raises: ConfigError."""
+def _sign_in_folder() -> Path:
+    """Make the folder of the sign-ins and try to write in it, before a person is bothered.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
     folder = paths.sign_ins()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -105,8 +109,12 @@ def _unwritable(error: OSError) -> ConfigError:
     return ConfigError(f"{paths.sign_ins()} cannot be written ({error.strerror}); mend its mode")
 
 
-def _server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
-    """The server of that name, where one can sign in. Raises: ConfigError."""
+def _find_server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
+    """Return the server of that name.
+
+    Raises:
+        ConfigError: there is none, or one cannot sign in to it.
+    """
     try:
         configs = mcp_bridge.load_servers(settings.mcp_servers)
     except mcp_bridge.ConfigError as error:
@@ -120,24 +128,24 @@ def _server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
     raise ConfigError(f"{settings.mcp_servers} has no server {name!r}; one can sign in to: {known}")
 
 
-class WayBack:
-    """A page on this machine that the browser is sent back to."""
+class RedirectServer:
+    """Serves the page on this machine that the browser is sent back to."""
 
     def __init__(self) -> None:
-        self._came: asyncio.Future[str] | None = None
+        self._arrived: asyncio.Future[str] | None = None
         self._socket = socket.create_server(("127.0.0.1", 0))
         port = self._socket.getsockname()[1]
-        self.address = f"http://127.0.0.1:{port}{_BACK}"
+        self.address = f"http://127.0.0.1:{port}{_PATH}"
         app = FastAPI(openapi_url=None)
-        app.get(_BACK, response_class=HTMLResponse)(self._seen)
+        app.get(_PATH, response_class=HTMLResponse)(self._take_redirect)
         self._server = uvicorn.Server(
             uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=STOP_S)
         )
         self._serving: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> WayBack:
+    async def __aenter__(self) -> Self:
         self._serving = asyncio.create_task(
-            self._server.serve([self._socket]), name="caal-way-back"
+            self._server.serve([self._socket]), name="caal-redirect-server"
         )
         return self
 
@@ -146,26 +154,26 @@ class WayBack:
         if self._serving is not None:
             await self._serving
 
-    async def shown(self, server: str, page: str) -> str:
-        """Open `page` in the browser; the address that it comes back with."""
-        self._came = asyncio.get_running_loop().create_future()
+    async def open_page(self, server: str, page: str) -> str:
+        """Open `page` in the browser, and return the address that the browser is sent back to."""
+        self._arrived = asyncio.get_running_loop().create_future()
         typer.echo(f"Sign in to {server} on this page, which opens by itself:\n\n  {page}\n")
         # A pool's thread would be joined, and some browsers are programs that run until they close.
-        threading.Thread(target=_open, args=(page,), name="browser", daemon=True).start()
-        return await self._came
+        threading.Thread(target=_open_browser, args=(page,), name="browser", daemon=True).start()
+        return await self._arrived
 
-    async def _seen(self, request: Request) -> str:
-        if self._came is not None and not self._came.done():
-            self._came.set_result(str(request.url))
-        return _SEEN
+    async def _take_redirect(self, request: Request) -> str:
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(str(request.url))
+        return _PAGE
 
 
-def _open(page: str) -> None:
+def _open_browser(page: str) -> None:
     with contextlib.suppress(webbrowser.Error, OSError):  # the page is on the screen as well
         webbrowser.open(page)
 
 
-async def _typed(server: str, page: str) -> str:
+async def _ask_for_address(server: str, page: str) -> str:
     typer.echo(f"Sign in to {server} on this page:\n\n  {page}\n")
     typer.echo("It ends at an address that begins with http://127.0.0.1 and shows nothing.")
     typer.echo("That address: ", nl=False)

@@ -1,9 +1,10 @@
-"""What could be better about workflows: files, or all of an instance."""
+"""`caal-node n8n check`: what could be better about workflows, in files or in an instance."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -21,18 +22,18 @@ _STYLES: Final = {"error": "red", "warning": "yellow", "advice": "cyan"}
 
 
 def check_files(files: Sequence[Path], *, as_json: bool) -> bool:
-    """Whether nothing is wrong beyond advice.
+    """Print the findings; return whether there is nothing but advice.
 
     Raises:
         ConfigError: a file cannot be read, or holds no workflow.
     """
     workflows = [w for file in files for w in _workflows(file)]
     findings = tuple(f for w in workflows for f in n8n.lint(w))
-    return _tell(findings, len(workflows), (), as_json=as_json)
+    return _print_findings(findings, len(workflows), (), as_json=as_json)
 
 
 async def check_instance(settings: Settings, *, as_json: bool) -> bool:
-    """The same for every active workflow of N8N_URL; those that are no tools are named."""
+    """Do the same for every active workflow of N8N_URL, and name those that are no tools."""
     try:
         async with n8n_tier(settings).workflows as tools:
             found = await tools.discover()
@@ -46,7 +47,7 @@ async def check_instance(settings: Settings, *, as_json: bool) -> bool:
         if s.title not in titles and s.reason not in ("inactive", "archived")
     ]
     count = len({tool.workflow_id for tool in found.tools})
-    return _tell(findings, count, (*others, *found.notices), as_json=as_json)
+    return _print_findings(findings, count, (*others, *found.notices), as_json=as_json)
 
 
 def _workflows(file: Path) -> Sequence[n8n.Workflow]:
@@ -63,14 +64,14 @@ def _workflows(file: Path) -> Sequence[n8n.Workflow]:
     return found
 
 
-def _tell(
+def _print_findings(
     findings: Sequence[n8n.Finding], count: int, others: Sequence[str], *, as_json: bool
 ) -> bool:
-    sound = not any(f.level != "advice" for f in findings)
+    passed = all(finding.level == "advice" for finding in findings)
     if as_json:
-        told = [dataclasses.asdict(finding) for finding in findings]
-        print(json.dumps({"workflows": count, "findings": told, "others": list(others)}))
-        return sound
+        rows = [dataclasses.asdict(finding) for finding in findings]
+        print(json.dumps({"workflows": count, "findings": rows, "others": list(others)}))
+        return passed
     console = Console(highlight=False, soft_wrap=True)
     titles = dict.fromkeys(finding.workflow for finding in findings)
     for title in titles:
@@ -82,13 +83,13 @@ def _tell(
                 console.print(f"           mend: {finding.mend}", markup=False, style="dim")
     for other in others:
         console.print(other, style="dim", markup=False)
-    told = [_count(count, "workflow", "workflows")]
-    for level, many in (("error", "errors"), ("warning", "warnings")):
-        told.append(_count(sum(f.level == level for f in findings), level, many))
-    advice = sum(f.level == "advice" for f in findings)
-    told.append(_count(advice, "piece of advice", "pieces of advice"))
-    console.print(f"{told[0]}: {', '.join(told[1:])}", markup=False)
-    return sound
+    levels = Counter(finding.level for finding in findings)
+    workflows = _count(count, "workflow", "workflows")
+    errors = _count(levels["error"], "error", "errors")
+    warnings = _count(levels["warning"], "warning", "warnings")
+    advice = _count(levels["advice"], "piece of advice", "pieces of advice")
+    console.print(f"{workflows}: {errors}, {warnings}, {advice}", markup=False)
+    return passed
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -1,4 +1,4 @@
-"""Events as a person reads them in a terminal."""
+"""The transcript prints a conversation's events for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ _CUES = {"tool": "♪ tool", "agent": "♪ agent", "error": "♪ error", "tick":
 
 
 class TerminalTranscript:
-    """A listener that prints one line an event."""
+    """A listener for events that prints one line for each."""
 
     def __init__(self, console: Console, *, echo_user: bool = False) -> None:
         self._console = console
         self._echo_user = echo_user
 
-    def ready(self, tools: int, failed: Mapping[str, str]) -> None:
+    def print_ready(self, tools: int, failed: Mapping[str, str]) -> None:
+        """Print how many tools there are, and the sources that have failed with the reason."""
         self._console.print(f"[dim]{tools} tools. Type, and press Enter; Ctrl-D ends.[/dim]")
         for source, reason in failed.items():
             self._console.print(f"[yellow]no tools from {escape(f'{source}: {reason}')}[/yellow]")
 
     def __call__(self, event: Event) -> None:
-        if (line := self._line(event)) is not None:
+        if (line := self._format(event)) is not None:
             self._console.print(line)
 
-    def _line(self, event: Event) -> str | None:
+    def _format(self, event: Event) -> str | None:
         match event:
             case UserSaid(text) if self._echo_user:
                 return f"[bold cyan]heard[/]    {escape(text)}"
             case ToolCallStarted(tool=tool, tier=tier, source=source, arguments=arguments):
-                shown = "" if arguments is None else json.dumps(dict(arguments), ensure_ascii=False)
-                where = tier if source in (tier, "") else f"{tier}: {source}"
-                named = f"{escape(tool)} [dim]({escape(where)})[/]"
-                return f"[magenta]tool[/]     {named} {escape(shown)}"
+                given = "" if arguments is None else json.dumps(dict(arguments), ensure_ascii=False)
+                origin = tier if source in (tier, "") else f"{tier}: {source}"
+                named = f"{escape(tool)} [dim]({escape(origin)})[/]"
+                return f"[magenta]tool[/]     {named} {escape(given)}"
             case ToolProgress(tool=tool, done=done, total=total, message=message):
-                far = f"{done:g}" if total is None else f"{done:g} of {total:g}"
-                return f"[dim]         {escape(tool)} {escape(f'{far} {message}'.rstrip())}[/dim]"
+                count = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+                return f"[dim]         {escape(tool)} {escape(f'{count} {message}'.rstrip())}[/dim]"
             case ToolCallEnded(tool=tool, outcome=outcome, duration_ms=took):
                 colour = "green" if outcome == "ok" else "red"
                 return f"[{colour}]{outcome:<8}[/] {escape(tool)} [dim]after {took} ms[/]"

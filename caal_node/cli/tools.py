@@ -1,19 +1,36 @@
-"""`caal-node tools`: what the agent could call now."""
+"""`caal-node tools`: what the agent could call now, and what is known of each tool.
+
+Its options: `--explain` shows one tool, `--make-examples` writes examples for tools that have none,
+and `--accept` offers MCP tools again whose definitions have changed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import track
 from rich.table import Table
 
+import mcp_bridge
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.settings import Settings
+from caal_node.core import paths
+from caal_node.core.errors import ConfigError, ModelReplyError, UnknownTool
+from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.evaluation.strategy_choice import choose
-from mcp_bridge import ServerStatus
+from caal_node.factories import make_llm
+from caal_node.tools.example_maker import make_examples
+from caal_node.tools.example_store import FILE_NAME, ExampleStore
+from caal_node.tools.table import ToolEntry, ToolTable
+
+OWN_SCHEMA = "the tool's own schema"
+"""A parameter that no other source describes was found here."""
 
 
 async def list_tools(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
@@ -23,50 +40,194 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
         await agent.reload_tools()
         choice = await choose(settings)
         if as_json:
-            rows = [
-                {
-                    "name": entry.exposed,
-                    "tier": entry.spec.tier,
-                    "source": entry.spec.source,
-                    "description": entry.spec.description,
-                    "parameters": entry.schema["function"]["parameters"],
-                }
-                for entry in agent.table
-            ]
-            asking = {"model": settings.model, "asking": choice.asking, "why": choice.why}
-            servers = [dataclasses.asdict(server) for server in agent.servers]
             found = {
-                "tools": rows,
-                "servers": servers,
+                "tools": [_row(entry) for entry in agent.table],
+                "servers": [dataclasses.asdict(server) for server in agent.servers],
                 "failed": dict(agent.failed),
-                "way_of_asking": asking,
+                "way_of_asking": {
+                    "model": settings.model,
+                    "asking": choice.asking,
+                    "why": choice.why,
+                },
             }
             print(json.dumps(found, ensure_ascii=False))
             return
-        shown = Table("tool", "tier", "source", "what it does")
+        console = Console()
+        table = Table("tool", "tier", "source", "what it does")
         for entry in agent.table:
             first_line = entry.spec.description.partition("\n")[0]
-            shown.add_row(entry.exposed, entry.spec.tier, entry.spec.source, first_line)
-        console = Console()
-        console.print(shown)
+            table.add_row(entry.exposed, entry.spec.tier, entry.spec.source, first_line)
+        console.print(table)
         if agent.servers:
-            console.print(_servers(agent.servers))
-        told = {server.name for server in agent.servers}
+            console.print(_server_table(agent.servers))
+        listed = {server.name for server in agent.servers}
         for source, reason in agent.failed.items():
-            if source not in told:
+            if source not in listed:
                 console.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
-        said = f"{settings.model} is asked for them: {choice.words} ({choice.why})"
-        console.print(said, style="dim", markup=False, highlight=False)
+        asking = f"{settings.model} is asked for them: {choice.words} ({choice.why})"
+        console.print(asking, style="dim", markup=False, highlight=False)
     finally:
         await agent.close_tools()
 
 
-def _servers(servers: Sequence[ServerStatus]) -> Table:
-    shown = Table("MCP server", "state", "transport", "tools", "connected in", "to know")
+def _row(entry: ToolEntry) -> dict[str, Any]:
+    return {
+        "name": entry.exposed,
+        "tier": entry.spec.tier,
+        "source": entry.spec.source,
+        "description": entry.spec.description,
+        "parameters": entry.schema["function"]["parameters"],
+    }
+
+
+def _server_table(servers: Sequence[mcp_bridge.ServerStatus]) -> Table:
+    table = Table("MCP server", "state", "transport", "tools", "connected in", "to know")
     for server in servers:
         took = f"{server.connect_ms} ms" if server.connect_ms is not None else ""
-        said = "; ".join(filter(None, (server.error, *server.notes)))
+        notes = "; ".join(filter(None, (server.error, *server.notes)))
         count = str(server.tools)
-        cells = (server.name, server.state, server.transport, count, took, said)
-        shown.add_row(*map(escape, cells))
-    return shown
+        cells = (server.name, server.state, server.transport, count, took, notes)
+        table.add_row(*map(escape, cells))
+    return table
+
+
+async def explain_tool(
+    settings: Settings, agent_name: str | None, name: str, *, as_json: bool
+) -> None:
+    """Connect every source once, and print where everything about one tool came from.
+
+    Raises:
+        ConfigError: there is no such tool; the message has the nearest names.
+    """
+    agent = chosen_agent(settings, agent_name)
+    try:
+        await agent.reload_tools()
+        entry = resolve_tool(agent.table, name)
+    finally:
+        await agent.close_tools()
+    if as_json:
+        print(json.dumps(explanation(entry), ensure_ascii=False))
+    else:
+        _print_explanation(Console(highlight=False, soft_wrap=True), entry)
+
+
+def resolve_tool(table: ToolTable, name: str) -> ToolEntry:
+    """Return the entry of a name that a person typed.
+
+    Raises:
+        ConfigError: there is no such tool; the message has the nearest names.
+    """
+    try:
+        return table.resolve(name)
+    except UnknownTool as error:
+        near = f" Did you mean {' or '.join(error.valid)}?" if error.valid else ""
+        raise ConfigError(f"{error}{near} `caal-node tools` lists all.") from None
+
+
+def explanation(entry: ToolEntry) -> dict[str, Any]:
+    """Return what is known of a tool as `--explain --json` prints it."""
+    spec = entry.spec
+    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    required = spec.parameters.get("required", ())
+    return {
+        "name": entry.exposed,
+        "tier": spec.tier,
+        "source": spec.source,
+        "prompt": spec.description,
+        "description": spec.details or spec.description,
+        "parameters": [
+            {
+                "name": name,
+                "required": name in required,
+                "from": spec.origins.get(name, OWN_SCHEMA),
+                "schema": schema,
+            }
+            for name, schema in properties.items()
+        ],
+        "examples": [[e.utterance, dict(e.arguments)] for e in spec.examples],
+        "facts": list(spec.facts),
+    }
+
+
+def _print_explanation(console: Console, entry: ToolEntry) -> None:
+    spec = entry.spec
+    known = explanation(entry)
+    console.print(f"{entry.exposed} ({spec.tier}, {spec.source})", style="bold", markup=False)
+    console.print(known["description"], markup=False)
+    if spec.details:
+        console.print(f"the prompt has of that: {spec.description}", style="dim", markup=False)
+    table = Table("parameter", "required", "schema", "found in")
+    for row in known["parameters"]:
+        schema = json.dumps(row["schema"], ensure_ascii=False)
+        table.add_row(row["name"], "yes" if row["required"] else "", schema, row["from"])
+    if known["parameters"]:
+        console.print(table)
+    for example in spec.examples:
+        arguments = json.dumps(dict(example.arguments), ensure_ascii=False)
+        console.print(f"example: {example.utterance} -> {arguments}", markup=False)
+    for fact in spec.facts:
+        console.print(fact, style="dim", markup=False)
+
+
+async def make_missing_examples(settings: Settings, agent_name: str | None) -> None:
+    """Ask the model for examples of each tool that has none, and keep those that hold.
+
+    Raises:
+        ModelError: the model's server cannot be asked. What was made before that is kept.
+    """
+    console = Console(stderr=True)
+    agent = chosen_agent(settings, agent_name)
+    model = make_llm(settings)
+    store = await asyncio.to_thread(ExampleStore, paths.state_folder() / FILE_NAME)
+    made: dict[str, tuple[ToolSpec, tuple[Example, ...]]] = {}
+    try:
+        await agent.reload_tools()
+        existing = agent.examples()
+        missing = [entry for entry in agent.table if not existing.get(entry.exposed)]
+        for entry in track(missing, "Writing examples", console=console, transient=True):
+            try:
+                examples = await make_examples(model.backend, entry.schema)
+            except ModelReplyError as error:
+                console.print(f"{entry.exposed}: {error}", style="yellow", markup=False)
+                continue
+            if examples:
+                made[entry.exposed] = entry.spec, examples
+    finally:
+        if made:
+            await asyncio.to_thread(store.add, made)
+        await model.aclose()
+        await agent.close_tools()
+    for name, (_, examples) in made.items():
+        for example in examples:
+            console.print(f"{name}: {example.utterance}", markup=False, highlight=False)
+    left = len(missing) - len(made)
+    console.print(f"{len(made)} tools have examples now, {left} still have none: {store.path}")
+
+
+async def accept_changed_tools(name: str) -> None:
+    """Accept the changed tools of `name`, a server or `server__tool`, and print what was accepted.
+
+    Nothing is connected: what is accepted is what was recorded, and not what a server says by now.
+
+    Raises:
+        ConfigError: no tool of that name waits to be accepted; the message names those that do.
+    """
+    pins = mcp_bridge.Pins(paths.tool_pins())
+    try:
+        accepted = await asyncio.to_thread(pins.accept, name)
+    except OSError as error:
+        raise ConfigError(
+            f"{paths.tool_pins()} cannot be written ({error.strerror}); mend its mode"
+        ) from None
+    if not accepted:
+        waiting = await asyncio.to_thread(pins.waiting)
+        hint = f"what waits: {', '.join(waiting)}" if waiting else "no tool waits"
+        raise ConfigError(f"no tool of {name!r} waits to be accepted; {hint}")
+    console = Console(highlight=False, soft_wrap=True)
+    for tool in accepted:
+        console.print(f"accepted {tool.server}__{tool.tool}", markup=False)
+        if tool.before == tool.after:
+            console.print("  its words are the same, its schema is another", markup=False)
+        else:
+            console.print(f"  it said: {tool.before}\n  it says: {tool.after}", markup=False)
+    console.print("Live rooms offer them after /reload-tools.", style="dim")

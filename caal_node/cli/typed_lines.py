@@ -1,4 +1,4 @@
-"""Lines as they are typed, read beside the event loop by a thread that nobody has to wait for.
+"""Typed lines are read beside the event loop, by a thread that nobody has to wait for.
 
 `sys.stdin.readline` in a pool's thread would keep Ctrl-C waiting for Enter, since a pool joins its
 threads; a daemon thread inside Python's own buffer aborts the interpreter at its end. So this one
@@ -16,18 +16,18 @@ from typing import Final
 
 _CHUNK_BYTES: Final = 4096
 _BYTES_A_CHAR: Final = 4
-"""At most, in UTF-8."""
+"""A character has this many bytes at most in UTF-8."""
 
 
 def standard_input() -> int | None:
-    """Its descriptor; None where the program was started without one."""
+    """Return its file descriptor; None where the program was started without one."""
     return None if sys.stdin is None else sys.stdin.fileno()
 
 
 async def typed_lines(descriptor: int | None, *, max_chars: int) -> AsyncGenerator[str]:
-    """Each line of `descriptor`, cut to `max_chars`, read when it is asked for; ends with it.
+    """Yield each line of `descriptor`, cut to `max_chars`; a line is read when it is asked for.
 
-    One that is not there, or cannot be read any more, has no more lines.
+    A descriptor that is not there, or cannot be read any more, has no more lines.
     """
     if descriptor is None:
         return
@@ -59,11 +59,11 @@ def _chunks(descriptor: int) -> Iterator[bytes]:
         while chunk := os.read(descriptor, _CHUNK_BYTES):
             yield chunk
     except OSError:
-        return  # its terminal was closed (EIO), or it was (EBADF)
+        return  # the terminal was closed (EIO), or the descriptor (EBADF)
 
 
 def capped_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[str]:
-    """The lines of a byte stream, without their ends; what is past `max_bytes` of one is dropped.
+    """Yield the lines of a byte stream without their ends, and drop what is past `max_bytes`.
 
     At most `max_bytes` and a chunk are held, however long a line is.
     """

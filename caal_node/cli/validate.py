@@ -1,4 +1,4 @@
-"""`caal-node validate MODEL`: try a model's tool calls, report, and remember the finding."""
+"""`caal-node validate MODEL`: a model's tool calls are tried, reported and remembered."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def run_worker(command: str, arguments: list[str]) -> None:
 
 
 def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
-    """`always_free`: take a room however busy the machine is.
+    """Return the worker's server. With `always_free` it takes a room however busy the machine is.
 
     livekit-server gives no room to a worker at full load, and a developer's own model fills every
     core just when the room opens.
@@ -67,7 +67,7 @@ def load_models(process: JobProcess) -> None:
 
 
 async def entrypoint(context: JobContext) -> None:
-    """One room: the configured agent in a session of its own."""
+    """Run the configured agent in one room, in a session of its own."""
     settings: Settings = context.proc.userdata["settings"]
     model = await session_llm(settings)
     session = voice_session(settings, context.proc.userdata["voice"], model)

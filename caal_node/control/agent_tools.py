@@ -1,69 +1,57 @@
-"""What an agent says when it is asked for its tools, or for a call of one."""
+"""An agent answers here when it is asked for its tools, or to call one of them."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Iterable
 from typing import Final, cast, get_args
 
-from caal_node.control.tool_messages import (
-    CalledAnswer,
+from caal_node.control.messages import (
+    CallAnswer,
+    CallFailure,
     CallTool,
     FailureKind,
+    FindAnswer,
     FindTools,
-    FoundAnswer,
     ListAnswer,
     ListTools,
-    NotDone,
     ToolsAnswer,
+    ToolsRequest,
     ToolSummary,
-    read_request,
 )
 from caal_node.core.errors import ToolFailure, UnknownTool
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.table import ToolEntry, ToolTable
 
-logger = logging.getLogger(__name__)
-
-_KINDS: Final[frozenset[str]] = frozenset(get_args(FailureKind))
+_FAILURE_KINDS: Final[frozenset[str]] = frozenset(get_args(FailureKind))
 
 
 class AgentTools:
-    """`ControlListener`'s `on_tools`."""
+    """The handler that a `ControlListener` takes as `on_tools`."""
 
     def __init__(self, remote: RemoteToolset, calls: DirectCalls) -> None:
         self._remote: Final = remote
         self._calls: Final = calls
 
-    async def __call__(self, request: str) -> str:
-        """
-        Raises:
-            ValueError: the request is of another version.
-        """
-        answer = await self._answer(request)
-        # Beside the loop: a catalogue takes more than an audio frame.
-        return await asyncio.to_thread(answer.model_dump_json)
-
-    async def _answer(self, request: str) -> ToolsAnswer:
-        match read_request(request):
+    async def __call__(self, request: ToolsRequest) -> ToolsAnswer:
+        """Answer one request of the Tools API."""
+        match request:
             case ListTools():
                 whole = await self._remote.catalog()
                 failed = dict(self._remote.failed)
-                return ListAnswer(tools=self._rows(whole.table), failed=failed)
+                return ListAnswer(tools=self._summaries(whole.table), failed=failed)
             case FindTools(patterns=patterns, limit=limit):
                 found = await self._remote.find(patterns)
-                return FoundAnswer(found=len(found), tools=self._rows(found[:limit]))
-            case CallTool() as call:
-                return await self._called(call)
+                return FindAnswer(found=len(found), tools=self._summaries(found[:limit]))
+            case CallTool():
+                return await self._call(request)
 
-    async def _called(self, call: CallTool) -> CalledAnswer | NotDone:
+    async def _call(self, call: CallTool) -> CallAnswer | CallFailure:
         try:
             result = await self._calls.run(call.name, call.arguments)
         except ToolFailure as failure:
-            return _not_done(failure)
-        return CalledAnswer(
+            return _call_failure(failure)
+        return CallAnswer(
             name=result.entry.exposed,
             tier=result.entry.spec.tier,
             server=result.entry.spec.source,
@@ -74,12 +62,12 @@ class AgentTools:
             spoken=result.spoken,
         )
 
-    def _rows(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
+    def _summaries(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
         offered = self._remote.table
-        return [_row(entry, offered) for entry in entries]
+        return [_summary(entry, offered) for entry in entries]
 
 
-def _row(entry: ToolEntry, offered: ToolTable) -> ToolSummary:
+def _summary(entry: ToolEntry, offered: ToolTable) -> ToolSummary:
     spec = entry.spec
     return ToolSummary(
         name=entry.exposed,
@@ -93,9 +81,9 @@ def _row(entry: ToolEntry, offered: ToolTable) -> ToolSummary:
     )
 
 
-def _not_done(failure: ToolFailure) -> NotDone:
-    kind = failure.kind if failure.kind in _KINDS else "error"
-    return NotDone(
+def _call_failure(failure: ToolFailure) -> CallFailure:
+    kind = failure.kind if failure.kind in _FAILURE_KINDS else "error"
+    return CallFailure(
         kind=cast("FailureKind", kind),
         message=str(failure),
         valid_names=list(failure.valid) if isinstance(failure, UnknownTool) else [],

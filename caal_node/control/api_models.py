@@ -1,4 +1,4 @@
-"""What the control API takes and gives, as it stands in its OpenAPI document."""
+"""These models are what the control API takes and gives, as its OpenAPI document has them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,27 @@ from pydantic import (
     model_validator,
 )
 
-from caal_node.control.messages import MAX_MESSAGE_CHARS, MAX_NAME_CHARS
-from caal_node.control.request_parsing import Name, RequestBody
-from caal_node.control.tool_messages import (
-    FOUND,
+from caal_node.control.messages import (
+    DEFAULT_FOUND,
     MAX_FOUND,
     CallResult,
     FailureKind,
-    FoundList,
-    ToolsList,
+    SearchResult,
+    ToolList,
 )
 from caal_node.tools.table import NAME_MAX
 from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS
 
+MAX_NAME_CHARS: Final = 128
+MAX_MESSAGE_CHARS: Final = 500
+"""This is about 40 seconds of speech."""
+
+Name = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS, pattern=r"\S"
+    ),
+]
 Sentence = Annotated[
     str,
     StringConstraints(
@@ -38,9 +46,15 @@ Pattern = Annotated[str, StringConstraints(pattern=r"\S", max_length=MAX_PATTERN
 ROOM: Final = Field(default=None, description="May be left out where one room has an agent.")
 
 
-def _whole(value: object) -> object:
-    """JSON knows one kind of number: 10.0 is an integer there."""
+def _integer(value: object) -> object:
+    """Return 10.0 as 10, since JSON knows one kind of number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class RequestBody(BaseModel):
+    """Every request refuses fields that are not known, and converts nothing."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ReloadBody(RequestBody):
@@ -96,7 +110,9 @@ class SearchBody(RequestBody):
     patterns: list[Pattern] = Field(
         default_factory=list[Pattern], min_length=1, max_length=MAX_PATTERNS
     )
-    limit: Annotated[int, BeforeValidator(_whole)] = Field(default=FOUND, ge=1, le=MAX_FOUND)
+    limit: Annotated[int, BeforeValidator(_integer)] = Field(
+        default=DEFAULT_FOUND, ge=1, le=MAX_FOUND
+    )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> SearchBody:
@@ -104,17 +120,13 @@ class SearchBody(RequestBody):
             raise ValueError("send either query or patterns")
         return self
 
-    @property
-    def asked(self) -> tuple[str, ...]:
-        return tuple(self.patterns or [self.query])
 
-
-class Health(BaseModel):
+class HealthResponse(BaseModel):
     status: Literal["ok"]
     version: str
 
 
-class Reloaded(BaseModel):
+class ReloadResponse(BaseModel):
     """Tools by their names, in order; `failed` holds the sources that did not answer."""
 
     status: Literal["reloaded"]
@@ -124,33 +136,32 @@ class Reloaded(BaseModel):
     removed: list[str]
     changed: list[str]
     failed: list[str]
-    omitted: int = Field(default=0, description="Names left out, as there were too many.")
 
 
-class Changed(BaseModel):
+class ModelResponse(BaseModel):
     status: Literal["changed"]
     room_name: str
     model: str
     api: str
 
 
-class ToolsTold(ToolsList):
+class ListResponse(ToolList):
     status: Literal["ok"]
     room_name: str
 
 
-class FoundTold(FoundList):
+class SearchResponse(SearchResult):
     status: Literal["ok"]
     room_name: str
 
 
-class CalledTold(CallResult):
+class CallResponse(CallResult):
     status: Literal["called"]
     room_name: str
 
 
-class ErrorBody(BaseModel):
-    """What went wrong, and the mend."""
+class ErrorResponse(BaseModel):
+    """What went wrong, and how to mend it."""
 
     status: Literal["error"]
     detail: str

@@ -1,34 +1,57 @@
-"""The control API: /reload-tools, /model, the Tools API under /api, and /health."""
+"""The application serves /reload-tools, /model, the Tools API under /api, and /health."""
 
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+import uvicorn
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from caal_node.config.settings import Settings
-from caal_node.control.api_models import Changed, Health, ModelBody, ReloadBody, Reloaded
-from caal_node.control.messages import MAX_NAME_CHARS
-from caal_node.control.openapi import BEARER, errors, takes
-from caal_node.control.reports import ModelRequest, ReloadRequest, to_dict
-from caal_node.control.request_parsing import RequestRefused, error, fault, gate, read
-from caal_node.control.rooms import ControlError, RoomsPort, change_model, choose, reload
-from caal_node.control.tool_routes import tool_paths
+from caal_node.control.api_models import MAX_NAME_CHARS, HealthResponse
+from caal_node.control.livekit_rooms import LiveKitRooms
+from caal_node.control.request_parsing import RequestRefused, field_error, token_check
+from caal_node.control.rooms import ControlError, RoomServer
+from caal_node.control.routes import control_routes, tool_routes
+from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.version import __version__
 
 logger = logging.getLogger(__name__)
 
+MAX_CONNECTIONS: Final = 64
+"""A reload is asked for by a person or a workflow, never by a crowd."""
+STOP_S: Final = 5
 
-def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
-    """The application; it opens and closes `rooms` with itself.
+
+def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None:
+    """Serve the API of `caal-node control` until the process is asked to stop.
+
+    Raises:
+        ConfigError: the token or LiveKit's address and keys are not set.
+    """
+    app = make_app(settings, LiveKitRooms.of(settings))
+    if not is_loopback(host):
+        logger.warning("%s is reachable from other machines, without TLS: put a proxy there.", host)
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_graceful_shutdown=STOP_S,
+        server_header=False,
+        log_config=None,
+    )
+
+
+def make_app(settings: Settings, rooms: RoomServer) -> FastAPI:
+    """Return the application; it opens and closes `rooms` with itself.
 
     Raises:
         ConfigError: CAAL_CONTROL_TOKEN is not set.
@@ -50,69 +73,38 @@ def make_app(settings: Settings, rooms: RoomsPort) -> FastAPI:
     )
 
     @app.get("/health", tags=["control"])
-    async def health() -> Health:
+    async def health() -> HealthResponse:
         """Whether this process is up. It says nothing about LiveKit or a room."""
-        return Health(status="ok", version=__version__)
+        return HealthResponse(status="ok", version=__version__)
 
-    allowed = [Depends(gate(token)), Depends(BEARER)]
-    app.include_router(_control_paths(rooms), dependencies=allowed)
-    app.include_router(tool_paths(rooms), dependencies=allowed)
+    with_token = [Depends(token_check(token))]
+    app.include_router(control_routes(rooms), dependencies=with_token)
+    app.include_router(tool_routes(rooms), dependencies=with_token)
 
-    @app.get("/api/openapi.json", dependencies=allowed, include_in_schema=False)
-    async def described() -> dict[str, Any]:
+    @app.get("/api/openapi.json", dependencies=with_token, include_in_schema=False)
+    async def openapi() -> dict[str, Any]:
         return app.openapi()
 
     @app.exception_handler(RequestRefused)
-    async def refused(_: Request, no: RequestRefused) -> JSONResponse:
-        return error(no.status, no.detail, no.kind, no.valid_names)
+    async def refused(_: Request, why: RequestRefused) -> JSONResponse:
+        return why.response()
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, no: RequestValidationError) -> JSONResponse:
-        first = no.errors()[0]
-        where = ".".join(map(str, first["loc"][1:]))[:MAX_NAME_CHARS]
-        return error(422, fault(where, first["msg"]))
+    async def invalid(_: Request, why: RequestValidationError) -> JSONResponse:
+        first = why.errors()[0]
+        field = ".".join(map(str, first["loc"][1:]))[:MAX_NAME_CHARS]
+        return RequestRefused(422, field_error(field, first["msg"])).response()
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, no: HTTPException) -> JSONResponse:
-        said = error(no.status_code, f"{no.detail}.")
-        said.headers.update(no.headers or {})
-        return said
+    async def http_error(_: Request, why: HTTPException) -> JSONResponse:
+        response = RequestRefused(why.status_code, f"{why.detail}.").response()
+        response.headers.update(why.headers or {})
+        return response
 
     @app.exception_handler(ControlError)
     async def failed(request: Request, why: ControlError) -> JSONResponse:
         logger.warning("%s: %d %s", request.url.path, why.status, type(why).__name__)
-        return error(why.status, str(why))
+        return RequestRefused(why.status, str(why)).response()
 
-    _ = health, described, refused, invalid, http, failed  # registered by their decorators
+    _ = health, openapi, refused, invalid, http_error, failed  # registered by their decorators
     return app
-
-
-def _control_paths(rooms: RoomsPort) -> APIRouter:
-    router = APIRouter(tags=["control"])
-    statuses = errors(400, 408, 413)
-
-    @router.post(
-        "/reload-tools",
-        responses=statuses,
-        openapi_extra=takes(ReloadBody, required=False),
-        response_model_exclude_unset=True,
-    )
-    async def reload_tools(request: Request) -> Reloaded:
-        """Have a room's agent list its tools anew; its conversation goes on."""
-        body = await read(request, ReloadBody)
-        room = await choose(rooms, body.room_name)
-        asked = ReloadRequest(uuid.uuid4().hex, body.tool_name, body.message)
-        report = await reload(rooms, room, asked)
-        return Reloaded(status="reloaded", room_name=room, **to_dict(report))
-
-    @router.post("/model", responses=statuses, openapi_extra=takes(ModelBody))
-    async def model(request: Request) -> Changed:
-        """Have a room's agent ask another model from its next reply on."""
-        body = await read(request, ModelBody)
-        room = await choose(rooms, body.room_name)
-        asked = ModelRequest(uuid.uuid4().hex, body.model, body.api, body.base_url)
-        report = await change_model(rooms, room, asked)
-        return Changed(status="changed", room_name=room, model=report.model, api=report.api)
-
-    _ = reload_tools, model  # registered by their decorators
-    return router

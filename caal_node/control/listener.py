@@ -1,9 +1,7 @@
-"""The agent's end of the control API: checks who asks, does it, answers.
+"""The agent's end of the control API: it checks who asks, does what is asked, and answers.
 
 The control process asks by room-service RPC, the only way through LiveKit that brings an answer
 back to the asker alone (a participant attribute would show the list of tools to the whole room).
-The server gives up on an RPC after 3 s and then repeats it, so no call waits for the reload: it
-starts the reload or finds it by its id, waits a moment, and says how far it is.
 """
 
 from __future__ import annotations
@@ -12,48 +10,45 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from livekit import api, rtc
 
-from caal_node.control.chunking import PageRequest, PartRequest
+from caal_node.control.chunking import run_beside_loop
 from caal_node.control.messages import (
-    METHOD,
-    Answer,
-    CallDone,
-    CallFailed,
-    CallRunning,
-    NotGenuine,
-    Request,
-    unseal,
-    write_answer,
-)
-from caal_node.control.reports import (
-    ControlRequest,
+    AGENT_REQUEST,
     ModelReport,
     ModelRequest,
     ReloadReport,
     ReloadRequest,
-    Report,
+    ToolsAnswer,
+    ToolsRequest,
 )
-from caal_node.control.request_dedup import ANSWER_S, Deliveries
-from caal_node.core.errors import CaalError, ConfigError
+from caal_node.control.request_dedup import BUSY, CannotAnswer, RequestDeduplicator
+from caal_node.control.rpc import (
+    METHOD,
+    REFUSED,
+    NotGenuine,
+    RequestFailed,
+    SendChunk,
+    verify_request,
+)
+from caal_node.core.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
 RELOAD_S: Final = 45.0
 """A reload asks every MCP server and n8n; one that is down costs its connect deadline."""
 MAX_WAITING: Final = 4
-MAX_REMEMBERED: Final = 16
-"""Finished reloads whose answer can still be fetched."""
+"""This many reloads and changes of the model may wait for the one that runs."""
 MAX_NAMED: Final = 32
-"""Refused callers that are named in the log; each is named once."""
-REFUSED: Final = 4001
-"""RPC error code of a request that is not genuine (LiveKit keeps 1001 to 1999 for itself)."""
+"""This many refused callers are named in the log, each of them once."""
+
+R = TypeVar("R", ReloadReport, ModelReport)
 
 
 class ControlParticipant(Protocol):
-    """Of rtc.LocalParticipant, what is needed here."""
+    """The part of rtc.LocalParticipant that is needed here."""
 
     def register_rpc_method(self, method_name: str, handler: Any, /) -> object: ...
 
@@ -61,7 +56,7 @@ class ControlParticipant(Protocol):
 
 
 class ControlRoom(Protocol):
-    """Of rtc.Room, what is needed here."""
+    """The part of rtc.Room that is needed here."""
 
     @property
     def name(self) -> str: ...
@@ -81,7 +76,10 @@ class ControlRoom(Protocol):
 
 
 class ControlListener:
-    """Answers control requests in one connected room, one reload at a time, in their order."""
+    """Answers control requests in one connected room.
+
+    Reloads and changes of the model run one at a time, in their order.
+    """
 
     def __init__(
         self,
@@ -89,7 +87,7 @@ class ControlListener:
         *,
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
-        on_tools: Callable[[str], Awaitable[str]] | None = None,
+        on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]] | None = None,
         api_key: str | None = None,
         api_secret: str | None = None,
         reload_s: float = RELOAD_S,
@@ -97,19 +95,19 @@ class ControlListener:
         """Listen as soon as `room` is connected.
 
         `on_reload` and `on_model` may take `reload_s` seconds, and are cancelled then and by
-        `aclose`; what a CaalError of theirs says is told to the caller. `on_tools` is given a
-        request of `tool_messages` as text, and gives the answer's; it has deadlines of its own.
-        Without a key and a secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the
+        `aclose`; `on_tools` has deadlines of its own. The caller reads what a CaalError of theirs
+        says. Without a key and a secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the
         environment; where those are not set either, every request is refused.
         """
         self._room = room
         self._on_reload = on_reload
         self._on_model = on_model
+        self._on_tools = on_tools
         self._verifier = api.TokenVerifier(api_key, api_secret)
         self._reload_s = reload_s
-        self._turn = asyncio.Lock()
-        self._tools = Deliveries(on_tools or _no_tools)
-        self._reloads: dict[str, asyncio.Task[Answer]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._unfinished = 0
+        self._requests = RequestDeduplicator(self._handle)
         self._refused: set[str] = set()
         self._closed = False
         self._listening = False
@@ -124,88 +122,74 @@ class ControlListener:
         self._room.off("connection_state_changed", self._listen)
         if self._listening:
             self._room.local_participant.unregister_rpc_method(METHOD)
-        for task in self._reloads.values():
-            task.cancel()
-        await asyncio.gather(*self._reloads.values(), return_exceptions=True)
-        await self._tools.aclose()
+        await self._requests.aclose()
 
     def _listen(self, _state: object = None) -> None:
         if not self._listening and self._room.isconnected():
             self._listening = True
-            self._room.local_participant.register_rpc_method(METHOD, self._answer)
+            self._room.local_participant.register_rpc_method(METHOD, self._answer_rpc)
 
-    async def _answer(self, call: rtc.RpcInvocationData) -> str:
+    async def _answer_rpc(self, call: rtc.RpcInvocationData) -> str:
         try:
-            request = unseal(call.payload, room=self._room.name, verifier=self._verifier)
+            request = verify_request(call.payload, room=self._room.name, verifier=self._verifier)
         except NotGenuine as why:
-            self._refuse(call.caller_identity, str(why))
+            self._log_refusal(call.caller_identity, str(why))
             raise rtc.RpcError(REFUSED, "not a genuine control request") from None
-        return write_answer(await self._answered(request))
-
-    async def _answered(self, request: Request) -> Answer:
         if self._closed:
-            return CallFailed("error")
-        if isinstance(request, PartRequest):
-            return await self._tools.take(request)
-        if isinstance(request, PageRequest):
-            return await self._tools.page(request)
-        task = self._reloads.get(request.id) or self._start(request)
-        if task is None:
-            return CallFailed("busy")
-        done, _ = await asyncio.wait({task}, timeout=ANSWER_S)
-        if not done:
-            return CallRunning()
-        return CallFailed("error") if task.cancelled() else task.result()
+            answer = RequestFailed(reason="error")
+        elif isinstance(request, SendChunk):
+            answer = await self._requests.receive(request)
+        else:
+            answer = await self._requests.fetch(request)
+        return answer.model_dump_json()
 
-    def _start(self, request: ControlRequest) -> asyncio.Task[Answer] | None:
-        finished = [id_ for id_, task in self._reloads.items() if task.done()]
-        if len(self._reloads) - len(finished) > MAX_WAITING:
-            return None
-        for id_ in finished[:-MAX_REMEMBERED]:
-            del self._reloads[id_]
-        self._reloads[request.id] = task = asyncio.create_task(self._do(request))
-        return task
+    async def _handle(self, text: str) -> str:
+        request = await run_beside_loop(lambda: AGENT_REQUEST.validate_json(text), chars=len(text))
+        match request:
+            case ReloadRequest():
+                return (await self._change(self._on_reload, request)).model_dump_json()
+            case ModelRequest():
+                if self._on_model is None:
+                    raise ConfigError("this agent's model cannot be changed")
+                return (await self._change(self._on_model, request)).model_dump_json()
+            case _:
+                if self._on_tools is None:
+                    raise ConfigError("this agent's tools cannot be asked for")
+                answer = await self._on_tools(request)
+                # Beside the loop: a catalogue takes more than an audio frame.
+                return await asyncio.to_thread(answer.model_dump_json)
 
-    async def _do(self, request: ControlRequest) -> Answer:
-        # A later request waits and then looks again: what it was sent for may have appeared
-        # after the one before it had looked.
-        async with self._turn:
-            began = time.monotonic()
-            try:
-                async with asyncio.timeout(self._reload_s):
-                    report = await self._done(request)
-            except TimeoutError:
-                logger.warning("control stopped after %.0f s", time.monotonic() - began)
-                return CallFailed("timeout")
-            except CaalError as error:
-                logger.error("control failed: %s", error)
-                return CallFailed("error", str(error))
-            except Exception as error:
-                # Its text may quote what a server sent; its type is enough to look further.
-                logger.error("control failed: %s", type(error).__name__)
-                return CallFailed("error")
-            logger.info("done in %.1f s: %s", time.monotonic() - began, _sums(report))
-            return CallDone(report)
+    async def _change(self, change: Callable[[Any], Awaitable[R]], request: object) -> R:
+        """Run one reload or change of the model, after those that came before it.
 
-    async def _done(self, request: ControlRequest) -> Report:
-        if isinstance(request, ReloadRequest):
-            return await self._on_reload(request)
-        if self._on_model is None:
-            raise ConfigError("this agent's model cannot be changed")
-        return await self._on_model(request)
+        A later reload waits and then looks again: what it was sent for may have appeared after the
+        one before it had looked.
+        """
+        if self._unfinished > MAX_WAITING:
+            raise CannotAnswer("busy", BUSY)
+        self._unfinished += 1
+        try:
+            async with self._one_at_a_time:
+                began = time.monotonic()
+                try:
+                    async with asyncio.timeout(self._reload_s):
+                        report = await change(request)
+                except TimeoutError:
+                    logger.warning("control stopped after %.0f s", time.monotonic() - began)
+                    raise CannotAnswer("timeout") from None
+                logger.info("done in %.1f s: %s", time.monotonic() - began, _summary(report))
+                return report
+        finally:
+            self._unfinished -= 1
 
-    def _refuse(self, caller: str, why: str) -> None:
+    def _log_refusal(self, caller: str, why: str) -> None:
         if caller in self._refused or len(self._refused) >= MAX_NAMED:
             return
         self._refused.add(caller)
         logger.warning("refused a control request of %r: %s", caller[:64], why)
 
 
-async def _no_tools(_: str) -> str:
-    raise ConfigError("this agent's tools cannot be asked for")
-
-
-def _sums(report: Report) -> str:
+def _summary(report: ReloadReport | ModelReport) -> str:
     if isinstance(report, ModelReport):
         return f"{report.model} by {report.api}"
     changed = {name: len(getattr(report, name)) for name in ("added", "removed", "changed")}

@@ -1,4 +1,4 @@
-"""The rooms of a real LiveKit server, over its server API."""
+"""A real LiveKit server is asked for its rooms over its server API."""
 
 from __future__ import annotations
 
@@ -13,21 +13,28 @@ import httpx2
 from livekit import api
 
 from caal_node.config.settings import Settings
-from caal_node.control.listener import REFUSED
-from caal_node.control.messages import METHOD, Answer, Request, read_answer, seal
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
+from caal_node.control.rpc import (
+    METHOD,
+    REFUSED,
+    RPC_ANSWER,
+    RpcAnswer,
+    RpcRequest,
+    sign_request,
+)
 from caal_node.core.errors import ConfigError
 
 REQUEST_S: Final = 5.0
 RPC_MS: Final = 2500
-"""Below the 3 s after which the server repeats a call that has no answer."""
+"""It is below the 3 s after which the server repeats a call that has no answer."""
 MAX_ERROR_CHARS: Final = 2000
 _RPC_CODE: Final = re.compile(r"RpcError (\d+)")
-_TWIRP: Final = {"ws": "http", "wss": "https"}
+_HTTP_SCHEMES: Final = {"ws": "http", "wss": "https"}
+_WRONG_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
 
 
 class LiveKitRooms:
-    """A RoomsPort. Open it with `async with`.
+    """The `RoomServer` of a real LiveKit server, to be opened with `async with`.
 
     livekit-api 1.2 knows no PerformRpc (servers do since 1.9.2), so that one call is made here,
     in the documented Twirp form: JSON over HTTP.
@@ -35,13 +42,14 @@ class LiveKitRooms:
 
     def __init__(self, url: str, api_key: str, api_secret: str) -> None:
         parts = urlsplit(url)
-        self._url = urlunsplit(parts._replace(scheme=_TWIRP.get(parts.scheme, parts.scheme)))
+        self._url = urlunsplit(parts._replace(scheme=_HTTP_SCHEMES.get(parts.scheme, parts.scheme)))
         self._key = api_key
         self._secret = api_secret
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """
+        """Return the server that the settings name.
+
         Raises:
             ConfigError: LIVEKIT_URL, LIVEKIT_API_KEY or LIVEKIT_API_SECRET is not set.
         """
@@ -64,23 +72,24 @@ class LiveKitRooms:
         await self._api.aclose()
 
     async def live(self, name: str | None = None) -> Sequence[str]:
-        with _told():
+        with _control_errors():
             names = [name] if name else None
             found = await self._api.room.list_rooms(api.ListRoomsRequest(names=names))
         # Its count of participants lags by seconds, so empty rooms cannot be told apart here.
         return [room.name for room in found.rooms]
 
     async def agents(self, room: str) -> Sequence[str]:
-        with _told():
+        with _control_errors():
             request = api.ListParticipantsRequest(room=room)
             found = await self._api.room.list_participants(request)
         kind = api.ParticipantInfo.Kind.AGENT
         return [person.identity for person in found.participants if person.kind == kind]
 
-    async def ask(self, room: str, identity: str, request: Request) -> Answer | None:
+    async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
         grants = api.VideoGrants(room_admin=True, room=room)
         token = api.AccessToken(self._key, self._secret).with_grants(grants).to_jwt()
-        with _told():
+        payload = sign_request(request, room=room, api_key=self._key, api_secret=self._secret)
+        with _control_errors():
             response = await self._http.post(
                 f"{self._url}/twirp/livekit.RoomService/PerformRpc",
                 headers={"Authorization": f"Bearer {token}"},
@@ -88,20 +97,20 @@ class LiveKitRooms:
                     "room": room,
                     "destination_identity": identity,
                     "method": METHOD,
-                    "payload": seal(request, room=room, api_key=self._key, api_secret=self._secret),
+                    "payload": payload,
                     "response_timeout_ms": RPC_MS,
                 },
             )
             if response.status_code == 200:
-                return read_answer(str(response.json()["payload"]))
-        _no_answer(response)
+                return RPC_ANSWER.validate_json(str(response.json()["payload"]))
+        _raise_for(response)
         return None
 
 
-def _no_answer(response: httpx2.Response) -> None:
+def _raise_for(response: httpx2.Response) -> None:
     """Raise what an error of PerformRpc means; return where it only means that nobody listens."""
     if response.status_code in (401, 403):
-        raise LiveKitRefused(_KEYS)
+        raise LiveKitRefused(_WRONG_KEYS)
     text = response.text[:MAX_ERROR_CHARS]
     if '"bad_route"' in text or '"unimplemented"' in text:
         raise LiveKitRefused("This LiveKit server has no PerformRpc; update it to 1.9.2 or later.")
@@ -113,17 +122,14 @@ def _no_answer(response: httpx2.Response) -> None:
     # Gone, not listening, cut off or too slow: the caller decides whether to ask again.
 
 
-_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
-
-
 @contextmanager
-def _told() -> Generator[None]:
-    """Turn what the two clients raise into this room's own errors."""
+def _control_errors() -> Generator[None]:
+    """Turn what the two clients raise into the control API's errors."""
     try:
         yield
     except api.ServerError as error:
         if error.status in (401, 403):
-            raise LiveKitRefused(_KEYS) from error
+            raise LiveKitRefused(_WRONG_KEYS) from error
         raise LiveKitUnreachable(f"LiveKit answered with an error ({error.code}).") from error
     except (TimeoutError, aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
         raise LiveKitUnreachable(

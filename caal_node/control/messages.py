@@ -1,169 +1,191 @@
-"""What travels between the control process and an agent: a signed request, and its answer.
+"""What the control process asks of an agent, and what the agent answers.
 
-The agent must know that a request comes from whoever runs the LiveKit server. That it came "from
-the server" is no proof: a participant's packets carry no participant until the room has told the
-agent about them (seconds, in a fresh room), and a hidden participant's never do. So a request is
-signed the way LiveKit signs its webhooks: with a short-lived token of the API secret, which holds
-the SHA-256 of the body and the room it is for. Both sides have that secret anyway.
+Each request names itself by `ask`, each answer by `answer`. The answers' fields are also what the
+HTTP API gives, and they describe themselves in its OpenAPI document.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
-from dataclasses import asdict, dataclass
-from datetime import timedelta
-from typing import Any, Final, Literal, TypeAlias, cast
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-import jwt
-from livekit import api
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from caal_node.control.chunking import Page, PageRequest, PartRequest
-from caal_node.control.reports import (
-    ControlRequest,
-    ModelReport,
-    ModelRequest,
-    ReloadRequest,
-    Report,
-    bounded,
-    from_dict,
-    to_dict,
-)
+from caal_node.core.events import TierName
 
-METHOD: Final = "caal.control"
-"""The name of the RPC method that an agent answers."""
-TTL: Final = timedelta(seconds=30)
-"""Of a signature: one exchange takes milliseconds, clocks differ by seconds."""
-MAX_PAYLOAD_CHARS: Final = 15 * 1024
-"""LiveKit's own bound."""
-MAX_ID_CHARS: Final = 64
-MAX_NAME_CHARS: Final = 128
-MAX_MESSAGE_CHARS: Final = 500
-"""About 40 seconds of speech."""
+MAX_FOUND: Final = 100
+"""A search gives at most this many tools."""
+DEFAULT_FOUND: Final = 10
+"""A search gives this many tools where it does not say how many."""
+
+FailureKind: TypeAlias = Literal[
+    "unknown_tool", "invalid_arguments", "refused", "timeout", "unavailable", "tool_error", "error"
+]
 
 
-@dataclass(frozen=True, slots=True)
-class CallRunning:
-    """Not done yet; ask again."""
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-@dataclass(frozen=True, slots=True)
-class CallDone:
-    report: Report
+class ReloadRequest(_Message):
+    """The agent is to list its tools anew."""
+
+    ask: Literal["reload"] = "reload"
+    tool_name: str | None = None
+    """This is the tool that is new, when the caller says so."""
+    message: str | None = None
+    """This sentence is said aloud when it is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallFailed:
-    reason: Literal["error", "timeout", "busy", "unknown"]
-    detail: str = ""
-    """One sentence for the caller, where there is one that may be told."""
+class ModelRequest(_Message):
+    """The agent is to ask another model from now on. No key travels: the server must need none."""
+
+    ask: Literal["model"] = "model"
+    model: str
+    api: str | None = None
+    """None keeps the wire format in use."""
+    base_url: str | None = None
+    """None is the usual address of that wire format."""
 
 
-Request: TypeAlias = ControlRequest | PartRequest | PageRequest
-Answer: TypeAlias = CallRunning | CallDone | Page | CallFailed
+class ListTools(_Message):
+    """The agent is to list all its tools."""
+
+    ask: Literal["list"] = "list"
 
 
-class NotGenuine(Exception):
-    """A request without a valid signature for this room. The text never quotes the request."""
+class FindTools(_Message):
+    """The agent is to search its tools by words, or by names with `*`."""
+
+    ask: Literal["find"] = "find"
+    patterns: tuple[str, ...]
+    limit: int = DEFAULT_FOUND
 
 
-def seal(request: Request, *, room: str, api_key: str, api_secret: str) -> str:
-    """The request as the text of one RPC payload, signed for `room`."""
-    body = json.dumps(asdict(request))
-    token = (
-        api.AccessToken(api_key, api_secret)
-        .with_identity(METHOD)
-        .with_ttl(TTL)
-        .with_grants(api.VideoGrants(room_admin=True, room=room))
-        .with_sha256(_digest(body))
+class CallTool(_Message):
+    """The agent is to call one of its tools."""
+
+    ask: Literal["call"] = "call"
+    name: str
+    arguments: dict[str, Any]
+
+
+class ToolSummary(_Message):
+    """One tool, whichever tier it is of."""
+
+    name: str = Field(description="What POST /api/tools calls it by.")
+    tier: TierName
+    server: str = Field(description="The agent's class, `n8n`, or the MCP server's name.")
+    tool: str = Field(description="Its name there.")
+    description: str
+    input_schema: dict[str, Any] = Field(description="JSON schema of its arguments.")
+    read_only: bool | None = Field(
+        default=None, description="What its server claims; null where it says nothing."
     )
-    return json.dumps({"token": token.to_jwt(), "body": body})
+    offered: bool = Field(
+        description="Whether the model sees it now; it has to search for the others."
+    )
 
 
-def unseal(payload: str, *, room: str, verifier: api.TokenVerifier) -> Request:
-    """The request, if it was signed for this room with the verifier's secret.
+class ToolList(_Message):
+    tools: list[ToolSummary]
+    failed: dict[str, str] = Field(
+        description="Sources that could not be listed, each with the reason."
+    )
 
-    Raises:
-        NotGenuine: for anything else.
+
+class SearchResult(_Message):
+    found: int = Field(description="How many match; `tools` has the best of them, best first.")
+    tools: list[ToolSummary]
+
+
+class CallResult(_Message):
+    name: str
+    tier: TierName
+    server: str
+    call_id: str = Field(description="By which the room's events tell of this call.")
+    duration_ms: int
+    result: Any = Field(description="A JSON value; redacted as the model's is, but not shortened.")
+    truncated: bool = Field(description="Whether `result` is a text, cut, as there was too much.")
+    spoken: str | None = Field(
+        default=None,
+        description="What the tool's author would have a person hear. Nothing was said aloud.",
+    )
+
+
+class ReloadReport(_Message):
+    """The agent has listed its tools anew.
+
+    The names are the tools' exposed names, in order; `failed` names the sources that did not
+    answer.
     """
-    if len(payload) > MAX_PAYLOAD_CHARS:
-        raise NotGenuine("too long")
-    try:
-        sealed = json.loads(payload)
-        token, body = sealed["token"], sealed["body"]
-        claims = verifier.verify(token)
-        signed = (claims.video, claims.sha256)
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as why:
-        raise NotGenuine(type(why).__name__) from None
-    video, digest = signed
-    if not isinstance(body, str) or not hmac.compare_digest(digest or "", _digest(body)):
-        raise NotGenuine("the signature is for another body")
-    if video is None or not video.room_admin or video.room != room:
-        raise NotGenuine("the signature is for another room")
-    return _request(cast("dict[str, Any]", json.loads(body)))
+
+    answer: Literal["reload"] = "reload"
+    tool_count: int
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
-def write_answer(answer: Answer) -> str:
-    match answer:
-        case CallRunning():
-            return '{"state":"running"}'
-        case CallDone(report):
-            if isinstance(report, ModelReport):
-                return json.dumps({"state": "done", "model": report.model, "api": report.api})
-            return json.dumps({"state": "done", "report": to_dict(bounded(report))})
-        case Page(number, of, data):
-            return json.dumps({"state": "page", "number": number, "of": of, "data": data})
-        case CallFailed(reason, detail):
-            detail = detail[:MAX_MESSAGE_CHARS]
-            return json.dumps({"state": "failed", "reason": reason, "detail": detail})
+class ModelReport(_Message):
+    """The agent asks this model now, in this wire format."""
+
+    answer: Literal["model"] = "model"
+    model: str
+    api: str
 
 
-def read_answer(text: str) -> Answer:
+class ListAnswer(ToolList):
+    answer: Literal["list"] = "list"
+
+
+class FindAnswer(SearchResult):
+    answer: Literal["find"] = "find"
+
+
+class CallAnswer(CallResult):
+    answer: Literal["call"] = "call"
+
+
+class CallFailure(_Message):
+    """The call failed, or never began."""
+
+    answer: Literal["call_failure"] = "call_failure"
+    kind: FailureKind
+    message: str
+    valid_names: list[str] = []
+
+
+ToolsRequest: TypeAlias = ListTools | FindTools | CallTool
+ToolsAnswer: TypeAlias = ListAnswer | FindAnswer | CallAnswer | CallFailure
+AgentRequest: TypeAlias = ReloadRequest | ModelRequest | ToolsRequest
+AgentAnswer: TypeAlias = ReloadReport | ModelReport | ToolsAnswer
+
+AGENT_REQUEST: Final[TypeAdapter[AgentRequest]] = TypeAdapter(
+    Annotated[AgentRequest, Field(discriminator="ask")]
+)
+"""`validate_json` reads a request, and raises ValueError for what another version has written."""
+AGENT_ANSWER: Final[TypeAdapter[AgentAnswer]] = TypeAdapter(
+    Annotated[AgentAnswer, Field(discriminator="answer")]
+)
+"""`validate_json` reads an answer, and raises ValueError for what another version has written."""
+
+
+def compare_tables(
+    old: Mapping[str, str], new: Mapping[str, str], failed: Iterable[str] = ()
+) -> ReloadReport:
+    """Compare two tables of tools.
+
+    Args:
+        old: maps each exposed name to a fingerprint of what the model reads of that tool.
+        new: the same, after the reload.
+        failed: names the sources that could not be listed.
     """
-    Raises:
-        ValueError: this is no answer.
-    """
-    match cast("dict[str, Any]", json.loads(text)):
-        case {"state": "running"}:
-            return CallRunning()
-        case {"state": "done", "report": report} if isinstance(report, dict):
-            return CallDone(from_dict(cast("dict[str, Any]", report)))
-        case {"state": "done", "model": str(model), "api": str(api_name)}:
-            return CallDone(ModelReport(model, api_name))
-        case {"state": "page", "number": int(number), "of": int(of), "data": str(data)}:
-            return Page(number, of, data)
-        case {
-            "state": "failed",
-            "reason": ("error" | "timeout" | "busy" | "unknown") as reason,
-            **more,
-        }:
-            detail = more.get("detail")
-            return CallFailed(reason, detail[:MAX_MESSAGE_CHARS] if isinstance(detail, str) else "")
-        case _:
-            raise ValueError("this is no answer to a control request")
-
-
-def _request(fields: dict[str, Any]) -> Request:
-    # Whoever signed it wrote it, so a wrong shape means another version, not an attack.
-    match fields:
-        case {"id": str(id_), "tool_name": str() | None as tool, "message": str() | None as said}:
-            return ReloadRequest(id_, tool, said)
-        case {
-            "id": str(id_),
-            "model": str(model),
-            "api": str() | None as api_name,
-            "base_url": str() | None as url,
-        }:
-            return ModelRequest(id_, model, api_name, url)
-        case {"id": str(id_), "number": int(number), "of": int(of), "data": str(data)}:
-            return PartRequest(id_[:MAX_ID_CHARS], number, of, data)
-        case {"id": str(id_), "number": int(number)}:
-            return PageRequest(id_[:MAX_ID_CHARS], number)
-        case _:
-            raise NotGenuine("the control process is of another version")
-
-
-def _digest(body: str) -> str:
-    return base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+    return ReloadReport(
+        tool_count=len(new),
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
+        failed=tuple(sorted(set(failed))),
+    )

@@ -1,7 +1,9 @@
-"""The agent's end of requests and answers that travel in parts.
+"""The agent's end of requests and answers that travel in chunks.
 
-A request is done once, however often it is sent: whoever asks repeats what brought no answer, and
-a tool must not run twice for that. Its answer is kept for a while, to be fetched part by part.
+A request is acted on once, however often it is sent: the control process repeats what brought no
+answer, and a tool must not run twice for that. The answer is kept for a while, to be fetched chunk
+by chunk. The server gives up on an RPC after 3 s and then repeats it, so no RPC waits for the work:
+it starts the work or finds it by its id, waits a moment, and says how far it is.
 """
 
 from __future__ import annotations
@@ -10,54 +12,69 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Literal
 
 from caal_node.control.chunking import (
     MAX_ANSWER_BYTES,
     MAX_REQUEST_BYTES,
-    Page,
-    PageRequest,
-    PartRequest,
-    max_parts,
-    pack,
-    unpack,
+    expanded_chars,
+    join,
+    max_chunks,
+    run_beside_loop,
+    split,
 )
-from caal_node.control.messages import Answer, CallFailed, CallRunning
+from caal_node.control.rpc import (
+    AnswerChunk,
+    FetchChunk,
+    RequestFailed,
+    RpcAnswer,
+    SendChunk,
+    StillRunning,
+)
 from caal_node.core.errors import CaalError
 
 logger = logging.getLogger(__name__)
 
 ANSWER_S: Final = 1.0
-"""How long one call may wait. A third of the server's patience before it repeats the call."""
+"""One RPC waits this long for the work: a third of the time after which the server repeats it."""
 MAX_RUNNING: Final = 16
-"""Requests under way at a time. A person, a script and a workflow are three."""
-MAX_OPEN: Final = 8
-"""Requests of which parts are still missing; the oldest is dropped for a new one."""
+"""This many requests run at a time. A person, a script and a workflow are three."""
+MAX_INCOMPLETE: Final = 8
+"""This many requests may lack chunks; the oldest is dropped for a new one."""
 MAX_KEPT: Final = 32
-"""Finished answers that can still be fetched."""
-MAX_KNOWN: Final = 4096
-"""Ids of requests whose answers are gone; they are not done again."""
-INLINE_CHARS: Final = 64 * 1024
-"""Packing this takes 2 ms; more goes to a thread."""
-_MAX_PARTS: Final = max_parts(MAX_REQUEST_BYTES)
+"""This many finished answers can still be fetched."""
+MAX_FORGOTTEN: Final = 4096
+"""This many ids are known whose answers are gone; those requests are not acted on again."""
+_MAX_CHUNKS: Final = max_chunks(MAX_REQUEST_BYTES)
 
 GONE: Final = "Its answer is no longer kept; ask anew."
 TOO_LARGE: Final = f"The request is larger than {MAX_REQUEST_BYTES} bytes, or not whole."
+ANSWER_TOO_LARGE: Final = f"The answer is larger than {MAX_ANSWER_BYTES} bytes; ask for less."
 BUSY: Final = "Too many requests are under way; try again in a moment."
 
 
-class Deliveries:
-    """Takes requests in, has `work` done, hands answers out.
+class CannotAnswer(Exception):
+    """The handler gives no answer, for a reason that the caller may read."""
 
-    `work` is given the request's text and gives the answer's; what a CaalError of its
-    says is told, and of any other that it went wrong.
+    def __init__(self, reason: Literal["error", "timeout", "busy"], detail: str = "") -> None:
+        super().__init__(detail or reason)
+        self.failure: Final = RequestFailed(reason=reason, detail=detail)
+
+
+class RequestDeduplicator:
+    """Collects the chunks of requests, has each request handled once, and hands out the answers.
+
+    `handle` takes a request's text and returns the answer's. The caller reads what a CannotAnswer
+    or CaalError of `handle` says; of any other exception, only that something went wrong.
     """
 
-    def __init__(self, work: Callable[[str], Awaitable[str]]) -> None:
-        self._work: Final = work
-        self._open: Final[OrderedDict[str, dict[int, str]]] = OrderedDict()
-        self._tasks: Final[OrderedDict[str, asyncio.Task[tuple[str, ...]]]] = OrderedDict()
-        self._gone: Final[OrderedDict[str, None]] = OrderedDict()
+    def __init__(self, handle: Callable[[str], Awaitable[str]]) -> None:
+        self._handle: Final = handle
+        self._incomplete: Final[OrderedDict[str, dict[int, str]]] = OrderedDict()
+        self._tasks: Final[OrderedDict[str, asyncio.Task[tuple[str, ...] | RequestFailed]]] = (
+            OrderedDict()
+        )
+        self._forgotten: Final[OrderedDict[str, None]] = OrderedDict()
 
     async def aclose(self) -> None:
         """Cancel what runs, and wait until it has ended."""
@@ -65,72 +82,69 @@ class Deliveries:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def take(self, part: PartRequest) -> Answer:
-        """Take one part in. After the last one: the answer's first page, if it is there soon."""
-        if part.id in self._tasks or part.id in self._gone:
-            return await self.page(PageRequest(part.id, 0))
-        if not 0 <= part.number < part.of <= _MAX_PARTS:
-            return CallFailed("error", TOO_LARGE)
-        parts = self._open.setdefault(part.id, {})
-        parts[part.number] = part.data
-        while len(self._open) > MAX_OPEN:
-            self._open.popitem(last=False)
-        if len(parts) < part.of:
-            return CallRunning()
-        del self._open[part.id]
+    async def receive(self, chunk: SendChunk) -> RpcAnswer:
+        """Take one chunk in. After the last one, return the answer's first chunk if it is ready."""
+        if chunk.id in self._tasks or chunk.id in self._forgotten:
+            return await self.fetch(FetchChunk(id=chunk.id, number=0))
+        if not 0 <= chunk.number < chunk.of <= _MAX_CHUNKS:
+            return RequestFailed(reason="error", detail=TOO_LARGE)
+        chunks = self._incomplete.setdefault(chunk.id, {})
+        chunks[chunk.number] = chunk.data
+        while len(self._incomplete) > MAX_INCOMPLETE:
+            self._incomplete.popitem(last=False)
+        if len(chunks) < chunk.of:
+            return StillRunning()
+        del self._incomplete[chunk.id]
         if sum(not task.done() for task in self._tasks.values()) >= MAX_RUNNING:
-            return CallFailed("busy", BUSY)
-        whole = [parts[number] for number in sorted(parts)]
-        self._tasks[part.id] = asyncio.create_task(self._do(whole), name="caal-tools")
-        self._forget()
-        return await self.page(PageRequest(part.id, 0))
+            return RequestFailed(reason="busy", detail=BUSY)
+        ordered = [chunks[number] for number in sorted(chunks)]
+        self._tasks[chunk.id] = asyncio.create_task(self._run(ordered), name="caal-control")
+        self._forget_oldest()
+        return await self.fetch(FetchChunk(id=chunk.id, number=0))
 
-    async def page(self, asked: PageRequest) -> Answer:
-        """One page of a finished answer, or how far its request is."""
-        if (task := self._tasks.get(asked.id)) is None:
-            return CallFailed("error", GONE) if asked.id in self._gone else CallFailed("unknown")
+    async def fetch(self, request: FetchChunk) -> RpcAnswer:
+        """Return one chunk of a finished answer, or how far its request is."""
+        if (task := self._tasks.get(request.id)) is None:
+            if request.id in self._forgotten:
+                return RequestFailed(reason="error", detail=GONE)
+            return RequestFailed(reason="unknown")
         done, _ = await asyncio.wait({task}, timeout=ANSWER_S)
         if not done:
-            return CallRunning()
+            return StillRunning()
         if task.cancelled():
-            return CallFailed("error")
-        if (error := task.exception()) is not None:
-            return CallFailed(
-                "error", str(error) if isinstance(error, _NotWhole | CaalError) else ""
+            return RequestFailed(reason="error")
+        if isinstance(chunks := task.result(), RequestFailed):
+            return chunks
+        if not 0 <= request.number < len(chunks):
+            return RequestFailed(reason="unknown")
+        return AnswerChunk(number=request.number, of=len(chunks), data=chunks[request.number])
+
+    async def _run(self, chunks: list[str]) -> tuple[str, ...] | RequestFailed:
+        try:
+            text = await run_beside_loop(
+                lambda: join(chunks, MAX_REQUEST_BYTES), chars=expanded_chars(chunks)
             )
-        pages = task.result()
-        if not 0 <= asked.number < len(pages):
-            return CallFailed("unknown")
-        return Page(asked.number, len(pages), pages[asked.number])
-
-    async def _do(self, parts: list[str]) -> tuple[str, ...]:
-        try:
-            if len(parts) == 1:
-                text = unpack(parts, MAX_REQUEST_BYTES)
-            else:
-                text = await asyncio.to_thread(unpack, parts, MAX_REQUEST_BYTES)
         except ValueError:
-            raise _NotWhole(TOO_LARGE) from None
+            return RequestFailed(reason="error", detail=TOO_LARGE)
         try:
-            answer = await self._work(text)
+            answer = await self._handle(text)
+        except CannotAnswer as why:
+            return why.failure
+        except CaalError as error:
+            logger.error("a control request failed: %s", error)
+            return RequestFailed(reason="error", detail=str(error))
         except Exception as error:
-            # Its text may quote what a tool sent; its type is enough to look further.
-            logger.error("a request for tools failed: %s", type(error).__name__)
-            raise
+            # Its text may quote what a server sent; its type is enough to look further.
+            logger.error("a control request failed: %s", type(error).__name__)
+            return RequestFailed(reason="error")
         if len(answer) > MAX_ANSWER_BYTES:
-            raise _NotWhole(f"The answer is larger than {MAX_ANSWER_BYTES} bytes; ask for less.")
-        if len(answer) <= INLINE_CHARS:
-            return pack(answer)
-        return await asyncio.to_thread(pack, answer)
+            return RequestFailed(reason="error", detail=ANSWER_TOO_LARGE)
+        return await run_beside_loop(lambda: split(answer), chars=len(answer))
 
-    def _forget(self) -> None:
+    def _forget_oldest(self) -> None:
         finished = [id_ for id_, task in self._tasks.items() if task.done()]
         for id_ in finished[:-MAX_KEPT]:
             del self._tasks[id_]
-            self._gone[id_] = None
-        while len(self._gone) > MAX_KNOWN:
-            self._gone.popitem(last=False)
-
-
-class _NotWhole(Exception):
-    """What is told to whoever asked."""
+            self._forgotten[id_] = None
+        while len(self._forgotten) > MAX_FORGOTTEN:
+            self._forgotten.popitem(last=False)

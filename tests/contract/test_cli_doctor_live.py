@@ -12,9 +12,9 @@ import pytest
 from pydantic import SecretStr
 
 from caal_node.cli.checks.check import Finding
-from caal_node.cli.checks.model import look_at_model
-from caal_node.cli.checks.room import look_at_livekit
-from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
+from caal_node.cli.checks.model import check_model
+from caal_node.cli.checks.room import check_livekit
+from caal_node.cli.checks.tools import check_mcp, check_n8n
 from caal_node.config.settings import Settings
 from tests.livekit_server import LiveKit
 from tests.recorded_n8n import RecordedN8n
@@ -41,17 +41,17 @@ def free_port() -> int:
 
 @pytest.mark.livekit
 async def test_livekit_with_its_keys_is_in_order(livekit: LiveKit) -> None:
-    room, control = await look_at_livekit(keys(livekit))
+    room, control = await check_livekit(keys(livekit))
     assert (room.status, control.status) == ("ok", "ok")
     assert "open rooms" in room.found
 
 
 @pytest.mark.livekit
 async def test_livekit_with_other_keys_or_elsewhere_fails(livekit: LiveKit) -> None:
-    [check] = await look_at_livekit(keys(livekit, secret="x" * 40))
+    [check] = await check_livekit(keys(livekit, secret="x" * 40))
     assert check.status == "fail"
     assert "LIVEKIT_API_SECRET" in check.mend
-    [check] = await look_at_livekit(keys(livekit, url=f"ws://127.0.0.1:{free_port()}"))
+    [check] = await check_livekit(keys(livekit, url=f"ws://127.0.0.1:{free_port()}"))
     assert check.status == "fail"
     assert "LIVEKIT_URL" in check.mend
 
@@ -59,14 +59,14 @@ async def test_livekit_with_other_keys_or_elsewhere_fails(livekit: LiveKit) -> N
 @pytest.mark.livekit
 async def test_a_server_that_is_no_livekit_fails(livekit: LiveKit) -> None:
     async with RecordedN8n() as other:
-        [check] = await look_at_livekit(keys(livekit, url=other.base_url))
+        [check] = await check_livekit(keys(livekit, url=other.base_url))
     assert check.status == "fail"
 
 
 async def test_n8n_is_looked_at_with_either_key() -> None:
     async with RecordedN8n() as r:
-        [by_key] = await look_at_n8n(Settings(n8n_url=r.base_url, n8n_api_key=SecretStr(r.api_key)))
-        [by_token] = await look_at_n8n(
+        [by_key] = await check_n8n(Settings(n8n_url=r.base_url, n8n_api_key=SecretStr(r.api_key)))
+        [by_token] = await check_n8n(
             Settings(n8n_url=r.base_url, n8n_mcp_token=SecretStr(r.mcp_token))
         )
     assert by_key.status != "fail"
@@ -77,7 +77,7 @@ async def test_n8n_is_looked_at_with_either_key() -> None:
 async def test_n8n_with_a_wrong_token_no_token_or_elsewhere_fails() -> None:
     async def found(**settings: str) -> Finding:
         secrets = {k: SecretStr(v) for k, v in settings.items() if k != "n8n_url"}
-        [check] = await look_at_n8n(Settings(n8n_url=settings["n8n_url"], **secrets))  # type: ignore[arg-type]
+        [check] = await check_n8n(Settings(n8n_url=settings["n8n_url"], **secrets))  # type: ignore[arg-type]
         assert check.status == "fail"
         return check
 
@@ -109,7 +109,7 @@ async def test_mcp_servers_are_told_one_by_one(tmp_path: Path) -> None:
     }
     servers["broken"]["allow"] = ["eval"]
     path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-    checks = {check.name: check for check in await look_at_mcp(Settings(mcp_servers=path))}
+    checks = {check.name: check for check in await check_mcp(Settings(mcp_servers=path))}
     assert checks["mcp time"].status == "ok"
     assert checks["mcp time"].found.startswith("2 tools over stdio (ready, connected in ")
     assert "MCP 20" in checks["mcp time"].found, "the version that is spoken"
@@ -122,11 +122,11 @@ async def test_mcp_servers_are_told_one_by_one(tmp_path: Path) -> None:
 
 @pytest.mark.ollama
 async def test_a_real_ollama_says_what_its_models_can(ollama: OllamaModels) -> None:
-    server, able = await look_at_model(Settings(ollama_host=ollama.url, model=ollama.with_tools))
+    server, able = await check_model(Settings(ollama_host=ollama.url, model=ollama.with_tools))
     assert (server.status, able.status) == ("ok", "ok")
-    _, unable = await look_at_model(Settings(ollama_host=ollama.url, model=ollama.without_tools))
+    _, unable = await check_model(Settings(ollama_host=ollama.url, model=ollama.without_tools))
     assert unable.status == "warn"
-    _, absent = await look_at_model(Settings(ollama_host=ollama.url, model="no-such-model"))
+    _, absent = await check_model(Settings(ollama_host=ollama.url, model="no-such-model"))
     assert absent.status == "fail"
     by_v1 = Settings(ollama_host=ollama.url, model=f"{ollama.with_tools}:latest", api="openai")
-    assert [check.status for check in await look_at_model(by_v1)] == ["ok", "ok"]
+    assert [check.status for check in await check_model(by_v1)] == ["ok", "ok"]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.explain import explained, resolved
 from caal_node.cli.n8n_check import check_files, check_instance
 from caal_node.cli.n8n_try import MODELS_OWN, try_workflow
+from caal_node.cli.tools import explanation, resolve_tool
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.core.prompt_files import sentence
@@ -31,16 +31,16 @@ async def tried(
 ) -> dict[str, Any]:
     async with RecordedN8n() as recorded:
         worked = await try_workflow(settings_of(recorded, **more), name, pairs, as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert told["ok"] is worked
-    return told
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["ok"] is worked
+    return printed
 
 
 async def test_try_shows_what_the_model_gets(capsys: pytest.CaptureFixture[str]) -> None:
-    told = await tried(capsys, "get_weather", "city=Paris", "days=3")
-    assert told["arguments"] == {"city": "Paris", "days": 3}
-    assert json.loads(told["model"])["forecast"] == "sunny"
-    assert told["person"] == MODELS_OWN
+    printed = await tried(capsys, "get_weather", "city=Paris", "days=3")
+    assert printed["arguments"] == {"city": "Paris", "days": 3}
+    assert json.loads(printed["model"])["forecast"] == "sunny"
+    assert printed["person"] == MODELS_OWN
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,16 @@ async def test_try_shows_what_the_model_gets(capsys: pytest.CaptureFixture[str])
 async def test_try_shows_what_a_person_hears_of_a_failure(
     capsys: pytest.CaptureFixture[str], name: str, heard: str, model: str, mend: str | None
 ) -> None:
-    told = await tried(capsys, name, "city=x")
-    assert told["person"] == sentence(heard)
-    assert model in told["model"]
-    assert (mend or "") in (told["mend"] or "")
+    printed = await tried(capsys, name, "city=x")
+    assert printed["person"] == sentence(heard)
+    assert model in printed["model"]
+    assert (mend or "") in (printed["mend"] or "")
 
 
 async def test_try_uses_the_configured_credentials(capsys: pytest.CaptureFixture[str]) -> None:
     auth = json.dumps({"secure_lookup": HEADER})
-    told = await tried(capsys, "secure_lookup", "id=1", N8N_AUTH=auth)
-    assert json.loads(told["model"])["id"] == "1"
+    printed = await tried(capsys, "secure_lookup", "id=1", N8N_AUTH=auth)
+    assert json.loads(printed["model"])["id"] == "1"
 
 
 async def test_try_tells_a_person_as_much(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,9 +94,9 @@ async def test_an_instance_is_checked_workflow_by_workflow(
 ) -> None:
     async with RecordedN8n() as recorded:
         assert not await check_instance(settings_of(recorded), as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    by_workflow = {(f["workflow"], f["level"]): f["message"] for f in told["findings"]}
-    assert told["workflows"] == 29
+    printed = json.loads(capsys.readouterr().out)
+    by_workflow = {(f["workflow"], f["level"]): f["message"] for f in printed["findings"]}
+    assert printed["workflows"] == 29
     assert "takes 70 s" in by_workflow["very_slow", "warning"]
     assert "has no notes" in by_workflow["no_notes", "warning"]
     assert "answers before it has run" in by_workflow["fire_and_forget", "warning"]
@@ -136,16 +136,16 @@ async def test_explain_tells_where_each_parameter_came_from() -> None:
         await agent.reload_tools()
         try:
             names = ("get_weather", "Convert_Units", "get_order", "typed_tool")
-            shown = {name: explained(agent.table.resolve(name)) for name in names}
+            shown = {name: explanation(agent.table.resolve(name)) for name in names}
             with pytest.raises(ConfigError, match="Did you mean get_order"):
-                resolved(agent.table, "get_ordr")
+                resolve_tool(agent.table, "get_ordr")
         finally:
             await agent.close_tools()
-    told = {n: {p["name"]: p["from"] for p in one["parameters"]} for n, one in shown.items()}
-    assert set(told["get_weather"].values()) == {"the parameters that the notes list"}
-    assert set(told["Convert_Units"].values()) == {"an @param line of the notes"}
-    assert told["get_order"] == {"orderId": "the webhook's path"}
-    assert set(told["typed_tool"].values()) == {
+    printed = {n: {p["name"]: p["from"] for p in one["parameters"]} for n, one in shown.items()}
+    assert set(printed["get_weather"].values()) == {"the parameters that the notes list"}
+    assert set(printed["Convert_Units"].values()) == {"an @param line of the notes"}
+    assert printed["get_order"] == {"orderId": "the webhook's path"}
+    assert set(printed["typed_tool"].values()) == {
         "the inputs of the sibling Execute Workflow Trigger"
     }
 

@@ -14,10 +14,10 @@ from pydantic import SecretStr
 from caal_node.config.settings import Settings
 from caal_node.control import request_parsing
 from caal_node.control.app import make_app
-from caal_node.control.messages import CallDone, CallFailed
-from caal_node.control.reports import ModelReport, ModelRequest, ReloadRequest
+from caal_node.control.messages import ModelReport, ModelRequest, ReloadRequest
 from caal_node.control.request_parsing import MAX_BODY_BYTES
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
+from caal_node.control.rpc import RequestFailed
 from caal_node.core.errors import ConfigError
 from tests.fake_rooms import FakeRooms
 
@@ -84,28 +84,28 @@ async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rooms", "body", "status", "said"),
+    ("rooms", "body", "status", "words"),
     [
         (FakeRooms({"a": ["x"]}), {"room_name": "z"}, 404, "no live room 'z'"),
         (FakeRooms({}), None, 404, "No room is live"),
         (FakeRooms({"a": ["x"], "b": ["y"]}), None, 409, "name one as room_name: a, b"),
-        (FakeRooms({"a": ["x"]}, [CallFailed("error")]), None, 502, "could not do it"),
+        (FakeRooms({"a": ["x"]}, [RequestFailed(reason="error")]), None, 502, "could not do it"),
         (FakeRooms({"a": ["x"]}, [LiveKitRefused("keys")]), None, 502, "keys"),
         (FakeRooms({"a": ["x"]}, [LiveKitUnreachable("down")]), None, 503, "down"),
         (FakeRooms({"a": []}), None, 504, "no agent in room 'a'"),
     ],
 )
 async def test_what_stands_in_the_way_has_a_status_and_a_sentence(
-    rooms: FakeRooms, body: object, status: int, said: str
+    rooms: FakeRooms, body: object, status: int, words: str
 ) -> None:
     response = await post(rooms, body)
     assert response.status_code == status
     assert response.json()["status"] == "error"
-    assert said in response.json()["detail"]
+    assert words in response.json()["detail"]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "words"),
     [
         (b"{", "no JSON"),
         (b"\xff", "no JSON"),
@@ -119,11 +119,11 @@ async def test_what_stands_in_the_way_has_a_status_and_a_sentence(
         (b'{"message": "%s"}' % (b"x" * 501), "message: "),
     ],
 )
-async def test_a_wrong_body_is_refused_in_plain_words(content: bytes, said: str) -> None:
+async def test_a_wrong_body_is_refused_in_plain_words(content: bytes, words: str) -> None:
     rooms = FakeRooms({"a": ["x"]})
     response = await post(rooms, content=content)
     assert response.status_code == 422
-    assert said in response.json()["detail"]
+    assert words in response.json()["detail"]
     assert rooms.asked == []
 
 
@@ -133,7 +133,7 @@ async def post_model(rooms: FakeRooms, body: object) -> httpx2.Response:
 
 
 async def test_another_model_is_asked_for_in_the_named_room() -> None:
-    rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"]}, [CallDone(ModelReport("m", "ollama"))])
+    rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"]}, [ModelReport(model="m", api="ollama")])
     response = await post_model(rooms, {"room_name": "cellar", "model": "m"})
     assert response.status_code == 200
     assert response.json() == {
@@ -149,7 +149,9 @@ async def test_another_model_is_asked_for_in_the_named_room() -> None:
 
 
 async def test_a_model_that_cannot_be_used_is_told_with_the_agents_reason() -> None:
-    rooms = FakeRooms({"a": ["x"]}, [CallFailed("error", "the model m is not there; pull it")])
+    rooms = FakeRooms(
+        {"a": ["x"]}, [RequestFailed(reason="error", detail="the model m is not there; pull it")]
+    )
     response = await post_model(rooms, {"model": "m"})
     assert response.status_code == 502
     assert "the model m is not there; pull it" in response.json()["detail"]

@@ -14,30 +14,35 @@ import httpx2
 import pytest
 from livekit import api, rtc
 
-from caal_node.control.listener import REFUSED, ControlListener
+from caal_node.control.agent_client import CHANGE_S, ask_agent
+from caal_node.control.listener import ControlListener
 from caal_node.control.livekit_rooms import LiveKitRooms
-from caal_node.control.messages import METHOD, Answer, CallDone, CallRunning, seal
-from caal_node.control.reports import ReloadReport, ReloadRequest
+from caal_node.control.messages import AgentAnswer, ReloadReport, ReloadRequest
 from caal_node.control.rooms import (
     LiveKitRefused,
     LiveKitUnreachable,
     RoomUnknown,
     SeveralRooms,
-    choose,
-    reload,
+    choose_room,
 )
+from caal_node.control.rpc import METHOD, REFUSED, FetchChunk, sign_request
 from tests.control_process import control_process
 from tests.livekit_server import LiveKit
 
 pytestmark = pytest.mark.livekit
 
-REPORT = ReloadReport(2, added=("get_weather",), failed=("files",))
+REPORT = ReloadReport(tool_count=2, added=("get_weather",), failed=("files",))
+PROBE = FetchChunk(id="1", number=0)
 ANSWER_S = 20.0
 OnReload = Callable[[ReloadRequest], Any]
 
 
 def room_name() -> str:
     return f"control-{uuid.uuid4().hex[:8]}"
+
+
+async def reload(rooms: LiveKitRooms, room: str, message: str | None = None) -> AgentAnswer:
+    return await ask_agent(rooms, room, ReloadRequest(message=message), ReloadReport, CHANGE_S)
 
 
 def open_rooms(livekit: LiveKit) -> LiveKitRooms:
@@ -122,7 +127,7 @@ async def test_a_reload_longer_than_the_servers_patience_runs_once(livekit: Live
         return REPORT
 
     async with agent_in(livekit, room, slow), open_rooms(livekit) as rooms:
-        assert await reload(rooms, room, ReloadRequest("1")) == REPORT
+        assert await reload(rooms, room) == REPORT
     assert began == 1
 
 
@@ -153,12 +158,14 @@ async def test_a_participant_cannot_ask_for_a_reload(
         return REPORT
 
     genuine = json.loads(
-        seal(ReloadRequest("1"), room=room, api_key=livekit.key, api_secret=livekit.secret)
+        sign_request(
+            FetchChunk(id="1", number=0), room=room, api_key=livekit.key, api_secret=livekit.secret
+        )
     )
     forged = [
         '{"message": "a planted sentence"}',
         json.dumps(genuine | {"token": livekit.token(room, "mallory")}),
-        json.dumps(genuine | {"body": '{"id":"2","tool_name":null,"message":"planted"}'}),
+        json.dumps(genuine | {"body": '{"id":"2","number":0,"of":1,"data":"planted"}'}),
     ]
     async with (
         agent_in(livekit, room, on_reload) as agent,
@@ -173,8 +180,8 @@ async def test_a_participant_cannot_ask_for_a_reload(
             await asyncio.wait_for(data.get(), ANSWER_S)
         assert asked == []
         # The same agent answers to the control process.
-        assert await reload(rooms, room, ReloadRequest("3")) == REPORT
-        assert [request.id for request in asked] == ["3"]
+        assert await reload(rooms, room, "the third") == REPORT
+        assert [request.message for request in asked] == ["the third"]
     assert "mallory" in caplog.text
     assert "planted" not in caplog.text
 
@@ -186,7 +193,7 @@ async def test_a_control_process_with_another_secret_is_told_so(livekit: LiveKit
         open_rooms(livekit) as rooms,
     ):
         with pytest.raises(LiveKitRefused, match="the same"):
-            await reload(rooms, room, ReloadRequest("1"))
+            await reload(rooms, room)
 
 
 async def test_an_agent_that_does_not_listen_gives_no_answer(livekit: LiveKit) -> None:
@@ -197,8 +204,8 @@ async def test_an_agent_that_does_not_listen_gives_no_answer(livekit: LiveKit) -
         open_rooms(livekit) as rooms,
     ):
         assert await rooms.agents(room) == ["other-agent"]
-        assert await rooms.ask(room, "other-agent", ReloadRequest("1")) is None
-        assert await rooms.ask(room, "nobody", ReloadRequest("1")) is None
+        assert await rooms.ask(room, "other-agent", PROBE) is None
+        assert await rooms.ask(room, "nobody", PROBE) is None
 
 
 async def test_rooms_are_chosen_among_those_that_are_live(livekit: LiveKit) -> None:
@@ -210,11 +217,11 @@ async def test_rooms_are_chosen_among_those_that_are_live(livekit: LiveKit) -> N
         open_rooms(livekit) as rooms,
     ):
         await server.room.create_room(api.CreateRoomRequest(name=empty))
-        assert await choose(rooms, one) == one
+        assert await choose_room(rooms, one) == one
         with pytest.raises(SeveralRooms, match="name one"):
-            await choose(rooms, None)
+            await choose_room(rooms, None)
         with pytest.raises(RoomUnknown):
-            await choose(rooms, room_name())
+            await choose_room(rooms, room_name())
         assert {one, two, empty} <= set(await rooms.live())
         assert (await rooms.agents(one), await rooms.agents(empty)) == (["agent"], [])
 
@@ -224,17 +231,10 @@ async def test_a_large_report_comes_back(livekit: LiveKit) -> None:
     many = tuple(f"server{n}__{'tool' * 12}" for n in range(400))
 
     async def on_reload(_: ReloadRequest) -> ReloadReport:
-        return ReloadReport(len(many), added=many)
+        return ReloadReport(tool_count=len(many), added=many)
 
     async with agent_in(livekit, room, on_reload), open_rooms(livekit) as rooms:
-        answer: Answer | None = None
-        async with asyncio.timeout(ANSWER_S):
-            while answer is None or isinstance(answer, CallRunning):  # late on a busy machine
-                answer = await rooms.ask(room, "agent", ReloadRequest("1"))
-    assert isinstance(answer, CallDone)
-    assert answer.report.tool_count == 400
-    assert len(answer.report.added) + answer.report.omitted == 400
-    assert len(answer.report.added) > 150
+        assert await reload(rooms, room) == ReloadReport(tool_count=400, added=many)
 
 
 async def test_wrong_keys_and_a_missing_server_are_told_apart(livekit: LiveKit) -> None:
@@ -242,7 +242,7 @@ async def test_wrong_keys_and_a_missing_server_are_told_apart(livekit: LiveKit) 
         with pytest.raises(LiveKitRefused, match="LIVEKIT_API_KEY"):
             await rooms.live()
         with pytest.raises(LiveKitRefused, match="LIVEKIT_API_KEY"):
-            await rooms.ask("a", "b", ReloadRequest("1"))
+            await rooms.ask("a", "b", PROBE)
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # bound, but nobody listens
         port = held.getsockname()[1]
@@ -250,4 +250,4 @@ async def test_wrong_keys_and_a_missing_server_are_told_apart(livekit: LiveKit) 
             with pytest.raises(LiveKitUnreachable, match="LIVEKIT_URL"):
                 await rooms.live()
             with pytest.raises(LiveKitUnreachable, match="LIVEKIT_URL"):
-                await rooms.ask("a", "b", ReloadRequest("1"))
+                await rooms.ask("a", "b", PROBE)

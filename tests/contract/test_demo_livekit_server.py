@@ -47,7 +47,7 @@ def console() -> Console:
     return Console(file=io.StringIO(), width=300)
 
 
-def told(console: Console) -> str:
+def printed(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -66,7 +66,7 @@ def test_go_builds_one_and_the_next_run_finds_it(put: Put) -> None:
     assert built.name == f"livekit-server-{VERSION}"
     asked = (built.parent / "asked").read_text().split()
     assert asked == ["install", f"github.com/livekit/livekit-server/cmd/server@v{VERSION}"]
-    assert "Building livekit-server" in told(screen)
+    assert "Building livekit-server" in printed(screen)
     put("go", "exit 1")
     assert obtain_server(console()) == built
 
@@ -86,7 +86,7 @@ def test_a_build_that_fails_is_told_and_there_is_none(
     put("go", script)
     screen = console()
     assert obtain_server(screen) is None
-    assert why in told(screen)
+    assert why in printed(screen)
 
 
 def test_without_go_there_is_none(put: Put) -> None:

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from caal_node.cli.checks.embedding import look_at_embedding
+from caal_node.cli.checks.tools import check_embedding
 from caal_node.config.settings import Settings, load_settings
 from caal_node.models.embedding import make_embedder
 from caal_node.models.server_embedder import BATCH, ServerEmbedder
@@ -184,17 +184,17 @@ async def test_a_setting_names_api_model_and_address(value: str, api: str, addre
 async def test_doctor_tells_the_state_and_the_mend(
     server: EmbeddingServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (off,) = await look_at_embedding(load_settings({}, NOWHERE))
+    (off,) = await check_embedding(load_settings({}, NOWHERE))
     assert (off.status, off.found) == ("ok", "off: tools are searched for by words alone")
-    (good,) = await look_at_embedding(chosen(server, "openai"))
+    (good,) = await check_embedding(chosen(server, "openai"))
     assert good.status == "ok"
     assert "13 dimensions" in good.found
     server.answer = lambda _: web.json_response({"error": "model 'small' not found"}, status=404)
-    (bad,) = await look_at_embedding(chosen(server, "ollama"))
+    (bad,) = await check_embedding(chosen(server, "ollama"))
     assert (bad.status, bad.mend) == ("warn", "run: ollama pull small")
     assert bad.found.endswith("tools are searched for by words alone")
     monkeypatch.setenv("CAAL_CACHE", str(tmp_path))
-    (missing,) = await look_at_embedding(load_settings({"CAAL_EMBEDDING": "minilm"}, NOWHERE))
+    (missing,) = await check_embedding(load_settings({"CAAL_EMBEDDING": "minilm"}, NOWHERE))
     assert missing.status == "warn"
     assert missing.mend == "Run: python -m caal_node.weights all-minilm-l6-v2"
 
@@ -212,7 +212,7 @@ def test_missing_weights_are_a_warning_with_the_command_and_are_not_fetched(
 async def test_doctor_tries_the_real_model() -> None:
     cached(MINILM)
     settings = load_settings({"CAAL_EMBEDDING": "minilm"}, NOWHERE)
-    (good,) = await look_at_embedding(settings)
+    (good,) = await check_embedding(settings)
     assert good.status == "ok"
     assert good.found.startswith("all-MiniLM-L6-v2, 384 dimensions")
     first = make_embedder(settings)

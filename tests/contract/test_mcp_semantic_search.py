@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.control.tool_messages import FindTools
+from caal_node.control.messages import FindAnswer, FindTools
 from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.weights import MINILM
 from mcp_bridge import (
@@ -41,10 +41,6 @@ async def seen() -> AsyncIterator[Events]:
         yield found
 
 
-def _search(*patterns: str) -> str:
-    return FindTools(patterns=patterns).model_dump_json()
-
-
 async def soon(manager: ServerManager, said: str) -> list[str]:
     """Search until something is found, and return it."""
     async with asyncio.timeout(DEADLINE_S):
@@ -55,8 +51,9 @@ async def soon(manager: ServerManager, said: str) -> list[str]:
 
 async def _named(talk: Conversation, *patterns: str) -> list[str]:
     """Return the names that the Tools API finds, best first."""
-    answer = json.loads(await talk.agent.on_tools(_search(*patterns)))
-    return [tool["name"] for tool in answer["tools"]]
+    answer = await talk.agent.on_tools(FindTools(patterns=patterns))
+    assert isinstance(answer, FindAnswer)
+    return [tool.name for tool in answer.tools]
 
 
 async def test_a_search_that_shares_no_word_finds_the_tool_and_a_second_session_embeds_nothing_new(

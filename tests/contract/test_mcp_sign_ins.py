@@ -282,7 +282,7 @@ from caal_node.config.settings import Settings
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import signing_server
 
-login.PERSON_S = 0.3
+login.SIGN_IN_S = 0.3
 webbrowser.open = lambda page: os.read(0, 1)
 
 async def main():

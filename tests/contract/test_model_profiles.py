@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from livekit.agents.llm import ChatContext, function_tool
 
-from caal_node.cli.checks.call_strategy import look_at_asking
+from caal_node.cli.checks.call_strategy import check_call_strategy
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.evaluation.model_profiles import KEPT_DAYS, ModelProfiles
@@ -193,6 +193,6 @@ async def test_only_the_newest_profiles_stay() -> None:
 async def test_doctor_tells_of_an_earlier_session() -> None:
     async with StandInModel(["It is cold."]) as server:
         await begun(of(server))
-        check, *_ = await look_at_asking(of(server))
+        check, *_ = await check_call_strategy(of(server))
         assert len(server.chats) == 1
     assert check.found.startswith("the text protocol: in an earlier session it answered")

@@ -8,7 +8,7 @@ import pytest
 from livekit.agents import llm
 from livekit.plugins import openai
 
-from caal_node.control.reports import ModelRequest
+from caal_node.control.messages import ModelRequest
 from caal_node.core.errors import ConfigError, ModelMissing
 from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.factory import make_backend
@@ -113,12 +113,14 @@ async def test_the_control_api_changes_the_model_of_a_live_agent() -> None:
     ):
         await talk.ask("which are you?")
         report = await talk.agent.on_model(
-            ModelRequest("1", second.model, "openai", second.openai_url)
+            ModelRequest(model=second.model, api="openai", base_url=second.openai_url)
         )
         assert (report.model, report.api) == (second.model, "openai")
         assert await talk.ask("and now?") == "Two."
         with pytest.raises(ConfigError, match="livekit"):
-            await talk.agent.on_model(ModelRequest("2", "os:getcwd", "livekit"))
+            await talk.agent.on_model(ModelRequest(model="os:getcwd", api="livekit"))
         with pytest.raises(ModelMissing):
-            await talk.agent.on_model(ModelRequest("3", "nobody", "ollama", first.url))
+            await talk.agent.on_model(
+                ModelRequest(model="nobody", api="ollama", base_url=first.url)
+            )
         assert talk.model.provider == "openai"

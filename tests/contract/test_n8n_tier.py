@@ -14,7 +14,7 @@ from livekit.agents import llm
 import n8n
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
-from caal_node.control.reports import ReloadReport, ReloadRequest
+from caal_node.control.messages import ReloadReport, ReloadRequest
 from caal_node.core.errors import ConfigError, ToolBroke, ToolFailure
 from caal_node.core.events import ToolCallEnded, ToolProgress, TurnEnded
 from caal_node.core.prompt_files import sentence
@@ -60,7 +60,7 @@ def prompt(agent: CaalAgent) -> str:
 
 
 async def asked_to_reload(agent: CaalAgent) -> ReloadReport:
-    return await agent.on_reload(ReloadRequest("r"))
+    return await agent.on_reload(ReloadRequest())
 
 
 @pytest.mark.parametrize("kind", FAILURES)
@@ -265,12 +265,12 @@ async def test_a_reload_tells_what_came_and_went_and_the_rest_of_the_prompt_stay
     async with RecordedN8n(active=["echo", "get_weather"]) as recorded, tier_of(recorded) as tier:
         agent = await agent_of(recorded, tier)
         before = prompt(agent)
-        assert await asked_to_reload(agent) == ReloadReport(2)
+        assert await asked_to_reload(agent) == ReloadReport(tool_count=2)
         assert prompt(agent) == before, "nothing changed, so not a byte of the prompt may"
         recorded.activate("list_events")
         recorded.deactivate("echo")
         told = await asked_to_reload(agent)
-        assert told == ReloadReport(2, added=("list_events",), removed=("echo",))
+        assert told == ReloadReport(tool_count=2, added=("list_events",), removed=("echo",))
         assert '"get_weather"' in prompt(agent)
         recorded.instance.rename("get_weather", "weather_now")
         told = await asked_to_reload(agent)
@@ -282,7 +282,7 @@ async def test_a_workflow_with_other_notes_is_told_as_changed() -> None:
         agent = await agent_of(recorded, tier)
         recorded.instance.publish("get_weather", notes="Tells the weather. Parameters: town.")
         told = await asked_to_reload(agent)
-        assert told == ReloadReport(2, changed=("get_weather",))
+        assert told == ReloadReport(tool_count=2, changed=("get_weather",))
 
 
 async def test_while_n8n_is_away_its_tools_stay_and_it_is_told_as_failed() -> None:
@@ -291,7 +291,7 @@ async def test_while_n8n_is_away_its_tools_stay_and_it_is_told_as_failed() -> No
         before = prompt(agent)
         await recorded.aclose()
         told = await asked_to_reload(agent)
-        assert told == ReloadReport(1, failed=("n8n",))
+        assert told == ReloadReport(tool_count=1, failed=("n8n",))
         assert prompt(agent) == before
         with pytest.raises(ToolFailure) as caught:
             await tier.call(agent.table.resolve("get_weather").spec, {"city": "Oslo"})

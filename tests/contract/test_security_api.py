@@ -11,10 +11,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from pydantic import BaseModel
 
-from caal_node.cli.accept_tools import accept
+from caal_node.cli.tools import accept_changed_tools
 from caal_node.config.settings import load_settings
-from caal_node.control import messages, reports
+from caal_node.control import messages, rpc
 from caal_node.control.app import make_app
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
@@ -81,11 +82,11 @@ async def test_a_body_with_such_a_field_is_refused_before_a_room_hears_of_it(
 
 
 def test_what_goes_from_process_to_process_has_no_such_field() -> None:
-    kinds = [kind for module in (messages, reports) for kind in vars(module).values()]
-    asked = [k for k in kinds if isinstance(k, type) and dataclasses.is_dataclass(k)]
-    assert asked
+    kinds = [kind for module in (messages, rpc) for kind in vars(module).values()]
+    asked = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
+    assert len(asked) > 10
     for kind in asked:
-        assert not {field.name for field in dataclasses.fields(kind)} & STARTS.keys(), kind
+        assert not kind.model_fields.keys() & STARTS.keys(), kind
 
 
 async def test_what_a_model_writes_reaches_a_server_as_arguments_and_nothing_else(
@@ -130,11 +131,11 @@ async def test_accepting_prints_both_wordings_and_names_what_waits(
 
     await asyncio.to_thread(learn, "Reads.", "Reads [bold]and sends.")
     with pytest.raises(ConfigError, match=r"no tool of 'mail' waits .* what waits: files__read"):
-        await accept("mail")
-    await accept("files")
+        await accept_changed_tools("mail")
+    await accept_changed_tools("files")
     said = capsys.readouterr().out
     assert "accepted files__read" in said
     assert "it said: Reads." in said
     assert "it says: Reads [bold]and sends." in said
     with pytest.raises(ConfigError, match="no tool waits"):
-        await accept("files")
+        await accept_changed_tools("files")

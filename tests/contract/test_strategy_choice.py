@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from caal_node.cli.checks.call_strategy import look_at_asking
+from caal_node.cli.checks.call_strategy import check_call_strategy
 from caal_node.cli.checks.check import Finding
 from caal_node.cli.tools import list_tools
 from caal_node.config.settings import Settings
@@ -44,7 +44,7 @@ async def keep(
 
 
 async def looked(settings: Settings) -> Finding:
-    found = await look_at_asking(settings)
+    found = await check_call_strategy(settings)
     return found[0]
 
 
@@ -105,7 +105,7 @@ async def test_doctor_tells_each_fallback() -> None:
     async with StandInModel() as server:
         await keep(server, "native", mark="wrong")
         others = (ModelReference("stand-in"), ModelReference("other"))
-        found = await look_at_asking(of(server, tool_calls="text", fallbacks=others))
+        found = await check_call_strategy(of(server, tool_calls="text", fallbacks=others))
     assert [(c.name, c.status) for c in found[1:]] == [
         ("fallback stand-in", "warn"),
         ("fallback other", "ok"),

@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
-from caal_node.control.chunking import PageRequest, PartRequest
-from caal_node.control.tool_routes import MAX_CALL_BYTES
+from caal_node.control.routes import MAX_CALL_BYTES
+from caal_node.control.rpc import FetchChunk, SendChunk
 from caal_node.core.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnavailable
 from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
 from caal_node.core.tool_spec import ToolSpec
@@ -101,9 +101,9 @@ async def kitchen(
 
 async def test_the_catalogue_has_every_tool_with_tier_server_and_schema() -> None:
     async with kitchen() as (http, _, _):
-        told = (await http.get("/api/tools")).json()
-    assert (told["status"], told["room_name"], told["failed"]) == ("ok", "kitchen", {})
-    tools = {tool["name"]: tool for tool in told["tools"]}
+        reply = (await http.get("/api/tools")).json()
+    assert (reply["status"], reply["room_name"], reply["failed"]) == ("ok", "kitchen", {})
+    tools = {tool["name"]: tool for tool in reply["tools"]}
     assert tools["get_weather"] == {
         "name": "get_weather",
         "tier": "n8n",
@@ -145,8 +145,8 @@ async def test_a_source_that_is_down_is_told_with_its_reason() -> None:
     tier = FakeTier()
     tier.failed = {"files": "nothing answers; start it"}
     async with kitchen(tier) as (http, _, _):
-        told = (await http.get("/api/tools", params={"room_name": "kitchen"})).json()
-    assert told["failed"] == {"files": "nothing answers; start it"}
+        reply = (await http.get("/api/tools", params={"room_name": "kitchen"})).json()
+    assert reply["failed"] == {"files": "nothing answers; start it"}
 
 
 async def test_five_hundred_tools_come_whole_through_messages_that_livekit_carries() -> None:
@@ -165,7 +165,7 @@ async def test_five_hundred_tools_come_whole_through_messages_that_livekit_carri
         response = await http.get("/api/tools")
         assert len(response.json()["tools"]) == 503
         assert len(response.content) > 300_000
-        pages = [asked for asked in rooms.asked if isinstance(asked, PageRequest)]
+        pages = [asked for asked in rooms.asked if isinstance(asked, FetchChunk)]
         assert len(pages) < 20
         found = await http.post("/api/tools/search", json={"query": "thing 77", "limit": 3})
         assert found.json()["tools"][0]["name"] == "tool_77"
@@ -190,11 +190,11 @@ async def test_a_call_of_a_remote_tool_gives_its_value_and_is_seen_as_events() -
             "/api/tools", json={"name": "get_weather", "arguments": {"city": "Paris"}}
         )
         assert response.status_code == 200
-        told = response.json()
-        assert told.pop("duration_ms") >= 0
-        call_id = told.pop("call_id")
+        reply = response.json()
+        assert reply.pop("duration_ms") >= 0
+        call_id = reply.pop("call_id")
         assert call_id.startswith("api_")
-        assert told == {
+        assert reply == {
             "status": "called",
             "room_name": "kitchen",
             "name": "get_weather",
@@ -216,8 +216,8 @@ async def test_a_call_of_a_remote_tool_gives_its_value_and_is_seen_as_events() -
 async def test_the_agents_own_tools_are_called_and_checked() -> None:
     async with kitchen() as (http, talk, _):
         body: dict[str, Any] = {"name": "set_timer", "arguments": {"minutes": 10}}
-        told = (await http.post("/api/tools", json=body)).json()
-        assert told["result"] == {"started": True, "minutes": 10}
+        reply = (await http.post("/api/tools", json=body)).json()
+        assert reply["result"] == {"started": True, "minutes": 10}
         assert isinstance(talk.agent, Kitchen)
         assert talk.agent.timers == [10.0]
         body["arguments"] = {"minutes": "ten"}
@@ -232,7 +232,7 @@ async def test_a_large_result_comes_whole() -> None:
     async with kitchen() as (http, talk, rooms):
         response = await http.post("/api/tools", json={"name": "read_all"})
         assert len(response.content) > 200_000
-        assert len([asked for asked in rooms.asked if isinstance(asked, PageRequest)]) > 10
+        assert len([asked for asked in rooms.asked if isinstance(asked, FetchChunk)]) > 10
         assert response.json()["result"] == LARGE
         assert len(talk.agent.tool_data) == 0
 
@@ -243,7 +243,7 @@ async def test_large_arguments_reach_the_tool_whole() -> None:
     async with kitchen(tier) as (http, _, rooms):
         body = {"name": "get_weather", "arguments": {"city": city}}
         assert (await http.post("/api/tools", json=body)).status_code == 200
-        assert len([a for a in rooms.asked if isinstance(a, PartRequest)]) > 10
+        assert len([a for a in rooms.asked if isinstance(a, SendChunk)]) > 10
     assert tier.calls == [("get_weather", {"city": city})]
 
 
@@ -308,7 +308,7 @@ async def test_a_call_that_fails_has_a_status_a_kind_and_the_words_that_the_mode
 
 
 @pytest.mark.parametrize(
-    ("how", "status", "said"),
+    ("how", "status", "words"),
     [
         ("error", 502, "the lamp is not plugged in"),
         ("crash", 502, "whisper failed with ValueError."),
@@ -318,13 +318,13 @@ async def test_a_call_that_fails_has_a_status_a_kind_and_the_words_that_the_mode
         ("secret", 200, {"password": "***"}),
     ],
 )
-async def test_every_end_of_a_method_is_an_answer(how: str, status: int, said: Any) -> None:
+async def test_every_end_of_a_method_is_an_answer(how: str, status: int, words: Any) -> None:
     async with kitchen() as (http, _, _):
         body = {"name": "whisper", "arguments": {"how": how}}
         response = await http.post("/api/tools", json=body)
     assert response.status_code == status
-    told = response.json()
-    assert (told["result"] if status == 200 else told["detail"]) == said
+    reply = response.json()
+    assert (reply["result"] if status == 200 else reply["detail"]) == words
 
 
 async def test_what_an_author_would_have_said_is_told_and_not_spoken() -> None:
@@ -333,8 +333,8 @@ async def test_what_an_author_would_have_said_is_told_and_not_spoken() -> None:
 
     async with kitchen(FakeTier(answer=answer)) as (http, talk, _):
         body = {"name": "get_weather", "arguments": {"city": "Paris"}}
-        told = (await http.post("/api/tools", json=body)).json()
-        assert (told["result"], told["spoken"]) == ({"ok": True}, "It is done, ***.")
+        reply = (await http.post("/api/tools", json=body)).json()
+        assert (reply["result"], reply["spoken"]) == ({"ok": True}, "It is done, ***.")
         assert {item.type for item in talk.history} == BEGINNING
 
 
@@ -357,7 +357,7 @@ async def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "said"),
+    ("method", "path", "body", "status", "words"),
     [
         ("POST", "/api/tools", {"name": "x", "command": "sh"}, 422, "no field 'command'"),
         ("POST", "/api/tools", {"name": "x", "env": {"A": "b"}}, 422, "no field 'env'"),
@@ -379,19 +379,19 @@ async def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
     ],
 )
 async def test_a_wrong_request_is_refused_in_one_shape(
-    method: str, path: str, body: object, status: int, said: str
+    method: str, path: str, body: object, status: int, words: str
 ) -> None:
     tier = FakeTier()
     async with kitchen(tier) as (http, _, _):
         response = await http.request(method, path, json=body)
     assert response.status_code == status
     assert response.json()["status"] == "error"
-    assert said in response.json()["detail"]
+    assert words in response.json()["detail"]
     assert tier.calls == []
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "words"),
     [
         (b"1e400", "The number 1e400 is too large; send a smaller one, or a text."),
         (b"[[-1.5E+999]]", "The number -1.5E+999 is too large"),
@@ -402,14 +402,14 @@ async def test_a_wrong_request_is_refused_in_one_shape(
     ],
 )
 async def test_a_number_that_cannot_be_sent_on_is_refused_and_never_becomes_null(
-    number: bytes, said: str
+    number: bytes, words: str
 ) -> None:
     tier = FakeTier(weather_spec())
     async with kitchen(tier) as (http, _, _):
         body = b'{"name": "get_weather", "arguments": {"city": "Paris", "n": %s}}' % number
         response = await http.post("/api/tools", content=body)
         assert (response.status_code, response.json()["status"]) == (422, "error")
-        assert said in response.json()["detail"]
+        assert words in response.json()["detail"]
         assert tier.calls == []
 
 

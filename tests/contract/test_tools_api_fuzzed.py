@@ -16,16 +16,17 @@ from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
-from caal_node.control.tool_messages import (
-    CalledAnswer,
+from caal_node.control.messages import (
+    CallAnswer,
+    CallFailure,
     FailureKind,
+    FindAnswer,
     FindTools,
-    FoundAnswer,
     ListAnswer,
     ListTools,
-    NotDone,
+    ToolsAnswer,
+    ToolsRequest,
     ToolSummary,
-    read_request,
 )
 from tests.agent_rooms import AgentRooms
 from tests.api_fuzz import fuzz
@@ -53,17 +54,17 @@ TOOL = ToolSummary(
 START_S = 20.0
 
 
-async def every_answer(request: str) -> str:
+async def every_answer(request: ToolsRequest) -> ToolsAnswer:
     """A stand-in agent, whose calls end in every way in turn."""
-    match read_request(request):
+    match request:
         case ListTools():
-            return ListAnswer(tools=[TOOL], failed={"files": "is down"}).model_dump_json()
+            return ListAnswer(tools=[TOOL], failed={"files": "is down"})
         case FindTools(patterns=patterns):
-            return FoundAnswer(found=len(patterns), tools=[TOOL]).model_dump_json()
+            return FindAnswer(found=len(patterns), tools=[TOOL])
         case call:
             if (kind := next(ENDS)) is not None:
-                return NotDone(kind=kind, message="no", valid_names=["x"]).model_dump_json()
-            return CalledAnswer(
+                return CallFailure(kind=kind, message="no", valid_names=["x"])
+            return CallAnswer(
                 name=call.name,
                 tier="mcp",
                 server="files",
@@ -71,7 +72,7 @@ async def every_answer(request: str) -> str:
                 duration_ms=1,
                 result=call.arguments,
                 truncated=False,
-            ).model_dump_json()
+            )
 
 
 @contextlib.contextmanager
@@ -93,10 +94,10 @@ def served(app: Any) -> Iterator[str]:
 def test_every_path_answers_as_it_is_described() -> None:
     app = make_app(Settings(control_token=SecretStr(TOKEN)), AgentRooms(every_answer))
     with served(app) as url:
-        seen = fuzz(url, TOKEN, examples=12)
-    statuses = {status for _, status in seen}
+        counts = fuzz(url, TOKEN, examples=12)
+    statuses = {status for _, status in counts}
     assert {200, 403, 404, 422, 502, 503, 504} <= statuses
-    assert {label for label, status in seen if status == 200} == {
+    assert {label for label, status in counts if status == 200} == {
         "GET /health",
         "GET /api/tools",
         "POST /api/tools",
@@ -104,7 +105,7 @@ def test_every_path_answers_as_it_is_described() -> None:
         "POST /reload-tools",
     }
     # An agent in memory has no model to change; that path's own answers are in its own tests.
-    assert ("POST /model", 502) in seen
+    assert ("POST /model", 502) in counts
 
 
 async def test_the_document_describes_every_path_with_answers_errors_and_examples() -> None:
@@ -137,7 +138,7 @@ async def test_the_document_describes_every_path_with_answers_errors_and_example
             operation["responses"]
         )
         error = operation["responses"]["401"]["content"]["application/json"]["schema"]
-        assert error == {"$ref": "#/components/schemas/Error"}
+        assert error == {"$ref": "#/components/schemas/ErrorResponse"}
         if method == "POST":
             body = operation["requestBody"]["content"]["application/json"]["schema"]
             assert body["examples"]

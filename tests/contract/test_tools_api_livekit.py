@@ -15,7 +15,7 @@ from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
 from caal_node.control.listener import ControlListener
-from caal_node.control.reports import ReloadReport, ReloadRequest
+from caal_node.control.messages import ReloadReport, ReloadRequest
 from caal_node.core.tool_spec import ToolSpec
 from tests.api_fuzz import fuzz
 from tests.control_process import control_process
@@ -53,7 +53,7 @@ async def served(livekit: LiveKit, *specs: ToolSpec) -> AsyncGenerator[tuple[str
     here, room = rtc.Room(), f"tools-{uuid.uuid4().hex[:8]}"
 
     async def nothing_new(_: ReloadRequest) -> ReloadReport:
-        return ReloadReport(0)
+        return ReloadReport(tool_count=0)
 
     async with (
         StandInModel() as model,
@@ -89,9 +89,9 @@ async def test_catalogue_search_and_calls_cross_a_real_room(livekit: LiveKit) ->
     ):
         # One server has the whole run's rooms, so this one is named.
         here = {"room_name": room}
-        told = await http.get("/api/tools", params=here)
-        assert len(told.json()["tools"]) == 501
-        assert len(told.content) > 300_000
+        listed = await http.get("/api/tools", params=here)
+        assert len(listed.json()["tools"]) == 501
+        assert len(listed.content) > 300_000
         found = await http.post("/api/tools/search", json=here | {"query": "thing 77"})
         assert found.json()["tools"][0]["name"] == "tool_77"
         read = await http.post("/api/tools", json=here | {"name": "read_all"})
@@ -106,8 +106,8 @@ async def test_catalogue_search_and_calls_cross_a_real_room(livekit: LiveKit) ->
 
 async def test_every_path_answers_as_it_is_described_in_a_real_room(livekit: LiveKit) -> None:
     async with served(livekit) as (address, room, _):
-        seen = await asyncio.to_thread(fuzz, address, TOKEN, examples=4, room=room)
-    assert {label for label, status in seen if status == 200} >= {
+        counts = await asyncio.to_thread(fuzz, address, TOKEN, examples=4, room=room)
+    assert {label for label, status in counts if status == 200} >= {
         "GET /health",
         "POST /api/tools/search",
     }

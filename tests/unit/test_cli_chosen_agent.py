@@ -1,4 +1,4 @@
-"""Which agent a command runs, and what is said when it cannot be."""
+"""Which agent a command runs, and the error where it cannot be made."""
 
 from __future__ import annotations
 

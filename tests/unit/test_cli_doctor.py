@@ -17,19 +17,19 @@ from pydantic import SecretStr
 from caal_node.cli import doctor
 from caal_node.cli.checks import files, speech
 from caal_node.cli.checks.check import (
+    Check,
     Finding,
-    FindingCheck,
     fail,
     in_thread,
     ok,
     one_line,
-    take,
+    run_check,
     warn,
 )
-from caal_node.cli.checks.model import SHARED_HINT, look_at_model
-from caal_node.cli.checks.room import look_at_livekit
-from caal_node.cli.checks.tools import look_at_mcp, look_at_n8n
-from caal_node.cli.doctor import examine
+from caal_node.cli.checks.model import SHARED_HINT, check_model
+from caal_node.cli.checks.room import check_livekit
+from caal_node.cli.checks.tools import check_mcp, check_n8n
+from caal_node.cli.doctor import run_checks
 from caal_node.config.settings import Settings
 from tests import virtual_loop
 
@@ -58,7 +58,7 @@ def serving(answers: dict[str, Any]) -> Handler:
 
 def model(answers: dict[str, Any] | Handler, **settings: Any) -> Sequence[Finding]:
     handler = answers if callable(answers) else serving(answers)
-    return asyncio.run(look_at_model(Settings(**settings), httpx2.MockTransport(handler)))
+    return asyncio.run(check_model(Settings(**settings), httpx2.MockTransport(handler)))
 
 
 def only(checks: Sequence[Finding], status: str) -> Finding:
@@ -122,7 +122,7 @@ def test_a_model_that_cannot_be_used_fails(
 
 
 @pytest.mark.parametrize(
-    ("shown", "settings", "found", "mend"),
+    ("model_info", "settings", "found", "mend"),
     [
         ({"capabilities": ["completion"]}, {}, "no tool calling", "plain text"),
         ({"capabilities": ["completion", "tools"]}, {"think": True}, "cannot think", "THINK=off"),
@@ -135,9 +135,9 @@ def test_a_model_that_cannot_be_used_fails(
     ],
 )
 def test_a_model_that_is_used_against_its_make_is_warned_of(
-    shown: dict[str, Any], settings: dict[str, Any], found: str, mend: str
+    model_info: dict[str, Any], settings: dict[str, Any], found: str, mend: str
 ) -> None:
-    check = only(model(OLLAMA | {"/api/show": shown}, **settings), "warn")
+    check = only(model(OLLAMA | {"/api/show": model_info}, **settings), "warn")
     assert found in check.found
     assert mend in check.mend
 
@@ -170,26 +170,26 @@ def test_the_key_is_sent_and_never_told() -> None:
 async def test_livekits_settings_come_together(
     settings: dict[str, Any], status: str, found: str, mend: str
 ) -> None:
-    [check] = await look_at_livekit(Settings(**settings))
+    [check] = await check_livekit(Settings(**settings))
     assert check.status == status
     assert found in check.found
     assert mend in check.mend
 
 
 async def test_an_n8n_token_without_an_address_fails() -> None:
-    [check] = await look_at_n8n(Settings(n8n_api_key=SecretStr("k")))
+    [check] = await check_n8n(Settings(n8n_api_key=SecretStr("k")))
     assert (check.status, check.mend) == ("fail", "Set N8N_URL.")
-    [check] = await look_at_n8n(Settings())
+    [check] = await check_n8n(Settings())
     assert check.status == "ok"
 
 
 async def test_a_broken_file_of_mcp_servers_fails_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "mcp_servers.json"
     path.write_text('{"mcpServers": {\n  "time": {"comand": "x"}\n}}', encoding="utf-8")
-    [check] = await look_at_mcp(Settings(mcp_servers=path))
+    [check] = await check_mcp(Settings(mcp_servers=path))
     assert check.status == "fail"
     assert "mcp_servers.json:2" in check.found + check.mend
-    [check] = await look_at_mcp(Settings(mcp_servers=tmp_path / "absent.json"))
+    [check] = await check_mcp(Settings(mcp_servers=tmp_path / "absent.json"))
     assert check.status == "ok"
 
 
@@ -197,7 +197,7 @@ async def test_a_missing_command_fails_and_names_its_server(tmp_path: Path) -> N
     path = tmp_path / "mcp_servers.json"
     servers = {"files": {"command": "no-such-command-here"}}
     path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-    [check] = await look_at_mcp(Settings(mcp_servers=path))
+    [check] = await check_mcp(Settings(mcp_servers=path))
     assert (check.name, check.status) == ("mcp files", "fail")
     assert "no-such-command-here" in check.found
     assert check.mend
@@ -209,20 +209,20 @@ async def test_a_cue_that_cannot_be_read_fails_and_names_its_variable(tmp_path: 
     with wave.open(str(good), "wb") as file:
         file.setparams((1, 2, 48_000, 0, "NONE", ""))
         file.writeframes(b"\x10\x00" * 4800)
-    checks = await files.look_at_cues(Settings(cue_tool=good, cue_error=bad))
+    checks = await files.check_cues(Settings(cue_tool=good, cue_error=bad))
     [check] = checks
     assert check.status == "fail"
     assert "CAAL_CUE_ERROR" in check.found
     assert "PCM" in check.mend
-    [check] = await files.look_at_cues(Settings(cue_tool=good))
+    [check] = await files.check_cues(Settings(cue_tool=good))
     assert check.status == "ok"
-    [check] = await files.look_at_cues(Settings(cues=False, cue_error=bad))
+    [check] = await files.check_cues(Settings(cues=False, cue_error=bad))
     assert check.found == "off"
 
 
 async def test_misspelt_variables_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAAL_MODLE", "x")
-    found = [c for c in await files.look_at_settings(Settings()) if "CAAL_MODLE" in c.found]
+    found = [c for c in await files.check_settings(Settings()) if "CAAL_MODLE" in c.found]
     assert [c.mend for c in found] == ["Did you mean CAAL_MODEL?"]
 
 
@@ -238,14 +238,14 @@ async def test_speech_that_is_not_installed_or_not_fetched_fails_with_the_comman
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(speech, "find_spec", nothing)
-    [check] = await speech.look_at_stt(Settings())
+    [check] = await speech.check_stt(Settings())
     assert check.status == "fail"
     assert "caal-node[local-speech]" in check.mend
     assert "CAAL_STT=none" in check.mend
 
     monkeypatch.setattr(speech, "find_spec", something)
     monkeypatch.setattr("caal_node.weights.present", nothing)
-    [check] = await speech.look_at_tts(Settings())
+    [check] = await speech.check_tts(Settings())
     assert check.status == "fail"
     assert check.mend.startswith("Run: python -m caal_node.weights ")
 
@@ -255,17 +255,17 @@ async def test_speech_of_ones_own_is_made_and_its_fault_told(
 ) -> None:
     (tmp_path / "own_voice.py").write_text("def broken(): raise OSError('no card')\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    [check] = await speech.look_at_tts(Settings(tts="own_voice:broken"))
+    [check] = await speech.check_tts(Settings(tts="own_voice:broken"))
     assert check.status == "fail"
     assert "no card" in check.found
-    [check] = await speech.look_at_tts(Settings(tts="no_such_voice:make"))
+    [check] = await speech.check_tts(Settings(tts="no_such_voice:make"))
     assert check.status == "fail"
     assert "no_such_voice" in check.found
-    [check] = await speech.look_at_vad(Settings(vad="none"))
+    [check] = await speech.check_vad(Settings(vad="none"))
     assert check.status == "ok"
 
 
-def test_a_look_that_hangs_or_breaks_is_a_finding_of_its_own() -> None:
+def test_a_check_that_hangs_or_breaks_is_a_finding_of_its_own() -> None:
     async def hangs(_: Settings) -> Sequence[Finding]:
         await asyncio.sleep(3600)
         return []
@@ -275,8 +275,8 @@ def test_a_look_that_hangs_or_breaks_is_a_finding_of_its_own() -> None:
 
     async def story() -> None:
         slow, broken = await asyncio.gather(
-            take(FindingCheck("slow", hangs, 5), Settings()),
-            take(FindingCheck("broken", breaks, 5), Settings()),
+            run_check(Check("slow", hangs, 5), Settings()),
+            run_check(Check("broken", breaks, 5), Settings()),
         )
         assert "within 5 s" in only(slow, "fail").found
         assert "KeyError" in only(broken, "fail").found
@@ -294,17 +294,17 @@ async def test_work_in_a_thread_gives_its_result_or_its_error() -> None:
         await in_thread(broken)
 
 
-def finding(*checks: Finding) -> list[FindingCheck]:
+def finding(*checks: Finding) -> list[Check]:
     async def look(_: Settings) -> Sequence[Finding]:
         return checks
 
-    return [FindingCheck("x", look, 5)]
+    return [Check("x", look, 5)]
 
 
-async def test_findings_come_in_the_order_of_the_looks() -> None:
+async def test_findings_come_in_the_order_of_the_checks() -> None:
     first, second, own = ok("a", "1"), warn("b", "2", "3"), fail("c", "4", "5")
     side_by_side = [*finding(first, second), *finding(second)]
-    assert await examine(Settings(), side_by_side, finding(own)) == [first, second, second, own]
+    assert await run_checks(Settings(), side_by_side, finding(own)) == [first, second, second, own]
 
 
 @pytest.mark.parametrize(
@@ -314,14 +314,14 @@ async def test_findings_come_in_the_order_of_the_looks() -> None:
 async def test_only_a_failure_makes_the_exit_code_1(
     check: Finding, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def examined(_: Settings) -> list[Finding]:
+    async def checked(_: Settings) -> list[Finding]:
         return [check]
 
-    monkeypatch.setattr(doctor, "examine", examined)
+    monkeypatch.setattr(doctor, "run_checks", checked)
     assert await doctor.run_doctor(Settings(), as_json=True) == code
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["ok"] is (code == 0)
-    [row] = shown["checks"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["ok"] is (code == 0)
+    [row] = printed["checks"]
     assert row == {"name": "a", "status": check.status, "found": check.found, "mend": check.mend}
     assert await doctor.run_doctor(Settings()) == code
     assert check.found in capsys.readouterr().out

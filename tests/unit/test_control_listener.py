@@ -11,21 +11,35 @@ from typing import Any
 import pytest
 from livekit import rtc
 
-from caal_node.control.listener import REFUSED, ControlListener
+from caal_node.control.chunking import MAX_ANSWER_BYTES, join, split
+from caal_node.control.listener import ControlListener
 from caal_node.control.messages import (
-    METHOD,
-    Answer,
-    CallDone,
-    CallFailed,
-    CallRunning,
-    read_answer,
-    seal,
+    AGENT_ANSWER,
+    AgentAnswer,
+    AgentRequest,
+    ListTools,
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
 )
-from caal_node.control.reports import ReloadReport, ReloadRequest
+from caal_node.control.request_dedup import BUSY, GONE
+from caal_node.control.rpc import (
+    METHOD,
+    REFUSED,
+    RPC_ANSWER,
+    AnswerChunk,
+    RequestFailed,
+    RpcAnswer,
+    SendChunk,
+    StillRunning,
+    sign_request,
+)
 from tests import virtual_loop
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
-REPORT = ReloadReport(3, added=("get_weather",))
+REPORT = ReloadReport(tool_count=3, added=("get_weather",))
+TIMEOUT = RequestFailed(reason="timeout")
 Handler = Callable[[rtc.RpcInvocationData], Awaitable[str]]
 
 
@@ -62,10 +76,15 @@ class FakeRoom:
     async def call(self, payload: str, caller: str = "server") -> str:
         return await self.methods[METHOD](rtc.RpcInvocationData("1", caller, payload, 2.5))
 
-    async def ask(self, id_: str, message: str | None = None) -> Answer:
-        request = ReloadRequest(id_, None, message)
-        payload = seal(request, room=self.name, api_key=KEY, api_secret=SECRET)
-        return read_answer(await self.call(payload))
+    async def ask(self, id_: str, request: AgentRequest | None = None) -> AgentAnswer | RpcAnswer:
+        """Send a request of one chunk; what it answers, read where it is there."""
+        [data] = split((request or ReloadRequest()).model_dump_json())
+        chunk = SendChunk(id=id_, number=0, of=1, data=data)
+        payload = sign_request(chunk, room=self.name, api_key=KEY, api_secret=SECRET)
+        answer = RPC_ANSWER.validate_json(await self.call(payload))
+        if isinstance(answer, AnswerChunk):
+            return AGENT_ANSWER.validate_json(join([answer.data], MAX_ANSWER_BYTES))
+        return answer
 
 
 def listener(room: FakeRoom, on_reload: Any, **options: Any) -> ControlListener:
@@ -101,8 +120,9 @@ def test_a_quick_reload_is_answered_at_once() -> None:
         room, reloads = FakeRoom(), Reloads()
         reloads.go.set()
         control = listener(room, reloads)
-        assert await room.ask("1", "Hello.") == CallDone(REPORT)
-        assert reloads.began == [ReloadRequest("1", None, "Hello.")]
+        request = ReloadRequest(message="Hello.")
+        assert await room.ask("1", request) == REPORT
+        assert reloads.began == [request]
         await control.aclose()
 
     virtual_loop.run(story())
@@ -112,11 +132,11 @@ def test_a_slow_reload_is_asked_about_until_it_is_done_and_runs_once() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
-        assert await room.ask("1") == CallRunning()
-        assert await room.ask("1") == CallRunning()
+        assert await room.ask("1") == StillRunning()
+        assert await room.ask("1") == StillRunning()
         reloads.go.set()
-        assert await room.ask("1") == CallDone(REPORT)
-        assert await room.ask("1") == CallDone(REPORT)
+        assert await room.ask("1") == REPORT
+        assert await room.ask("1") == REPORT
         assert len(reloads.began) == 1
         await control.aclose()
 
@@ -127,10 +147,13 @@ def test_a_second_request_waits_for_the_first_and_then_looks_again() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
-        assert await asyncio.gather(room.ask("1"), room.ask("2")) == [CallRunning(), CallRunning()]
+        assert await asyncio.gather(room.ask("1"), room.ask("2")) == [
+            StillRunning(),
+            StillRunning(),
+        ]
         assert len(reloads.began) == 1
         reloads.go.set()
-        assert await room.ask("2") == CallDone(REPORT)
+        assert await room.ask("2") == REPORT
         assert len(reloads.began) == 2
         assert reloads.most == 1
         await control.aclose()
@@ -143,7 +166,7 @@ def test_a_crowd_of_requests_is_told_that_the_agent_is_busy() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
         answers = await asyncio.gather(*(room.ask(str(n)) for n in range(9)))
-        assert answers.count(CallFailed("busy")) == 4
+        assert answers.count(RequestFailed(reason="busy", detail=BUSY)) == 4
         await control.aclose()
         assert (reloads.cancelled, reloads.running) == (1, 0)
 
@@ -155,10 +178,10 @@ def test_a_reload_that_hangs_is_stopped_at_its_deadline() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads, reload_s=3.5)
         answers = [await room.ask("1") for _ in range(4)]
-        assert answers == [CallRunning(), CallRunning(), CallRunning(), CallFailed("timeout")]
+        assert answers == [StillRunning(), StillRunning(), StillRunning(), TIMEOUT]
         assert (reloads.cancelled, reloads.running) == (1, 0)
         reloads.go.set()
-        assert await room.ask("2") == CallDone(REPORT)
+        assert await room.ask("2") == REPORT
         await control.aclose()
 
     virtual_loop.run(story())
@@ -173,7 +196,7 @@ def test_a_reload_that_raises_is_reported_without_its_words(
     async def story() -> None:
         room = FakeRoom()
         control = listener(room, broken)
-        assert await room.ask("1") == CallFailed("error")
+        assert await room.ask("1") == RequestFailed(reason="error")
         await control.aclose()
 
     virtual_loop.run(story())
@@ -207,9 +230,9 @@ def test_it_listens_as_soon_as_the_room_is_connected_and_not_after_the_end() -> 
         control = listener(room, reloads)
         assert room.methods == {}
         room.connected = True
-        for tell in room.listeners:
-            tell(None)
-        assert await room.ask("1") == CallDone(REPORT)
+        for listen in room.listeners:
+            listen(None)
+        assert await room.ask("1") == REPORT
         await control.aclose()
         await control.aclose()
         assert (room.methods, room.listeners) == ({}, [])
@@ -217,17 +240,52 @@ def test_it_listens_as_soon_as_the_room_is_connected_and_not_after_the_end() -> 
     virtual_loop.run(story())
 
 
-def test_finished_reloads_are_forgotten_in_the_end() -> None:
+def test_another_model_is_asked_for_in_the_order_of_the_reloads() -> None:
+    async def story() -> None:
+        room, reloads = FakeRoom(), Reloads()
+        asked: list[ModelRequest] = []
+
+        async def on_model(request: ModelRequest) -> ModelReport:
+            asked.append(request)
+            return ModelReport(model=request.model, api="ollama")
+
+        control = listener(room, reloads, on_model=on_model)
+        change = ModelRequest(model="m")
+        answers = await asyncio.gather(room.ask("1"), room.ask("2", change))
+        assert answers == [StillRunning(), StillRunning()]
+        assert asked == []
+        reloads.go.set()
+        assert await room.ask("2", change) == ModelReport(model="m", api="ollama")
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+def test_an_agent_without_models_or_tools_says_so() -> None:
+    async def story() -> None:
+        room = FakeRoom()
+        control = listener(room, Reloads())
+        for request, words in (
+            (ModelRequest(model="m"), "this agent's model cannot be changed"),
+            (ListTools(), "this agent's tools cannot be asked for"),
+        ):
+            failed = RequestFailed(reason="error", detail=words)
+            assert await room.ask(request.ask, request) == failed
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+def test_a_reload_is_not_done_again_once_its_answer_is_gone() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         reloads.go.set()
         control = listener(room, reloads)
         for n in range(40):
-            assert await room.ask(str(n)) == CallDone(REPORT)
-        assert await room.ask("39") == CallDone(REPORT)
+            assert await room.ask(str(n)) == REPORT
+        assert await room.ask("39") == REPORT
+        assert await room.ask("0") == RequestFailed(reason="error", detail=GONE)
         assert len(reloads.began) == 40
-        assert await room.ask("0") == CallDone(REPORT)
-        assert len(reloads.began) == 41
         await control.aclose()
 
     virtual_loop.run(story())

@@ -1,1 +1,4 @@
-"""What `caal-node doctor` looks at: one module a part, each look a small function."""
+"""The checks of `caal-node doctor`: each is one small function that returns its findings.
+
+To add one, write it in the module of its subject, and name it with a deadline in `doctor.py`.
+"""

@@ -1,4 +1,4 @@
-"""Which way of asking is in use for the model, and why; and the state of its fallbacks."""
+"""This check says how the model is asked for tool calls, and why, and how its fallbacks are."""
 
 from __future__ import annotations
 
@@ -13,45 +13,49 @@ from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choos
 from caal_node.factories import make_llm
 from caal_node.models.model_preparation import calls_natively
 
-ASKING: Final = "way of asking"
-PROBE_S: Final = 30.0
+CALL_STRATEGY: Final = "way of asking"
+SAMPLE_S: Final = 30.0
 """A small question to a model that is loaded takes a second or two."""
 
 
-async def look_at_asking(settings: Settings) -> Sequence[Finding]:
+async def check_call_strategy(settings: Settings) -> Sequence[Finding]:
     choice = await choose(settings)
-    found = [await _main(settings, choice)]
+    found = [await _configured_model(settings, choice)]
     for reference in settings.fallbacks:
         other = settings.with_model(reference)
-        found.append(_fallback(str(reference), settings, (await choose(other)).validity))
+        found.append(_fallback_model(str(reference), settings, (await choose(other)).validity))
     return found
 
 
-async def _main(settings: Settings, choice: StrategyChoice) -> Finding:
+async def _configured_model(settings: Settings, choice: StrategyChoice) -> Finding:
     command = f"caal-node validate {settings.model}"
-    said, state = f"{choice.words}: {choice.why}", choice.validity.state
+    found, state = f"{choice.words}: {choice.why}", choice.validity.state
     if state == "failed":
-        return warn(ASKING, said, f"It did not pass; choose another model, or see: {command}")
+        return warn(
+            CALL_STRATEGY, found, f"It did not pass; choose another model, or see: {command}"
+        )
     if choice.asking is None:
         try:
-            said = f"{await _probed(settings)} ({choice.why})"
+            found = f"{await _sample_request(settings)} ({choice.why})"
         except (CaalError, TimeoutError) as error:
-            why = str(error) or f"no answer to a sample request in {PROBE_S:g} s"
-            return warn(ASKING, f"not found out: {why}", "See what is said of the model above.")
+            why = str(error) or f"no answer to a sample request in {SAMPLE_S:g} s"
+            return warn(
+                CALL_STRATEGY, f"not found out: {why}", "See what is said of the model above."
+            )
     if state == "stale":
-        return warn(ASKING, said, f"Run: {command}")
-    return ok(ASKING, said, f"Run: {command}" if state == "untried" else "")
+        return warn(CALL_STRATEGY, found, f"Run: {command}")
+    return ok(CALL_STRATEGY, found, f"Run: {command}" if state == "untried" else "")
 
 
-async def _probed(settings: Settings) -> str:
-    """What a session's own sample request finds.
+async def _sample_request(settings: Settings) -> str:
+    """Ask the model as a session does when it begins, and return what that shows.
 
     Raises:
-        CaalError, TimeoutError: it could not be asked.
+        CaalError, TimeoutError: the model could not be asked.
     """
     model = make_llm(settings)
     try:
-        async with asyncio.timeout(PROBE_S):
+        async with asyncio.timeout(SAMPLE_S):
             native = await calls_natively(model.backend)
     finally:
         await model.aclose()
@@ -62,7 +66,7 @@ async def _probed(settings: Settings) -> str:
     )
 
 
-def _fallback(name: str, settings: Settings, validity: Validity) -> Finding:
+def _fallback_model(name: str, settings: Settings, validity: Validity) -> Finding:
     part = f"fallback {name}"
     if why := validity.unfit(only_validated=settings.use_only_validated_fallbacks):
         return warn(part, f"left out: {why}", f"Run: caal-node validate {name}")

@@ -1,10 +1,11 @@
-"""One finding, and how a look is run: with a deadline, and never as an exception."""
+"""A check returns findings; it is run with a deadline, and never ends in an exception."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -19,7 +20,7 @@ MAX_FOUND_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of one part; `mend` is one line that says what to do, or a hint."""
+    """What was found of one part; `mend` is one line that says what to do, or gives a hint."""
 
     name: str
     status: Status
@@ -28,11 +29,11 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingCheck:
-    """A function that looks at one part, and how long it may take."""
+class Check:
+    """A function that checks one part, and how long it may take."""
 
     name: str
-    at: Callable[[Settings], Awaitable[Sequence[Finding]]]
+    run: Callable[[Settings], Awaitable[Sequence[Finding]]]
     deadline_s: float
 
 
@@ -48,52 +49,41 @@ def fail(name: str, found: str, mend: str) -> Finding:
     return Finding(name, "fail", one_line(found), one_line(mend))
 
 
-def told(name: str, message: str, separator: str = "; ", mend: str = "See above.") -> Finding:
-    """A failure from an error that tells its own mend after the first `separator`."""
+def fail_from(name: str, message: str, separator: str = "; ", mend: str = "See above.") -> Finding:
+    """Return a failure from an error's message, which has its own mend after `separator`."""
     found, _, own = message.partition(separator)
     return fail(name, found, own or mend)
 
 
 def one_line(text: str) -> str:
-    """Without control characters (a terminal would obey them) and without an end."""
+    """Return the text in one line, cut, without control characters (a terminal would obey them)."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return plain if len(plain) <= MAX_FOUND_CHARS else f"{plain[:MAX_FOUND_CHARS]}..."
 
 
-async def take(look: FindingCheck, settings: Settings) -> Sequence[Finding]:
-    """Look, and give a finding whatever happens."""
+async def run_check(check: Check, settings: Settings) -> Sequence[Finding]:
+    """Run the check, and return a finding whatever happens."""
     try:
-        async with asyncio.timeout(look.deadline_s):
-            return await look.at(settings)
+        async with asyncio.timeout(check.deadline_s):
+            return await check.run(settings)
     except TimeoutError:
-        found = f"no answer within {look.deadline_s:g} s"
-        return [fail(look.name, found, "Check that it runs and can be reached from here.")]
-    except Exception as error:  # one look must not hide what the others found
+        found = f"no answer within {check.deadline_s:g} s"
+        return [fail(check.name, found, "Check that it runs and can be reached from here.")]
+    except Exception as error:  # one check must not hide what the others found
         found = f"could not be checked ({type(error).__name__}: {error})"
-        return [fail(look.name, found, "This is a fault of doctor itself: please report it.")]
+        return [fail(check.name, found, "This is a fault of doctor itself: please report it.")]
 
 
 async def in_thread(work: Callable[[], T]) -> T:
     """Run what blocks. Unlike asyncio.to_thread's, a thread that hangs does not hold the exit."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: Exception | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]  # T, where there is no error
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # what has begun is not cancelled, only given up
 
     def run() -> None:
-        result, failure = None, None
         try:
-            result = work()
+            future.set_result(work())
         except Exception as error:
-            failure = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failure)
+            future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(future)

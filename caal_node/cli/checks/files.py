@@ -1,4 +1,4 @@
-"""What the settings name on this machine: cues, instructions, the agent; and misspelt variables."""
+"""These checks look at what the settings name on this machine, and for misspelt variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from caal_node.cli.checks.check import Finding, in_thread, ok, told, warn
+from caal_node.cli.checks.check import Finding, fail_from, in_thread, ok, warn
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.file import unknown_variables
 from caal_node.config.instructions import instructions_of
@@ -15,19 +15,21 @@ from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import load_wav
 
 CUES: Final = "cues"
-ELSEWHERE: Final = frozenset({"CAAL_CACHE", "CAAL_STATE", "CAAL_TEST_GGUF"})
-"""Variables of this project that are no settings."""
+NOT_SETTINGS: Final = frozenset({"CAAL_CACHE", "CAAL_STATE", "CAAL_TEST_GGUF"})
+"""These variables of the project are read elsewhere."""
 
 
-async def look_at_settings(settings: Settings) -> Sequence[Finding]:
-    unknown = [pair for pair in unknown_variables(os.environ, FIELDS) if pair[0] not in ELSEWHERE]
+async def check_settings(settings: Settings) -> Sequence[Finding]:
+    unknown = [
+        pair for pair in unknown_variables(os.environ, FIELDS) if pair[0] not in NOT_SETTINGS
+    ]
     return [
         warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
         for name, near in unknown
     ] or [ok("settings", "every CAAL_ variable is known")]
 
 
-async def look_at_cues(settings: Settings) -> Sequence[Finding]:
+async def check_cues(settings: Settings) -> Sequence[Finding]:
     if not settings.cues:
         return [ok(CUES, "off")]
     files = [
@@ -44,21 +46,21 @@ async def look_at_cues(settings: Settings) -> Sequence[Finding]:
         try:
             await in_thread(lambda path=path: load_wav(path))
         except ConfigError as error:
-            wrong.append(told(CUES, f"{variable}: {error}"))
+            wrong.append(fail_from(CUES, f"{variable}: {error}"))
     return wrong or [ok(CUES, ", ".join(str(path) for _, path in files) or "built in")]
 
 
-async def look_at_agent(settings: Settings) -> Sequence[Finding]:
+async def check_agent(settings: Settings) -> Sequence[Finding]:
     found: list[Finding] = []
     try:
         instructions_of(settings)
         found.append(ok("instructions", str(settings.instructions or "built in")))
     except ConfigError as error:
-        found.append(told("instructions", str(error)))
+        found.append(fail_from("instructions", str(error)))
     if settings.agent is not None:
         try:
             chosen_agent(settings, None)
             found.append(ok("agent", settings.agent))
         except ConfigError as error:
-            found.append(told("agent", str(error)))
+            found.append(fail_from("agent", str(error)))
     return found

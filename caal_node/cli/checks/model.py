@@ -1,4 +1,4 @@
-"""The model's server, the model on it, and what that model can do."""
+"""This check looks at the model's server, the model on it, and what that model can do."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SHARED_HINT: Final = (
 )
 
 
-class _Stop(Exception):
-    """A finding that leaves nothing further to look at."""
+class _Unusable(Exception):
+    """There is nothing further to check after this finding."""
 
-    def __init__(self, check: Finding) -> None:
-        super().__init__(check.found)
-        self.check = check
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.found)
+        self.finding = finding
 
 
-async def look_at_model(
+async def check_model(
     settings: Settings, transport: httpx2.AsyncBaseTransport | None = None
 ) -> Sequence[Finding]:
-    """`transport` is for tests."""
+    """Check the server and the model. `transport` is for tests."""
     key = settings.api_key
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
     found: list[Finding] = []
@@ -50,19 +50,19 @@ async def look_at_model(
     ) as http:
         try:
             if settings.api == "ollama":
-                found.append(await _ollama(http, settings))
+                found.append(await _ollama_server(http, settings))
                 found += await _ollama_model(http, settings)
             else:
-                found += await _openai(http, settings)
-        except _Stop as stop:
-            found.append(stop.check)
+                found += await _openai_server(http, settings)
+        except _Unusable as unusable:
+            found.append(unusable.finding)
     return found
 
 
-async def _ollama(http: httpx2.AsyncClient, settings: Settings) -> Finding:
+async def _ollama_server(http: httpx2.AsyncClient, settings: Settings) -> Finding:
     version = (await _fetch(http, settings, "GET", "/api/version")).get("version")
     if not isinstance(version, str):
-        raise _Stop(_stranger(settings))
+        raise _Unusable(_unknown_server(settings))
     shared = os.environ.get("OLLAMA_MULTIUSER_CACHE", "") in ("1", "true")
     found = f"Ollama {version} at {settings.model_address}"
     return ok(SERVER, found, "" if shared else SHARED_HINT)
@@ -70,40 +70,42 @@ async def _ollama(http: httpx2.AsyncClient, settings: Settings) -> Finding:
 
 async def _ollama_model(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]:
     wanted = settings.model
-    listed = _dicts((await _fetch(http, settings, "GET", "/api/tags")).get("models"))
+    listed = _objects((await _fetch(http, settings, "GET", "/api/tags")).get("models"))
     names = [str(model.get("name")) for model in listed]
     if wanted not in names and f"{wanted}:latest" not in names:
         near = difflib.get_close_matches(wanted, names, 1, 0.6)
         other = f"set CAAL_MODEL to {near[0]}" if near else "set CAAL_MODEL to one of these"
         mend = f"Run: ollama pull {wanted}" + (f", or {other}." if names else ".")
-        raise _Stop(fail(MODEL, f"{wanted} is not on the server, which has {_some(names)}", mend))
+        raise _Unusable(
+            fail(MODEL, f"{wanted} is not on the server, which has {_first_names(names)}", mend)
+        )
     shown = await _fetch(http, settings, "POST", "/api/show", {"model": wanted})
     can = shown.get("capabilities")
     if not isinstance(can, list):
         return [ok(MODEL, f"{wanted}; this Ollama does not say what it can do")]
     abilities = [str(ability) for ability in cast("list[object]", can)]
     return [
-        *_abilities(settings, abilities),
-        *_context(settings, cast("dict[str, Any]", shown.get("model_info") or {})),
+        *_ability_findings(settings, abilities),
+        *_context_findings(settings, cast("dict[str, Any]", shown.get("model_info") or {})),
     ]
 
 
-def _abilities(settings: Settings, can: Sequence[str]) -> list[Finding]:
-    said = f"{settings.model}: {', '.join(can) or 'nothing'}"
+def _ability_findings(settings: Settings, can: Sequence[str]) -> list[Finding]:
+    found = f"{settings.model}: {', '.join(can) or 'nothing'}"
     if "completion" not in can:
-        return [fail(MODEL, f"{said}; it cannot chat", "Set CAAL_MODEL to a chat model.")]
+        return [fail(MODEL, f"{found}; it cannot chat", "Set CAAL_MODEL to a chat model.")]
     if "tools" not in can:
         mend = (
             "Tools are asked for in plain text instead; a model with tools, as qwen3:8b, is surer."
         )
-        return [warn(MODEL, f"{said}; it has no tool calling of its own", mend)]
+        return [warn(MODEL, f"{found}; it has no tool calling of its own", mend)]
     if settings.think and "thinking" not in can:
         mend = "Set CAAL_THINK=off, or choose a model that thinks."
-        return [warn(MODEL, f"{said}; CAAL_THINK is on, and it cannot think", mend)]
-    return [ok(MODEL, said)]
+        return [warn(MODEL, f"{found}; CAAL_THINK is on, and it cannot think", mend)]
+    return [ok(MODEL, found)]
 
 
-def _context(settings: Settings, info: dict[str, Any]) -> list[Finding]:
+def _context_findings(settings: Settings, info: dict[str, Any]) -> list[Finding]:
     made_for = info.get(f"{info.get('general.architecture')}.context_length")
     if not isinstance(made_for, int) or settings.num_ctx <= made_for:
         return []
@@ -111,13 +113,13 @@ def _context(settings: Settings, info: dict[str, Any]) -> list[Finding]:
     return [warn("context", found, f"Set CAAL_NUM_CTX={made_for} or less.")]
 
 
-async def _openai(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]:
-    listed = _dicts((await _fetch(http, settings, "GET", "/models")).get("data"))
+async def _openai_server(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]:
+    listed = _objects((await _fetch(http, settings, "GET", "/models")).get("data"))
     names = [str(model.get("id")) for model in listed]
     server = ok(SERVER, f"{settings.api} API at {settings.model_address}")
     if settings.model in names:
         return [server, ok(MODEL, settings.model)]
-    found = f"{settings.model} is not on the server, which has {_some(names)}"
+    found = f"{settings.model} is not on the server, which has {_first_names(names)}"
     if len(names) == 1:
         mend = f"Servers of one model take any name; to be exact, set CAAL_MODEL={names[0]}."
         return [server, warn(MODEL, found, mend)]
@@ -127,7 +129,7 @@ async def _openai(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]
 async def _fetch(
     http: httpx2.AsyncClient, settings: Settings, method: str, path: str, body: Any = None
 ) -> dict[str, Any]:
-    """The JSON object that the server answers with; `_Stop` tells what is there in its place."""
+    """Return the JSON object that the server answers with; `_Unusable` says why there is none."""
     address = settings.model_address
     variable = "CAAL_BASE_URL" if settings.base_url else "OLLAMA_HOST"
     try:
@@ -135,24 +137,24 @@ async def _fetch(
     except httpx2.TimeoutException:
         found = f"{address} did not answer within {REQUEST_S:g} s"
         mend = f"Check {variable}, and whether the server is overloaded."
-        raise _Stop(fail(SERVER, found, mend)) from None
+        raise _Unusable(fail(SERVER, found, mend)) from None
     except httpx2.HTTPError as error:
         found = f"nothing answers at {address} ({type(error).__name__})"
         mend = f"Start the server (Ollama: ollama serve), or set {variable} to where it runs."
-        raise _Stop(fail(SERVER, found, mend)) from None
+        raise _Unusable(fail(SERVER, found, mend)) from None
     if response.status_code in (401, 403):
         mend = "Set CAAL_API_KEY to the server's key."
-        raise _Stop(fail(SERVER, f"{address} refuses the key", mend))
+        raise _Unusable(fail(SERVER, f"{address} refuses the key", mend))
     try:
         answer = json.loads(response.content) if response.is_success else None
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        raise _Stop(_stranger(settings))
+        raise _Unusable(_unknown_server(settings))
     return cast("dict[str, Any]", answer)
 
 
-def _stranger(settings: Settings) -> Finding:
+def _unknown_server(settings: Settings) -> Finding:
     address = settings.model_address
     if settings.api == "ollama":
         found = f"what answers at {address} is no Ollama"
@@ -161,12 +163,12 @@ def _stranger(settings: Settings) -> Finding:
     return fail(SERVER, found, "Correct CAAL_BASE_URL: it usually ends with /v1.")
 
 
-def _dicts(value: object) -> list[dict[str, Any]]:
+def _objects(value: object) -> list[dict[str, Any]]:
     items = cast("list[object]", value) if isinstance(value, list) else []
     return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     if not names:
         return "none at all"
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""

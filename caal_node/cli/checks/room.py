@@ -1,11 +1,11 @@
-"""LiveKit with these keys, and the control API's token."""
+"""This check tries LiveKit with the configured keys, and looks at the control API's token."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from caal_node.cli.checks.check import Finding, fail, ok, told, warn
+from caal_node.cli.checks.check import Finding, fail, fail_from, ok, warn
 from caal_node.config.settings import Settings
 from caal_node.control.livekit_rooms import LiveKitRooms
 from caal_node.control.rooms import ControlError
@@ -15,7 +15,7 @@ LIVEKIT: Final = "livekit"
 CONTROL: Final = "control"
 
 
-async def look_at_livekit(settings: Settings) -> Sequence[Finding]:
+async def check_livekit(settings: Settings) -> Sequence[Finding]:
     names = ("livekit_url", "livekit_api_key", "livekit_api_secret")
     missing = [name.upper() for name in names if getattr(settings, name) is None]
     if len(missing) == len(names):
@@ -30,11 +30,14 @@ async def look_at_livekit(settings: Settings) -> Sequence[Finding]:
         async with LiveKitRooms.of(settings) as rooms:
             live = await rooms.live()
     except ControlError as error:
-        return [told(LIVEKIT, f"{settings.livekit_url}: {error}")]
-    return [ok(LIVEKIT, f"{settings.livekit_url}, {len(live)} open rooms"), _token(settings)]
+        return [fail_from(LIVEKIT, f"{settings.livekit_url}: {error}")]
+    return [
+        ok(LIVEKIT, f"{settings.livekit_url}, {len(live)} open rooms"),
+        _control_token(settings),
+    ]
 
 
-def _token(settings: Settings) -> Finding:
+def _control_token(settings: Settings) -> Finding:
     if settings.control_token is None:
         mend = "Set CAAL_CONTROL_TOKEN to a long random text to use caal-node control."
         return warn(CONTROL, "no CAAL_CONTROL_TOKEN, so tools cannot be reloaded in a room", mend)

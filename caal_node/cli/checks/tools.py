@@ -1,23 +1,31 @@
-"""Where tools come from: n8n and every MCP server."""
+"""These checks try where tools come from, n8n and every MCP server, and how they are searched."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 import mcp_bridge
-from caal_node.cli.checks.check import Finding, fail, ok, told, warn
+from caal_node import weights
+from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.config.settings import Settings
 from caal_node.core import paths
+from caal_node.core.errors import ConfigError
+from caal_node.models.embedding import FETCH, make_embedder
+from caal_node.models.server_embedder import ServerEmbedder
+from mcp_bridge import EmbeddingUnavailable
 from n8n import Discovery, N8nError, N8nTools
 
 N8N: Final = "n8n"
 MCP: Final = "mcp"
+EMBEDDING: Final = "embedding"
 N8N_S: Final = 15.0
+_BY_WORDS: Final = "tools are searched for by words alone"
 
 
-async def look_at_n8n(settings: Settings) -> Sequence[Finding]:
+async def check_n8n(settings: Settings) -> Sequence[Finding]:
     token, key = settings.n8n_mcp_token, settings.n8n_api_key
     if settings.n8n_url is None:
         if token is None and key is None:
@@ -32,49 +40,77 @@ async def look_at_n8n(settings: Settings) -> Sequence[Finding]:
         ) as workflows:
             found = await workflows.discover()
     except N8nError as error:
-        return [told(N8N, str(error), ": ", "Check N8N_URL, N8N_MCP_TOKEN and N8N_API_KEY.")]
-    return [_workflows(settings, found)]
+        return [fail_from(N8N, str(error), ": ", "Check N8N_URL, N8N_MCP_TOKEN and N8N_API_KEY.")]
+    return [_n8n_finding(settings, found)]
 
 
-def _workflows(settings: Settings, found: Discovery) -> Finding:
+def _n8n_finding(settings: Settings, found: Discovery) -> Finding:
     skipped = Counter(workflow.reason for workflow in found.skipped)
     left = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in skipped.items())
-    said = f"{settings.n8n_url}: {len(found.tools)} tools" + (
+    text = f"{settings.n8n_url}: {len(found.tools)} tools" + (
         f" (left out: {left})" if left else ""
     )
     problems = [problem for tool in found.tools for problem in tool.problems]
     if not found.tools:
         mend = "Give a workflow a webhook, publish it, and make it available in MCP."
-        return warn(N8N, said, mend)
+        return warn(N8N, text, mend)
     if advice := [*found.notices, *problems]:
-        return warn(N8N, said, advice[0])
-    return ok(N8N, said)
+        return warn(N8N, text, advice[0])
+    return ok(N8N, text)
 
 
-async def look_at_mcp(settings: Settings) -> Sequence[Finding]:
+async def check_mcp(settings: Settings) -> Sequence[Finding]:
     try:
         configs = mcp_bridge.load_servers(settings.mcp_servers, missing_ok=True)
     except mcp_bridge.ConfigError as error:
-        return [told(MCP, str(error), mend="Mend that line.")]
+        return [fail_from(MCP, str(error), mend="Mend that line.")]
     if not configs:
         return [ok(MCP, f"no servers in {settings.mcp_servers}")]
     async with mcp_bridge.ServerManager(
         configs, pins=mcp_bridge.Pins(paths.tool_pins())
     ) as manager:
-        return [_server(status) for status in manager.servers]
+        return [_server_finding(status) for status in manager.servers]
 
 
-def _server(status: mcp_bridge.ServerStatus) -> Finding:
+def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:
     name = f"{MCP} {status.name}"
     if status.state == "off":
         return ok(name, f"off: {'; '.join(status.notes) or 'so says the file'}")
     if status.error is not None:
         error = f"{status.state}, over {status.transport}: {status.error}"
-        return told(name, error, mend="Run its command by hand to see what it says.")
+        return fail_from(name, error, mend="Run its command by hand to see what it says.")
     took = f", connected in {status.connect_ms} ms" if status.connect_ms is not None else ""
     version = f", MCP {status.protocol}" if status.protocol else ""
-    said = f"{status.tools} tools over {status.transport} ({status.state}{took}{version})"
+    text = f"{status.tools} tools over {status.transport} ({status.state}{took}{version})"
     if status.notes:
         mend = "Ask the server's author to mend it."
-        return warn(name, f"{said}; {'; '.join(status.notes)}", mend)
-    return ok(name, said)
+        return warn(name, f"{text}; {'; '.join(status.notes)}", mend)
+    return ok(name, text)
+
+
+async def check_embedding(settings: Settings) -> Sequence[Finding]:
+    """Say whether tools are searched for by meaning as well; that they are not is no failure."""
+    if settings.embedding == "off":
+        return [ok(EMBEDDING, f"off: {_BY_WORDS}")]
+    if settings.embedding == "minilm" and await in_thread(
+        lambda: weights.present(weights.MINILM) is None
+    ):
+        found = f"{weights.MINILM.title} is not in the cache: {_BY_WORDS}"
+        return [warn(EMBEDDING, found, f"Run: {FETCH}")]
+    try:
+        embedder = make_embedder(settings)
+    except ConfigError as error:
+        return [warn(EMBEDDING, f"{error}: {_BY_WORDS}", "Correct CAAL_EMBEDDING.")]
+    assert embedder is not None
+    try:
+        await embedder.embed(["a first text, which loads the model"])
+        began = time.perf_counter()
+        rows = await embedder.embed(["how warm will it be tomorrow"])
+        took = (time.perf_counter() - began) * 1000
+    except EmbeddingUnavailable as error:
+        found, _, mend = str(error).rpartition("; ")
+        return [warn(EMBEDDING, f"{found or mend}: {_BY_WORDS}", mend if found else "See above.")]
+    finally:
+        if isinstance(embedder, ServerEmbedder):
+            await embedder.aclose()
+    return [ok(EMBEDDING, f"{embedder.name}, {rows.shape[1]} dimensions, {took:.0f} ms a request")]

@@ -1,4 +1,4 @@
-"""The demo's agent: one method of its own, so that all three tiers are there."""
+"""The demo's agent has one method of its own, so that all three tiers are there."""
 
 from __future__ import annotations
 

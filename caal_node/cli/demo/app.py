@@ -1,4 +1,4 @@
-"""`caal-node demo`: a spoken conversation, from microphone to loudspeaker, set up by itself."""
+"""`caal-node demo` sets up a spoken conversation, from microphone to loudspeaker, and holds it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from typing import Final
 
 from rich.console import Console
 
+from caal_node.cli.demo.conversation import DemoConversation, DemoScene, DemoTotals
 from caal_node.cli.demo.livekit_binary import obtain_server
 from caal_node.cli.demo.livekit_server import LiveKitServer
-from caal_node.cli.demo.local_scene import LoopScene
+from caal_node.cli.demo.local_scene import LocalScene
 from caal_node.cli.demo.model_choice import choose_model
 from caal_node.cli.demo.room_scene import RoomScene
-from caal_node.cli.demo.scene import DemoScene
-from caal_node.cli.demo.show import DemoShow
 from caal_node.cli.demo.spoken_requests import load_requests
 from caal_node.cli.demo.tools import open_n8n, write_settings
 from caal_node.cli.demo.worker_process import WorkerProcess
@@ -51,10 +50,10 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
         open_.callback(shutil.rmtree, folder, ignore_errors=True)
         server = await asyncio.to_thread(obtain_server, console) if use_room else None
         await asyncio.to_thread(fetch_local, stt="local", tts="local", console=console)
-        model = await choose_model(settings, console, open_)
-        n8n_shown, n8n_env = await open_n8n(settings, open_)
+        model_title, model_env = await choose_model(settings, console, open_)
+        n8n_title, n8n_env = await open_n8n(settings, open_)
         env = {
-            **model.env(),
+            **model_env,
             **n8n_env,
             **write_settings(folder),
             "CAAL_AGENT": AGENT,
@@ -63,22 +62,25 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
             "CAAL_TTS": "local",
             "CAAL_VAD": "local",
         }
-        console.print(f"[dim]model  {model.shown}[/]")
-        console.print(f"[dim]tools  set_timer (agent), {n8n_shown}, MCP server time (stdio)[/]")
+        console.print(f"[dim]model  {model_title}[/]")
+        console.print(f"[dim]tools  set_timer (agent), {n8n_title}, MCP server time (stdio)[/]")
         if server is None:
             why = "no livekit-server here, no Go" if use_room else "as asked"
             console.print(f"[yellow]room   none: a local audio loop ({why})[/]")
-        scene = await _scene(console, server, folder, env, open_)
+        scene = await _make_scene(console, server, folder, env, open_)
         console.print("[dim]starting the agent and warming its model up …[/]")
         await open_.enter_async_context(scene)
         console.print(f"[dim]ready after {time.monotonic() - began:.0f} s[/]")
-        show = DemoShow(scene, console, out / "demo.jsonl")
-        await show.play(load_requests())
+        conversation = DemoConversation(scene, console, out / "demo.jsonl")
+        await conversation.hold(load_requests())
         seconds = await asyncio.to_thread(scene.timeline.write, out / "demo.wav")
-    _sum_up(console, show, out, seconds, time.monotonic() - began)
+    _print_totals(console, conversation.totals, time.monotonic() - began)
+    console.print(f"{out / 'demo.wav'}    {seconds:.0f} s: what the participant heard, and said")
+    console.print(f"{out / 'demo.jsonl'}  every event, with its time\n")
+    console.print(_NEXT)
 
 
-async def _scene(
+async def _make_scene(
     console: Console,
     server: Path | None,
     folder: Path,
@@ -86,7 +88,7 @@ async def _scene(
     open_: AsyncExitStack,
 ) -> DemoScene:
     if server is None:
-        return LoopScene(folder, {**os.environ, **env})
+        return LocalScene(folder, {**os.environ, **env})
     livekit = await open_.enter_async_context(LiveKitServer(server))
     console.print(f"[dim]room   a real livekit-server at {livekit.url}[/]")
     keys = {
@@ -98,14 +100,10 @@ async def _scene(
     return RoomScene(livekit.url, livekit.api_key, livekit.api_secret, worker)
 
 
-def _sum_up(console: Console, show: DemoShow, out: Path, seconds: float, took: float) -> None:
-    sums = show.sums
-    calls = ", ".join(f"{tier} {count}" for tier, count in sorted(sums.tiers.items()))
+def _print_totals(console: Console, totals: DemoTotals, took_s: float) -> None:
+    calls = ", ".join(f"{tier} {count}" for tier, count in sorted(totals.tiers.items()))
     console.print(
-        f"\n[bold]{sums.turns} spoken turns[/] in {took:.0f} s: "
-        f"tool calls by tier {calls or 'none'} ({sums.failed} failed), {sums.cues} cues, "
-        f"median turn {statistics.median(sums.turn_ms) / 1000:.1f} s"
+        f"\n[bold]{totals.turns} spoken turns[/] in {took_s:.0f} s: "
+        f"tool calls by tier {calls or 'none'} ({totals.failed} failed), {totals.cues} cues, "
+        f"median turn {statistics.median(totals.turn_ms) / 1000:.1f} s"
     )
-    console.print(f"{out / 'demo.wav'}    {seconds:.0f} s: what the participant heard, and said")
-    console.print(f"{out / 'demo.jsonl'}  every event, with its time\n")
-    console.print(_NEXT)

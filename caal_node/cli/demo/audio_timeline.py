@@ -1,4 +1,4 @@
-"""What a participant hears, put together from tracks that begin and pause at their own times."""
+"""The timeline records what a participant hears: tracks that begin and pause at their own times."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 SAMPLE_RATE_HZ: Final = 48_000
-LONGEST_S: Final = 900
-"""Seconds kept at most; 86 MB of samples."""
+MAX_S: Final = 900
+"""Seconds that are kept at most; 86 MB of samples."""
 GAP_S: Final = 0.1
 """A track whose next frame comes this much later than its last one ended has paused."""
 
@@ -20,7 +20,7 @@ Samples = npt.NDArray[np.int16]
 
 
 class AudioTimeline:
-    """Adds sounds up on one clock. `now` is in seconds, from any start."""
+    """Adds sounds up on one clock; `now` returns seconds from any start."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -29,16 +29,17 @@ class AudioTimeline:
         self._end = 0
 
     def track(self) -> TrackWriter:
-        """A new track; its frames follow each other unless it pauses."""
+        """Return a new track, whose frames follow each other unless it pauses."""
         return TrackWriter(self)
 
     def position(self) -> int:
-        """Samples since the beginning."""
+        """Return how many samples have passed since the beginning."""
         return int((self._now() - self._began) * SAMPLE_RATE_HZ)
 
     def add(self, at: int, samples: Samples) -> None:
+        """Mix `samples` in from sample `at` on; what would lie past the recording is dropped."""
         end = at + samples.size
-        if at < 0 or end > LONGEST_S * SAMPLE_RATE_HZ:
+        if at < 0 or end > MAX_S * SAMPLE_RATE_HZ:
             return
         if end > self._sum.size:
             self._sum = np.concatenate([self._sum, np.zeros(max(end, self._sum.size), np.int32)])
@@ -46,12 +47,12 @@ class AudioTimeline:
         self._end = max(self._end, end)
 
     def since(self, at: int) -> Samples:
-        """Everything heard from sample `at` on."""
+        """Return everything that was heard from sample `at` on."""
         return np.clip(self._sum[at : self._end], -32768, 32767).astype(np.int16)
 
     def write(self, path: Path) -> float:
-        """Save as 16-bit mono WAV; gives its length in seconds."""
-        mixed = np.clip(self._sum[: self._end], -32768, 32767).astype(np.int16)
+        """Save the recording as 16-bit mono WAV, and return its length in seconds."""
+        mixed = self.since(0)
         with wave.open(str(path), "wb") as file:
             file.setnchannels(1)
             file.setsampwidth(2)
@@ -61,7 +62,7 @@ class AudioTimeline:
 
 
 class TrackWriter:
-    """Writes one track's frames in order, each where the last one ended or where it is heard."""
+    """Writes one track's frames in order: where the last one ended, or where it is heard."""
 
     def __init__(self, timeline: AudioTimeline) -> None:
         self._timeline = timeline

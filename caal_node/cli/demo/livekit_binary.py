@@ -1,4 +1,4 @@
-"""Find a livekit-server program, or build one with Go."""
+"""Finds a livekit-server program, or builds one with Go."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ _SUFFIX = ".exe" if sys.platform == "win32" else ""
 
 
 def find_server() -> Path | None:
-    """`livekit-server` on PATH, else the one built earlier, else None."""
+    """Return `livekit-server` on PATH, else the one built earlier, else None."""
     if found := shutil.which("livekit-server"):
         return Path(found)
-    built = _built()
-    return built if built.is_file() else None
+    return _built() if _built().is_file() else None
 
 
 def obtain_server(console: Console | None = None) -> Path | None:
-    """`find_server`, else build it where Go is there (about a minute, blocking), else None.
+    """Return what `find_server` finds, else build one; None without Go or where the build fails.
 
-    A build that fails is told in one line; the caller then does without a server.
+    It blocks, for about a minute where it builds. A build that fails is reported in one line.
 
     Raises:
         ConfigError: the cache cannot be written.
@@ -46,8 +45,8 @@ def obtain_server(console: Console | None = None) -> Path | None:
     with cache.locked("livekit-server", cache.binaries()):
         if _built().is_file():
             return _built()
-        told = f"Building livekit-server {VERSION} with Go, about a minute the first time"
-        console.print(told, highlight=False)
+        notice = f"Building livekit-server {VERSION} with Go, about a minute the first time"
+        console.print(notice, highlight=False)
         with console.status("go install"):
             failure = _build(go)
     if failure:
@@ -61,7 +60,7 @@ def _built() -> Path:
 
 
 def _build(go: str) -> str | None:
-    """Build into a folder of its own and move the result; returns why it failed."""
+    """Build into a folder of its own and move the result; return why it failed, if it did."""
     with tempfile.TemporaryDirectory(prefix="build-", dir=cache.binaries()) as folder:
         package = f"github.com/livekit/livekit-server/cmd/server@v{VERSION}"
         try:

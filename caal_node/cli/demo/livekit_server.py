@@ -1,4 +1,4 @@
-"""A real livekit-server on loopback, for as long as a block lasts."""
+"""Runs a real livekit-server on loopback, for as long as a block lasts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from caal_node.models import child_process
 
 # It is ready in one to two seconds.
 READY_DEADLINE_S = 20.0
-ASK_INTERVAL_S = 0.05
+POLL_S = 0.05
 # Ports are chosen free and may be taken before the server has them.
 ATTEMPTS = 3
 
@@ -30,8 +30,8 @@ _PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")
 class LiveKitServer:
     """`async with LiveKitServer(program) as server:` then `url`, `api_key`, `api_secret`.
 
-    Own free ports and own random key, so it never meets another server. Ends with the block, and
-    with this process however it ends.
+    It has free ports and a random key of its own, so it never meets another server. It ends with
+    the block, and with this process however that ends.
     """
 
     def __init__(self, program: Path, *, ready_deadline_s: float = READY_DEADLINE_S) -> None:
@@ -42,11 +42,11 @@ class LiveKitServer:
         self._port: int | None = None
         self._process: Process | None = None
         self.log: Path | None = None
-        """What the server says. Removed by a clean end."""
+        """The file that the server logs to; a clean end removes it."""
 
     @property
     def url(self) -> str:
-        """`ws://127.0.0.1:PORT`, for LIVEKIT_URL."""
+        """The address for LIVEKIT_URL: `ws://127.0.0.1:PORT`."""
         if self._port is None:
             raise RuntimeError("the server is not open")
         return f"ws://127.0.0.1:{self._port}"
@@ -74,7 +74,7 @@ class LiveKitServer:
             self.log.unlink(missing_ok=True)
 
     async def _start(self) -> bool:
-        """Whether it came up; False also where another took its port first."""
+        """Return whether it came up. It does not where another program took its port first."""
         assert self.log is not None
         http, tcp, udp = _free_ports()
         config = {
@@ -90,12 +90,12 @@ class LiveKitServer:
             },
             "logging": {"level": "warn"},
         }
-        with self.log.open("ab") as words:
+        with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", str(_PARENT_WATCHDOG), str(self._program)),
                 stdin=PIPE,
-                stdout=words,
-                stderr=words,
+                stdout=log,
+                stderr=log,
                 # By the environment: a command line is open to everybody on the machine. JSON is
                 # YAML.
                 env={**os.environ, "LIVEKIT_CONFIG": json.dumps(config)},
@@ -118,7 +118,7 @@ class LiveKitServer:
                     try:
                         reply = await client.get(f"http://127.0.0.1:{port}/")
                     except httpx2.TransportError:
-                        await asyncio.wait({ended}, timeout=ASK_INTERVAL_S)
+                        await asyncio.wait({ended}, timeout=POLL_S)
                     else:
                         return reply.status_code == 200
         except TimeoutError:
@@ -135,7 +135,7 @@ class LiveKitServer:
 
 
 def _free_ports() -> tuple[int, int, int]:
-    """Signalling (TCP), media over TCP, media over UDP; all different numbers."""
+    """Return ports for signalling (TCP), media over TCP and media over UDP, all different."""
     with (
         socket.socket() as http,
         socket.socket() as tcp,

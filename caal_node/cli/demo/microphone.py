@@ -1,4 +1,4 @@
-"""A microphone that is never off: what is to be said, and silence between, in real time."""
+"""The microphone is never off: it sends spoken requests, and silence between, in real time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from livekit.agents.utils import aio
 from caal_node.cli.demo.audio_timeline import SAMPLE_RATE_HZ, Samples, TrackWriter
 from caal_node.cli.demo.spoken_requests import RATE_HZ, SpokenRequest
 
-FRAME: Final = RATE_HZ // 50
-"""Samples of 20 ms, a room's own packet."""
-_SILENCE: Final = np.zeros(FRAME, dtype=np.int16)
+FRAME_SAMPLES: Final = RATE_HZ // 50
+"""A frame is 20 ms, as a room's own packet is."""
+_SILENCE: Final = np.zeros(FRAME_SAMPLES, dtype=np.int16)
 
 
 class Microphone:
-    """Gives `push` one frame every 20 ms. Without the silence a listener hears no end of speech."""
+    """Gives `push` one frame every 20 ms, and writes what is spoken to the track `heard`.
+
+    Without the silence a listener would hear no end of speech.
+    """
 
     def __init__(
         self, push: Callable[[rtc.AudioFrame], Awaitable[None]], heard: TrackWriter
@@ -29,13 +32,14 @@ class Microphone:
         self._queue: asyncio.Queue[Samples | asyncio.Event] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
-    def on(self) -> None:
+    def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="demo-microphone")
 
     async def say(self, request: SpokenRequest) -> None:
+        """Send the request, and return once its last frame has been sent."""
         said = asyncio.Event()
-        padded = np.pad(request.samples, (0, -request.samples.size % FRAME))
-        for frame in padded.reshape(-1, FRAME):
+        padded = np.pad(request.samples, (0, -request.samples.size % FRAME_SAMPLES))
+        for frame in padded.reshape(-1, FRAME_SAMPLES):
             self._queue.put_nowait(frame)
         self._queue.put_nowait(said)
         await said.wait()
@@ -51,8 +55,9 @@ class Microphone:
             samples, spoken = self._next()
             if spoken:
                 self._heard.write(_at_48_khz(samples))
-            await self._push(rtc.AudioFrame(samples.tobytes(), RATE_HZ, 1, FRAME))
-            due = max(due + FRAME / RATE_HZ, loop.time() - 1.0)  # a stall is not made up for
+            await self._push(rtc.AudioFrame(samples.tobytes(), RATE_HZ, 1, FRAME_SAMPLES))
+            # A stall is not made up for.
+            due = max(due + FRAME_SAMPLES / RATE_HZ, loop.time() - 1.0)
             await asyncio.sleep(due - loop.time())
 
     def _next(self) -> tuple[Samples, bool]:

@@ -1,4 +1,4 @@
-"""The demo in a real room: a livekit-server, a worker process, and a participant who speaks."""
+"""In a real room, the demo has a livekit-server, a worker process and a participant who speaks."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
@@ -31,19 +31,19 @@ READY_S: Final = 300.0
 """Seconds for the agent to join and its model to read the prompt, 0.8 k tokens: some ten on two
 cores, and twenty times as many where others work on them too."""
 MESSAGE_S: Final = 10.0
-"""For one message of the room, from its first packet to its last; normally some milliseconds."""
+"""Seconds for one message of the room to arrive; it normally takes some milliseconds."""
 
 _log = logging.getLogger(__name__)
 
 
 class EventReader(Protocol):
-    """A message that is arriving."""
+    """A message of the room that is still arriving; the part of rtc.TextStreamReader used here."""
 
     async def read_all(self) -> str: ...
 
 
 class RoomScene:
-    """A `Scene`. The participant subscribes to everything the agent publishes and records it.
+    """A `DemoScene`. The participant subscribes to all that the agent publishes, and records it.
 
     `room` must be new: a server sends an agent to a room when that is made.
     """
@@ -62,7 +62,7 @@ class RoomScene:
         self._worker = worker
         self._room = rtc.Room()
         self._open = AsyncExitStack()
-        self._readers: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._messages: asyncio.Queue[EventReader] = asyncio.Queue()
 
     async def __aenter__(self) -> Self:
@@ -71,7 +71,7 @@ class RoomScene:
             # A room that is made before the worker has registered gets no agent.
             await self._open.enter_async_context(self._worker)
             await self._join()
-            await self._agent_is_ready()
+            await self._wait_for_agent()
         except BaseException:
             await self._open.aclose()
             raise
@@ -87,45 +87,45 @@ class RoomScene:
         self._room.on("track_subscribed", self._on_track)
         self._room.register_text_stream_handler(TOPIC, self._on_text)
         self._open.push_async_callback(self._leave)  # also where it cannot be joined
-        self._own(read_events(self._messages, self.events))
+        self._start_task(read_events(self._messages, self.events))
         await self._room.connect(self._url, self._token)
         source = rtc.AudioSource(RATE_HZ, 1, queue_size_ms=100)
         track = rtc.LocalAudioTrack.create_audio_track("microphone", source)
         options = rtc.TrackPublishOptions(source=rtc.TrackSource.SOURCE_MICROPHONE)
         await self._room.local_participant.publish_track(track, options)
         self._microphone = Microphone(source.capture_frame, self.timeline.track())
-        self._microphone.on()
+        self._microphone.start()
         self._open.push_async_callback(self._microphone.aclose)
 
     async def _leave(self) -> None:
         await self._room.disconnect()
-        await aio.cancel_and_wait(*self._readers)
+        await aio.cancel_and_wait(*self._tasks)
 
-    async def _agent_is_ready(self) -> None:
+    async def _wait_for_agent(self) -> None:
         ready = asyncio.Event()
 
-        def look(*_: Any) -> None:
+        def check_state(*_: Any) -> None:
             for participant in self._room.remote_participants.values():
                 if participant.attributes.get(STATE) == "idle":
                     ready.set()
 
-        self._room.on("participant_attributes_changed", look)
-        self._room.on("participant_connected", look)
-        look()
+        self._room.on("participant_attributes_changed", check_state)
+        self._room.on("participant_connected", check_state)
+        check_state()
         try:
             async with asyncio.timeout(READY_S):
-                await self._worker.alive_until(ready.wait())
+                await self._worker.wait_while_alive(ready.wait())
         except TimeoutError:
             raise CaalError(
                 f"no agent was ready in the room after {READY_S:g} s; see {self._worker.log}"
             ) from None
         finally:
-            self._room.off("participant_attributes_changed", look)
-            self._room.off("participant_connected", look)
+            self._room.off("participant_attributes_changed", check_state)
+            self._room.off("participant_connected", check_state)
 
     def _on_track(self, track: rtc.Track, *_: Any) -> None:
         if track.kind == rtc.TrackKind.KIND_AUDIO:
-            self._own(self._record(track))
+            self._start_task(self._record(track))
 
     async def _record(self, track: rtc.Track) -> None:
         heard = self.timeline.track()
@@ -139,16 +139,16 @@ class RoomScene:
     def _on_text(self, reader: rtc.TextStreamReader, identity: str) -> None:
         self._messages.put_nowait(reader)
 
-    def _own(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
-        self._readers.add(task)
-        task.add_done_callback(self._readers.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 async def read_events(messages: asyncio.Queue[EventReader], events: asyncio.Queue[Event]) -> None:
-    """One message after the other, since a short one may be complete before a longer.
+    """Read one message after the other, since a short one may be complete before a longer.
 
-    One that breaks off, or is no event, is left out: the scene goes on.
+    A message that breaks off, or is no event, is left out: the demo goes on.
     """
     while True:
         reader = await messages.get()

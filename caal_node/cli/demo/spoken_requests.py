@@ -1,4 +1,4 @@
-"""The recorded spoken requests of the demo."""
+"""The demo's requests are recordings of a person's speech."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATE_HZ: Final = 16_000
 
 @dataclass(frozen=True, slots=True)
 class SpokenRequest:
-    """`words` is what was spoken; `samples` mono int16 at RATE_HZ."""
+    """A recording: `words` is what was spoken, `samples` are mono at RATE_HZ."""
 
     words: str
     samples: npt.NDArray[np.int16]
@@ -27,7 +27,7 @@ class SpokenRequest:
 
 
 def load_requests() -> list[SpokenRequest]:
-    """In the order in which they are asked."""
+    """Return the requests in the order in which they are asked."""
     folder = resources.files("caal_node.cli.demo") / "requests"
     rows = json.loads((folder / "requests.json").read_text(encoding="utf-8"))["requests"]
     loaded: list[SpokenRequest] = []

@@ -1,4 +1,4 @@
-"""The demo's tools: an MCP server over stdio, and an n8n workflow by webhook."""
+"""The demo has tools of an MCP server over stdio, and an n8n workflow by webhook."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ get_weather = [
 
 
 def write_settings(folder: Path) -> dict[str, str]:
-    """Write `caal.toml` and `mcp_servers.json` into `folder`; gives what else must be set."""
+    """Write `caal.toml` and `mcp_servers.json` into `folder`; return what else must be set."""
     (folder / "caal.toml").write_text(_SETTINGS, encoding="utf-8")
     servers = {
         "time": {
@@ -41,7 +41,11 @@ def write_settings(folder: Path) -> dict[str, str]:
 
 
 async def open_n8n(settings: Settings, open_: AsyncExitStack) -> tuple[str, dict[str, str]]:
-    """The person's own n8n where N8N_URL is set, else a replay; what to call it, and settings."""
+    """Use the person's own n8n where N8N_URL is set, else a replay.
+
+    Returns:
+        What to call it, and the settings that ask it.
+    """
     if settings.n8n_url:
         return f"n8n at {settings.n8n_url}", {}
     recorded = await open_.enter_async_context(ReplayedN8n(active=[WORKFLOW], pace=1.0))

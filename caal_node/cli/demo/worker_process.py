@@ -1,4 +1,4 @@
-"""`caal-node dev` as a child: the same worker that a person runs, with the demo's settings."""
+"""Runs `caal-node dev` as a child: the worker that a person runs, with the demo's settings."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ REGISTER_S: Final = 60.0
 """Seconds; importing takes 5 of them on two cores."""
 STOP_S: Final = 15.0
 TAIL_LINES: Final = 12
+"""An error quotes this many of the log's last lines."""
 
 
 class WorkerProcess:
-    """`folder` is its working directory: settings, MCP servers and the log `worker.log`."""
+    """The worker; `folder` is its working directory, with settings, servers and `worker.log`."""
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
         self.log: Final = folder / "worker.log"
@@ -46,10 +47,10 @@ class WorkerProcess:
             stderr=STDOUT,
             start_new_session=True,
         )
-        self._reader = asyncio.create_task(self._read(), name="demo-worker-log")
+        self._reader = asyncio.create_task(self._read_log(), name="demo-worker-log")
         try:
             async with asyncio.timeout(REGISTER_S):
-                await self.alive_until(self._registered.wait())
+                await self.wait_while_alive(self._registered.wait())
         except TimeoutError:
             await self.aclose()
             raise CaalError(
@@ -63,7 +64,7 @@ class WorkerProcess:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def alive_until(self, awaited: Awaitable[object]) -> None:
+    async def wait_while_alive(self, awaited: Awaitable[object]) -> None:
         """Wait for `awaited`, unless the worker ends first.
 
         Raises:
@@ -81,7 +82,7 @@ class WorkerProcess:
             await aio.cancel_and_wait(waiting, ended)
 
     async def aclose(self) -> None:
-        """Ask it to end, with its rooms; after STOP_S it and its children are killed."""
+        """Ask it to end, with its rooms; kill it and its children after STOP_S."""
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
             process.send_signal(signal.SIGINT)
@@ -97,7 +98,7 @@ class WorkerProcess:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
 
-    async def _read(self) -> None:
+    async def _read_log(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
         with self.log.open("wb") as log:

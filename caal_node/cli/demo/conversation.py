@@ -1,4 +1,7 @@
-"""The demo's run: each spoken request, what comes of it, and the sums at the end."""
+"""The demo's conversation has each request spoken, and counts what comes of it.
+
+It is held in a scene: a real room (`room_scene`) or a loop inside this process (`local_scene`).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, Self
 
 from rich.console import Console
 
-from caal_node.cli.demo.scene import DemoScene
+from caal_node.cli.demo.audio_timeline import AudioTimeline
 from caal_node.cli.demo.spoken_requests import SpokenRequest
 from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.core.errors import CaalError
@@ -23,12 +26,35 @@ TURN_S: Final = 90.0
 SPEAK_S: Final = 30.0
 """Seconds for one request, in real time; the longest is a tenth of it."""
 PAUSE_S: Final = 0.6
-"""Between the agent's last word and the next request, as people leave it."""
+"""People leave this many seconds between the agent's last word and the next request."""
+
+
+class DemoScene(Protocol):
+    """A place where an agent hears a participant. It ends all that it has started."""
+
+    timeline: AudioTimeline
+    """What the participant hears, and says."""
+    events: asyncio.Queue[Event]
+    """The events of the conversation, in their order."""
+
+    async def __aenter__(self) -> Self:
+        """Start everything, and wait until the agent listens and its model is warm.
+
+        Raises:
+            CaalError: it did not come up; the message says why.
+        """
+        ...
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def speak(self, request: SpokenRequest) -> None:
+        """Let the participant say it, in real time; return when the last sample is out."""
+        ...
 
 
 @dataclass(slots=True)
 class DemoTotals:
-    """What was seen, and how much of it."""
+    """Counts of what happened in the conversation."""
 
     turns: int = 0
     tiers: Counter[str] = field(default_factory=Counter[str])
@@ -48,26 +74,30 @@ class DemoTotals:
                 self.cues += event.type == "cue"
 
 
-class DemoShow:
-    """Plays the requests in `scene` and writes each event to `log`, a line each."""
+class DemoConversation:
+    """Has the requests spoken in `scene`, prints each event, and writes it to `log` as a line."""
 
     def __init__(self, scene: DemoScene, console: Console, log: Path) -> None:
-        self.sums = DemoTotals()
+        self.totals = DemoTotals()
         self._scene = scene
         self._console = console
         self._transcript = TerminalTranscript(console, echo_user=True)
         self._log = log
 
-    async def play(self, requests: list[SpokenRequest]) -> None:
-        """Raises: CaalError: a turn did not end."""
+    async def hold(self, requests: list[SpokenRequest]) -> None:
+        """Speak each request, and wait until its turn has ended.
+
+        Raises:
+            CaalError: a request could not be spoken, or a turn did not end.
+        """
         began = time.monotonic()
         with self._log.open("w", encoding="utf-8") as log:
             for request in requests:
                 self._console.print(f"\n[bold]person[/]   “{request.words}”")
                 await self._speak(request)
-                async for event in self._turn():
+                async for event in self._turn_events():
                     log.write(f'{{"at":{time.monotonic() - began:.3f},{to_json(event)[1:]}\n')
-                    self.sums.count(event)
+                    self.totals.count(event)
                     self._transcript(event)
                 await asyncio.sleep(PAUSE_S)
 
@@ -78,7 +108,7 @@ class DemoShow:
         except TimeoutError:
             raise CaalError(f"a request was not spoken in {SPEAK_S:g} seconds") from None
 
-    async def _turn(self) -> AsyncGenerator[Event]:
+    async def _turn_events(self) -> AsyncGenerator[Event]:
         try:
             async with asyncio.timeout(TURN_S):
                 while True:
