@@ -159,11 +159,11 @@ class SessionServices:
     def note_server_run(self, run: ServerCall | ServerResult) -> None:
         """Report that the model's server runs a tool by itself, or has finished it."""
         if self._presence is not None:
-            self._presence.server_tools.note(run)
+            self._presence.server_calls.note(run)
 
     def note_reply_over(self) -> None:
         if self._presence is not None:
-            self._presence.server_tools.reply_over()
+            self._presence.server_calls.reply_over()
 
     def note_interim(self, call_id: str, text: str) -> None:
         if self._hooks is not None:

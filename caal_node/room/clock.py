@@ -1,4 +1,4 @@
-"""The time as a port, so that what waits can be tried without waiting."""
+"""The time as an interface, so that code with timers can be tested without waiting."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class ClockTimer(Protocol):
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds, from any start, never backwards."""
+        """Return the time in seconds. It starts anywhere and never goes back."""
         ...
 
     def call_at(self, when: float, callback: Callable[[], None]) -> ClockTimer:
-        """Call `callback` once `now()` has reached `when`, unless cancelled before."""
+        """Call `callback` once `now()` has reached `when`, unless the timer is cancelled first."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A turn's sums: from the person's words to the end of everything that answers them."""
+"""Measures a turn, from the person's words to the end of everything that answers them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from caal_node.core.events import TurnEnded
 
 
 class TurnMeter:
-    """Counts what a turn took. Pure: the time is given in seconds.
+    """Counts a turn's requests and rounds, and its time. `now` is in seconds.
 
-    Requests count from the end of the turn before: an answer that is begun while the person may
-    still go on is asked for before the turn's words are known.
+    Requests count from the end of the turn before, since LiveKit may begin an answer before the
+    turn's words are known.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class TurnMeter:
         self._rounds += 1
 
     def end(self, now: float) -> TurnEnded | None:
-        """Close the turn; None when none was open (a greeting, an announcement)."""
+        """End the turn, or return None where none is open, as after a greeting."""
         began, rounds, requests = self._began, self._rounds, self._requests
         self._began, self._rounds, self._requests = None, 0, 0
         if began is None:

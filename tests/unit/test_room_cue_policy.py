@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from caal_node.core.events import Outcome
-from caal_node.room.cue_policy import SPEECH_GAP_S, TICK_EVERY_S, Act, CuePolicy
+from caal_node.room.cue_policy import SPEECH_GAP_S, TICK_EVERY_S, CueAction, CuePolicy
 from caal_node.room.cues import CueSet
 
 LENGTHS = CueSet.of().lengths()
@@ -18,9 +18,9 @@ def policy() -> CuePolicy:
     return CuePolicy(LENGTHS)
 
 
-def sounds_until(it: CuePolicy, end: float) -> list[tuple[float, Act]]:
+def sounds_until(it: CuePolicy, end: float) -> list[tuple[float, CueAction]]:
     """Wake it whenever it wants, up to `end`; what it then did, and when."""
-    heard: list[tuple[float, Act]] = []
+    heard: list[tuple[float, CueAction]] = []
     while (due := it.due) is not None and due <= end:
         heard.append((due, it.wake(due)))
     return heard
@@ -229,7 +229,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.sounding_until = -100.0
         self.calls = 0
 
-    def heard(self, act: Act) -> None:
+    def heard(self, act: CueAction) -> None:
         if act is None or act == "stop":
             return
         assert not self.agent

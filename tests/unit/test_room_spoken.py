@@ -16,9 +16,9 @@ async def pieces(*given: str) -> AsyncIterator[str]:
         yield piece
 
 
-async def told(*given: str, as_said: bool = False) -> tuple[str, list[str]]:
+async def told(*given: str, as_spoken: bool = False) -> tuple[str, list[str]]:
     sentences: list[str] = []
-    out = [p async for p in watched(pieces(*given), sentences.append, as_said=as_said)]
+    out = [p async for p in watched(pieces(*given), sentences.append, as_spoken=as_spoken)]
     return "".join(out), sentences
 
 
@@ -45,7 +45,7 @@ async def test_text_without_an_end_is_told_in_parts() -> None:
     assert " ".join(sentences).split() == ["word"] * 1000
 
 
-async def test_a_barge_in_tells_what_was_said_until_then() -> None:
+async def test_a_barge_in_tells_what_was_spoken_until_then() -> None:
     sentences: list[str] = []
     stream = watched(pieces("First. Second", " half", " never"), sentences.append)
     assert await anext(stream) == "First. Second"
@@ -55,7 +55,7 @@ async def test_a_barge_in_tells_what_was_said_until_then() -> None:
 
 
 async def test_what_people_read_stays_written_and_what_is_told_is_said() -> None:
-    text, sentences = await told("It is **21", " °C**. See https://x.org/", "a.", as_said=True)
+    text, sentences = await told("It is **21", " °C**. See https://x.org/", "a.", as_spoken=True)
     assert text == "It is **21 °C**. See https://x.org/a."
     assert sentences == ["It is 21 degrees Celsius.", "See a link to x.org."]
 

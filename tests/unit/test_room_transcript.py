@@ -9,8 +9,7 @@ import pytest
 
 from caal_node.core.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
 from caal_node.room.attributes import AGAIN_S, LAST_S, SET_DEADLINE_S, Attributes
-from caal_node.room.outbox import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Outbox
-from caal_node.room.transcript import Transcript
+from caal_node.room.transcript import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Outbox, Transcript
 from tests import virtual_loop
 
 STARTED = ToolCallStarted("c1", "pay", "mcp", "bank", {"iban": "DE00"})
