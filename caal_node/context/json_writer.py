@@ -47,15 +47,16 @@ class JsonShape:
     depth: int = DEPTH
 
 
-class JsonTooLong(Exception):
+class _TooLong(Exception):
     """The line is longer than it may be."""
 
 
 class JsonWriter:
     """Writes one value in one shape, and stops after `room` characters."""
 
-    def __init__(self, shape: JsonShape, room: int, texts: JsonTexts) -> None:
-        self.parts: list[str] = []
+    def __init__(self, value: object, shape: JsonShape, room: int, texts: JsonTexts) -> None:
+        self.line: str | None = None
+        """None where it is too long."""
         self.reached = 0
         """Items of the outermost list that were written before the line was too long."""
         self.long_text = False
@@ -63,13 +64,15 @@ class JsonWriter:
         self._shape = shape
         self._room = room
         self._texts = texts
+        self._parts: list[str] = []
+        try:
+            self._value(value, 0)
+            self.line = "".join(self._parts)
+        except _TooLong:
+            pass
 
-    def value(self, value: object, depth: int) -> None:
-        """Append one value, `depth` levels below the top.
-
-        Raises:
-            JsonTooLong: The line is longer than it may be.
-        """
+    def _value(self, value: object, depth: int) -> None:
+        """Append one value, `depth` levels below the top."""
         if (number := _number(value)) is not None:
             self._append(number)
             return
@@ -89,8 +92,8 @@ class JsonWriter:
     def _append(self, part: str) -> None:
         self._room -= len(part)
         if self._room < 0:
-            raise JsonTooLong
-        self.parts.append(part)
+            raise _TooLong
+        self._parts.append(part)
 
     def _text(self, text: str) -> str:
         self.long_text = self.long_text or len(text) > SHORT_TEXT + _NOTE_CHARS
@@ -99,7 +102,7 @@ class JsonWriter:
             shown = min(end, self._shape.text)
             text = text[:shown] + text_note(shown, total)
         elif len(text) > self._room:
-            raise JsonTooLong
+            raise _TooLong
         return json_text(text)
 
     def _name(self, key: object) -> str:
@@ -120,10 +123,10 @@ class JsonWriter:
                     total = total or OmittedTotal(len(members))
                     break
                 self._append(f"{between}{self._name(key)}:")
-                self.value(member, depth + 1)
+                self._value(member, depth + 1)
                 shown += 1
                 between = ","
-        except JsonTooLong:
+        except _TooLong:
             self.reached = max(self.reached, shown)
             raise
         if total is not None:
@@ -141,10 +144,10 @@ class JsonWriter:
         try:
             for member in islice(values, most):
                 self._append(between)
-                self.value(member, depth + 1)
+                self._value(member, depth + 1)
                 shown += 1
                 between = ","
-        except JsonTooLong:
+        except _TooLong:
             self.reached = shown  # the outermost list comes last
             raise
         if most < count or total is not None:

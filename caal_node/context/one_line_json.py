@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -19,7 +18,6 @@ from caal_node.context.json_writer import (
     DEPTH,
     SHORT_TEXT,
     JsonShape,
-    JsonTooLong,
     JsonWriter,
     encodable,
     json_text,
@@ -82,7 +80,9 @@ def _text_line(text: str, max_chars: int) -> str:
 
 
 def _json_line(value: Plain, max_chars: int, texts: JsonTexts) -> str:
-    attempt = partial(_attempt, value, max_chars, texts)
+    def attempt(shape: JsonShape) -> JsonWriter:
+        return JsonWriter(value, shape, max_chars, texts)
+
     whole = attempt(_WHOLE)
     if whole.line is not None:
         return whole.line
@@ -104,26 +104,7 @@ def _shape(text: int, keys: int, depth: int, count: int) -> JsonShape:
     return JsonShape(text, max(keys, count), count, depth)
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    line: str | None
-    """None where it is too long."""
-    reached: int
-    """Items of the outermost list that were written before the line was too long."""
-    long_text: bool
-    """Whether the value has a text that is worth cutting."""
-
-
-def _attempt(value: Plain, room: int, texts: JsonTexts, shape: JsonShape) -> _Attempt:
-    writer = JsonWriter(shape, room, texts)
-    try:
-        writer.value(value, 0)
-    except JsonTooLong:
-        return _Attempt(None, writer.reached, writer.long_text)
-    return _Attempt("".join(writer.parts), 0, writer.long_text)
-
-
-def _largest(low: int, high: int, guess: int, attempt: Callable[[int], _Attempt]) -> str | None:
+def _largest(low: int, high: int, guess: int, attempt: Callable[[int], JsonWriter]) -> str | None:
     """Return the line of nearly the largest size that fits, or None where not even `low` does.
 
     Most values are one long list, so the number of items that a failed attempt reached is nearly

@@ -1,4 +1,4 @@
-"""Turns the calls of a session, as LiveKit or a model's server reports them, into events."""
+"""Tracks the calls and turns of a session, and makes their events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any, Final, TypeAlias, cast
 
 from livekit.agents import llm
 
-from caal_node.core.events import Event, Outcome, TierName, ToolCallEnded, ToolCallStarted
+from caal_node.core.events import (
+    Event,
+    Outcome,
+    TierName,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEnded,
+)
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.room.clock import Clock
 
@@ -98,7 +105,7 @@ class ServerCallTracker:
     def note(self, run: ServerCall | ServerResult) -> None:
         """Take the start or the result of a call."""
         if isinstance(run, ServerCall):
-            self._open[run.id] = (run.name, self._clock.now())
+            self._open[run.id] = (run.name, self._clock.time())
             self._begin(run.id, run.name)
             arguments = arguments_of(run.arguments)
             self._emit(ToolCallStarted(run.id, run.name, "mcp", SERVER_SOURCE, arguments))
@@ -113,9 +120,43 @@ class ServerCallTracker:
     def _close(self, call_id: str, outcome: Outcome) -> None:
         if (call := self._open.pop(call_id, None)) is not None:
             tool, began = call
-            duration_ms = round((self._clock.now() - began) * 1000)
+            duration_ms = round((self._clock.time() - began) * 1000)
             self._emit(ToolCallEnded(call_id, tool, "mcp", outcome, duration_ms))
             self._end(call_id, outcome)
+
+
+class TurnMeter:
+    """Counts a turn's requests and rounds, and its time. `now` is in seconds.
+
+    Requests count from the end of the turn before, since LiveKit may begin an answer before the
+    turn's words are known.
+    """
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._rounds = 0
+        self._requests = 0
+
+    @property
+    def open(self) -> bool:
+        return self._began is not None
+
+    def begin(self, now: float) -> None:
+        self._began = now
+
+    def note_request(self) -> None:
+        self._requests += 1
+
+    def note_round(self) -> None:
+        self._rounds += 1
+
+    def end(self, now: float) -> TurnEnded | None:
+        """End the turn, or return None where none is open, as after a greeting."""
+        began, rounds, requests = self._began, self._rounds, self._requests
+        self._began, self._rounds, self._requests = None, 0, 0
+        if began is None:
+            return None
+        return TurnEnded(rounds, requests, duration_ms=round((now - began) * 1000))
 
 
 def arguments_of(arguments: str) -> dict[str, Any] | None:

@@ -72,4 +72,4 @@ class CuePlayer:
 
     def _wake(self) -> None:
         self._timer = self._timer_due = None
-        self._on_timed_cue(self.perform(self._policy.wake(self._clock.now())))
+        self._on_timed_cue(self.perform(self._policy.wake(self._clock.time())))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -52,37 +52,19 @@ _TICK_MS: Final = 60
 class CueSet:
     """The sound of each kind of cue."""
 
-    tool: Samples
-    agent: Samples
-    error: Samples
-    tick: Samples
-
-    def __getitem__(self, kind: CueKind) -> Samples:
-        match kind:
-            case "tool":
-                return self.tool
-            case "agent":
-                return self.agent
-            case "error":
-                return self.error
-            case "tick":
-                return self.tick
+    sounds: Mapping[CueKind, Samples]
 
     @classmethod
     def of(cls, replaced: Mapping[CueKind, Samples] | None = None) -> CueSet:
         """Make the synthesised set, with `replaced` in place of some."""
-        own = replaced or {}
-        return cls(
-            tool=own.get("tool", render("tool")),
-            agent=own.get("agent", render("agent")),
-            error=own.get("error", render("error")),
-            tick=own.get("tick", render("tick")),
-        )
+        return cls({kind: render(kind) for kind in get_args(CueKind)} | dict(replaced or {}))
+
+    def __getitem__(self, kind: CueKind) -> Samples:
+        return self.sounds[kind]
 
     def lengths(self) -> dict[CueKind, float]:
         """Return each cue's length in seconds."""
-        kinds: tuple[CueKind, ...] = ("tool", "agent", "error", "tick")
-        return {kind: self[kind].size / SAMPLE_RATE_HZ for kind in kinds}
+        return {kind: sound.size / SAMPLE_RATE_HZ for kind, sound in self.sounds.items()}
 
 
 def render(kind: CueKind) -> Samples:

@@ -63,15 +63,12 @@ class HookNotifier:
             case UserSaid():
                 self._open.clear()  # calls of earlier turns do not count for this one
                 self._enter("thinking")
-            case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments) if (
-                call_id.startswith(API_CALL)
-            ):
-                self._hooks.on_tool_call(tool, arguments or {})  # an API call belongs to no turn
             case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments):
-                self._open.add(call_id)
-                if text := self._interim.pop(call_id, ""):
-                    self._hooks.on_interim_speech(text)
-                self._enter("calling")
+                if not call_id.startswith(API_CALL):  # an API call belongs to no turn
+                    self._open.add(call_id)
+                    if text := self._interim.pop(call_id, ""):
+                        self._hooks.on_interim_speech(text)
+                    self._enter("calling")
                 self._hooks.on_tool_call(tool, arguments or {})
             case ToolCallEnded(call_id=call_id) if call_id in self._open:
                 self._open.discard(call_id)

@@ -6,6 +6,7 @@ and emits `tool_execution_updated`; only this module turns it into cues and even
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
@@ -30,14 +31,14 @@ from caal_node.room.call_tracker import (
     Describe,
     OutcomeOf,
     ServerCallTracker,
+    TurnMeter,
     no_outcome,
 )
-from caal_node.room.clock import Clock, LoopClock
+from caal_node.room.clock import Clock
 from caal_node.room.cue_player import CuePlayer
 from caal_node.room.cue_policy import AGENT_TOOLS, CuePolicy
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cues import CueSet
-from caal_node.room.turn_meter import TurnMeter
 
 EventListener: TypeAlias = Callable[[Event], None]
 """It gets every event, in order, on the event loop, and must not block."""
@@ -72,7 +73,7 @@ class Presence:
         cues = cues or CueSet.of()
         self._session = session
         self._listeners = tuple(listeners)
-        self._clock = clock or LoopClock()
+        self._clock = clock or asyncio.get_running_loop()
         self._calls = CallTracker(describe, outcome_of)
         self._turns = TurnMeter()
         self._open_speeches: set[SpeechHandle] = set()
@@ -127,7 +128,7 @@ class Presence:
         self._end_turn()
 
     def _take_over_state(self) -> None:
-        now = self._clock.now()
+        now = self._clock.time()
         if self._session.user_state == "speaking":
             self._policy.user_speech_started(now)
         if self._session.agent_state == "speaking" and self._audible:
@@ -136,7 +137,7 @@ class Presence:
             self._follow(speech)
 
     def _on_tool(self, event: lk.ToolExecutionUpdatedEvent) -> None:
-        now = self._clock.now()
+        now = self._clock.time()
         match event.update:
             case lk.ToolCallStarted(function_call=call):
                 # The cue comes first, as it must not be late.
@@ -156,11 +157,11 @@ class Presence:
                 pass
 
     def _server_call_began(self, call_id: str, tool: str) -> None:
-        now = self._clock.now()
+        now = self._clock.time()
         self._emit_cue(self._player.perform(self._policy.call_started(now, call_id, tool)))
 
     def _server_call_ended(self, call_id: str, outcome: Outcome) -> None:
-        now = self._clock.now()
+        now = self._clock.time()
         self._emit_cue(self._player.perform(self._policy.call_ended(now, call_id, outcome)))
         self._policy.round_ended()
 
@@ -171,16 +172,16 @@ class Presence:
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
         if event.new_state == "speaking":
             if self._audible:
-                self._player.perform(self._policy.agent_speech_started(self._clock.now()))
+                self._player.perform(self._policy.agent_speech_started(self._clock.time()))
         elif event.old_state == "speaking":
-            self._policy.agent_speech_ended(self._clock.now())
+            self._policy.agent_speech_ended(self._clock.time())
             self._player.perform()
 
     def _on_user_state(self, event: UserStateChangedEvent) -> None:
         if event.new_state == "speaking":
-            self._player.perform(self._policy.user_speech_started(self._clock.now()))
+            self._player.perform(self._policy.user_speech_started(self._clock.time()))
         elif event.old_state == "speaking":
-            self._policy.user_speech_ended(self._clock.now())
+            self._policy.user_speech_ended(self._clock.time())
             self._player.perform()
 
     def _on_item(self, event: ConversationItemAddedEvent) -> None:
@@ -200,7 +201,7 @@ class Presence:
         self.emit(UserSaid(item.text_content or ""))
         if self._answering:
             # Without an answer to come there would be nothing to end the turn.
-            self._turns.begin(self._clock.now())
+            self._turns.begin(self._clock.time())
 
     def _on_speech(self, event: SpeechCreatedEvent) -> None:
         self._follow(event.speech_handle)
@@ -231,7 +232,7 @@ class Presence:
         self._player.close()
 
     def _end_turn(self) -> None:
-        if (ended := self._turns.end(self._clock.now())) is not None:
+        if (ended := self._turns.end(self._clock.time())) is not None:
             self.emit(ended)
 
     def _emit_cue(self, cue: CuePlayed | None) -> None:
