@@ -123,10 +123,10 @@ class CaalAgent(Agent):
             methods=self._method_specs,
             on_ready=self._services.begin,
             on_close=self._services.aclose,
-            on_progress=self._services.tell,
+            on_progress=self._services.emit,
             embedder=embedder,
         )
-        self._direct = DirectCalls(self, self._remote, self._pipeline, self._services.tell)
+        self._direct = DirectCalls(self, self._remote, self._pipeline, self._services.emit)
         self.on_tools = AgentTools(self._remote, self._direct)
         """Answers the requests of the Tools API."""
         self._prompt_builder = PromptBuilder(

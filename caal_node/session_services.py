@@ -147,7 +147,7 @@ class SessionServices:
         self._exit_stack = AsyncExitStack()
         self._presence = None
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Pass every listener an event that LiveKit knows nothing of."""
         if self._presence is not None:
             self._presence.emit(event)
@@ -171,16 +171,16 @@ class SessionServices:
 
     def report_speech(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
         """Pass text on to TTS, and report each of its sentences as an event."""
-        return watched(text, self._tell_sentence)
+        return watched(text, self._emit_sentence)
 
     def report_transcript(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
         """Pass text on to the transcript, and report its sentences where no audio is spoken."""
         if self._agent.session.output.audio is not None:
             return text
         if self._agent.settings.speakable:
-            watched_text = watched(text, self._tell_sentence, as_spoken=True)
+            watched_text = watched(text, self._emit_sentence, as_spoken=True)
             return filter_emoji(filter_markdown(watched_text))
-        return watched(filter_emoji(filter_markdown(text)), self._tell_sentence)
+        return watched(filter_emoji(filter_markdown(text)), self._emit_sentence)
 
     def _make_speakable(self, session: AgentSession[Any]) -> None:
         """Put our text transform before LiveKit's own filters while the agent is in the session.
@@ -199,7 +199,7 @@ class SessionServices:
         options.tts_text_transforms = ours + list(options.tts_text_transforms or ())
         self._exit_stack.callback(remove_transform)
 
-    def _tell_sentence(self, sentence: str) -> None:
+    def _emit_sentence(self, sentence: str) -> None:
         if self._presence is not None:
             self._presence.emit(Spoken(sentence))
 
