@@ -31,7 +31,7 @@ def test_a_call_is_announced_the_moment_it_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", ["spawn_agent", "delegate", "run_sub_agent"])
-def test_a_call_that_hands_on_to_an_agent_has_its_own_cue(name: str) -> None:
+def test_a_call_that_starts_another_agent_has_its_own_cue(name: str) -> None:
     assert policy().call_started(1.0, "a", name) == "agent"
 
 
@@ -59,7 +59,7 @@ def test_the_next_round_has_a_cue_again() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["error", "timeout", "refused"])
-def test_a_call_that_failed_is_heard(outcome: Outcome) -> None:
+def test_a_failed_call_plays_the_error_cue(outcome: Outcome) -> None:
     it = policy()
     it.call_started(1.0, "a", "x")
     assert it.call_ended(2.0, "a", outcome) == "error"
@@ -137,7 +137,7 @@ def test_a_call_that_ended_under_the_agents_words_is_not_announced_after_them() 
     assert sounds_until(it, 60.0) == []
 
 
-def test_a_failure_under_the_agents_words_is_heard_after_them() -> None:
+def test_an_error_cue_waits_for_the_end_of_the_agents_words() -> None:
     it = policy()
     it.agent_speech_started(0.0)
     it.call_started(1.0, "a", "x")
