@@ -43,7 +43,6 @@ class ContextBuilder:
         max_turns: Turns after which the window is cut, at least 1.
         max_tokens: Estimated tokens of the whole prompt, tools included.
         data: The tool data of this conversation.
-        heading: The first line of the message with the tool data, for the model.
     """
 
     def __init__(
@@ -51,15 +50,12 @@ class ContextBuilder:
         max_turns: int = MAX_TURNS,
         max_tokens: int = MAX_TOKENS,
         data: ToolDataCache | None = None,
-        *,
-        heading: str = DATA_HEADING,
     ) -> None:
         if max_turns < 1 or max_tokens < 1:
             raise ValueError("max_turns and max_tokens must be above zero")
         self._max_turns = max_turns
         self._max_tokens = max_tokens
         self._data = data if data is not None else ToolDataCache()
-        self._heading = heading
         self._messages: dict[_CutKey, UserItem | None] = {}
 
     def build(self, items: Iterable[Item], tools_tokens: int = 0) -> tuple[Item, ...]:
@@ -110,7 +106,7 @@ class ContextBuilder:
         # server whose template insists on alternating roles.
         max_chars = max_tokens * _CHARS_PER_TOKEN
         while text := self._data.render(call_ids, max_chars=max_chars):
-            message = UserItem(f"{self._heading}\n{text}", DATA_ID)
+            message = UserItem(f"{DATA_HEADING}\n{text}", DATA_ID)
             tokens = item_tokens(message)
             if tokens <= max_tokens:
                 return message

@@ -47,11 +47,6 @@ class _RunningCall:
     began: float
 
 
-def no_outcome(call_id: str) -> Outcome | None:
-    """Leave every outcome to LiveKit."""
-    return None
-
-
 class CallTracker:
     """The calls that LiveKit runs in one session, by id. `now` is a time in seconds."""
 

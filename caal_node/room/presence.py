@@ -32,7 +32,6 @@ from caal_node.room.call_tracker import (
     OutcomeOf,
     ServerCallTracker,
     TurnMeter,
-    no_outcome,
 )
 from caal_node.room.clock import Clock
 from caal_node.room.cue_player import CuePlayer
@@ -63,7 +62,7 @@ class Presence:
         session: AgentSession[Any],
         *,
         describe: Describe,
-        outcome_of: OutcomeOf = no_outcome,
+        outcome_of: OutcomeOf = lambda _: None,
         listeners: Sequence[EventListener] = (),
         sink: CueSink | None = None,
         cues: CueSet | None = None,
