@@ -200,8 +200,7 @@ class SessionServices:
         self._exit_stack.callback(remove_transform)
 
     def _emit_sentence(self, sentence: str) -> None:
-        if self._presence is not None:
-            self._presence.emit(Spoken(sentence))
+        self.emit(Spoken(sentence))
 
     def _run_beside(self, name: str, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work, name=name)
