@@ -1,9 +1,9 @@
-"""`CaalAgent`: a LiveKit agent whose turns are decided by a local model and whose tools are heard.
+"""`CaalAgent` is a LiveKit agent: a local model decides its turns, and cues announce its tools.
 
 The node decides, LiveKit executes: `llm_node` yields calls as `delta.tool_calls`, LiveKit's
 executor runs them once the speech is authorised and calls the node again with the results. So a
-turn that preemptive generation throws away has run nothing, and history items, events, mocks,
-spans and hand-overs are LiveKit's own.
+turn that preemptive generation throws away has run no tool, and LiveKit makes the history items,
+events, spans and handoffs of every call, and applies mocks to it.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -64,29 +64,29 @@ from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
 
-_OWN = (FunctionTool, RawFunctionTool)
+_FUNCTION_TOOLS = (FunctionTool, RawFunctionTool)
 
 
 class CaalAgent(Agent):
     """An agent with three tiers of tools: its own methods, n8n workflows and MCP servers.
 
     Args:
-        instructions: The system prompt; None is the one of the settings, or the built-in one.
-        settings: None reads the environment and `caal.toml`.
+        instructions: The system prompt. None takes the one of the settings, or the built-in one.
+        settings: The settings. None reads them from the environment and `caal.toml`.
         tools: Function tools besides the methods of the class.
         tiers: Remote tiers by name, in place of those that the settings ask for.
-        gates: Policy, plan and redaction of the pipeline.
-        on_event: Called with every event of the conversation, on the event loop.
-        hooks: Called at the few moments that a simple front end shows.
-        cue_sink: Where cues go instead of a track of their own in the room.
-        warm: Whether to load the model and let it read the prompt's head before the first turn.
+        gates: The functions with which the pipeline allows, delays and redacts calls.
+        on_event: It is called with every event of the conversation, on the event loop.
+        hooks: Three callbacks for a simple front end.
+        cue_sink: It plays the cues, in place of an audio track in the room.
+        warm: Whether the model is loaded, and reads the prompt's head, before the first turn.
         agent_options: Anything else that LiveKit's `Agent` takes.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, member in inspect.getmembers_static(cls):
-            if isinstance(member, _OWN) and not getattr(member, "caal_guarded", False):
+            if isinstance(member, _FUNCTION_TOOLS) and not hasattr(member, "caal_guarded"):
                 tool = guarded(member, lambda agent: agent)
                 tool.caal_guarded = True  # type: ignore[attr-defined]  # a mark for subclasses
                 setattr(cls, name, tool)
@@ -123,24 +123,27 @@ class CaalAgent(Agent):
             methods=self._method_specs,
             on_ready=self._services.begin,
             on_close=self._services.aclose,
-            on_progress=self._services.tell,
+            on_progress=self._services.emit,
             embedder=embedder,
         )
-        self._direct = DirectCalls(self, self._remote, self._pipeline, self._services.tell)
+        self._direct = DirectCalls(self, self._remote, self._pipeline, self._services.emit)
         self.on_tools = AgentTools(self._remote, self._direct)
         """Answers the requests of the Tools API."""
         self._prompt_builder = PromptBuilder(
             self.settings, self.tool_data, lambda: self._remote.table, lambda: self.model
         )
-        own = [guarded(t, lambda _: self) if isinstance(t, _OWN) else t for t in tools]
+        own_tools = [
+            guarded(tool, lambda _: self) if isinstance(tool, _FUNCTION_TOOLS) else tool
+            for tool in tools
+        ]
         super().__init__(
             instructions=instructions_of(self.settings) if instructions is None else instructions,
-            tools=[*own, self._remote],
+            tools=[*own_tools, self._remote],
             **agent_options,
         )
 
     def add_listener(self, listener: Callable[[Event], None]) -> None:
-        """Tell `listener` of every event, as `on_event`, from the next session on."""
+        """Call `listener` with every event, as `on_event` is, from the next session on."""
         self._services.add_listener(listener)
 
     @property
@@ -150,20 +153,20 @@ class CaalAgent(Agent):
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """Tool sources that could not be listed, and why."""
+        """The tool sources that could not be listed, each with the reason."""
         return self._remote.failed
 
     @property
     def servers(self) -> tuple[ServerStatus, ...]:
-        """Every MCP server of the configuration, and how it is doing."""
+        """The status of every MCP server of the configuration."""
         return self._remote.servers
 
     async def reload_tools(self) -> None:
-        """List every tier afresh; the next turn sees the new tools, and the history stays."""
+        """List every tier again. The next turn has the new tools, and the history stays."""
         await self._remote.reload()
 
     async def warmed(self) -> None:
-        """Wait until the model has been loaded and has read the prompt's head, or could not."""
+        """Wait until the model has read the prompt's head, or the attempt has failed."""
         await self._services.warmed.wait()
 
     async def close_tools(self) -> None:
@@ -217,7 +220,7 @@ class CaalAgent(Agent):
     def _or_search(
         self, stream: AsyncIterable[llm.ChatChunk], question: Question, history: Sequence[Item]
     ) -> AsyncIterable[llm.ChatChunk]:
-        """The reply, or one search where it says that it cannot know and a tool can search."""
+        """Pass the reply on, or search once where it says that it cannot know and a tool can."""
         if not (question.may_call and self.settings.search_if_hedged):
             return stream
         search = search_call(history, question.tools.schemas)
@@ -228,29 +231,29 @@ class CaalAgent(Agent):
     def _ask(
         self, question: Question, chat_ctx: llm.ChatContext, tools: list[llm.Tool]
     ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
-        model, own = self.model, isinstance(self.model, LLM)
+        model, is_ours = self.model, isinstance(self.model, LLM)
         return model.chat(
-            chat_ctx=chat_ctx if own else to_chat_ctx(question.items),
+            chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.items),
             tools=tools,
             tool_choice="auto" if question.may_call else "none",
             conn_options=self.session.conn_options.llm_conn_options,
-            extra_kwargs={"question": question} if own else NOT_GIVEN,
+            extra_kwargs={"question": question} if is_ours else NOT_GIVEN,
         )
 
     @property
     def model(self) -> llm.LLM:
-        """The model that this agent's turns ask: its own, else its session's."""
+        """The model that this agent's turns ask: the agent's own, else the session's."""
         model = self.llm or self.session.llm
         if not isinstance(model, llm.LLM):
             raise TypeError("CaalAgent needs an llm.LLM, such as caal_node.LLM, on its session")
         return model
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
-        """Example utterances by exposed name: the settings' own, else those of the author."""
+        """Return example utterances by exposed name: the settings', else the author's."""
         return self._prompt_builder.examples()
 
     def first_question(self) -> Question:
-        """What every turn's prompt begins with: the instructions and the tools."""
+        """Return the beginning of every turn's prompt: the instructions and the tools."""
         tools = self._prompt_builder.in_order(llm.ToolContext(self.tools).flatten())
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
@@ -259,7 +262,7 @@ class CaalAgent(Agent):
         return self._prompt_builder.question(items, tools)
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:
-        """Reload on behalf of `/reload-tools`; then say the message, or that the tool is there."""
+        """Reload for `/reload-tools`, then say the request's message, or that its tool is ready."""
         before = self.table.fingerprints()
         await self.reload_tools()
         if request.message:
@@ -270,10 +273,10 @@ class CaalAgent(Agent):
         return compare_tables(before, self.table.fingerprints(), self.failed)
 
     async def on_model(self, request: ModelRequest) -> ModelReport:
-        """Ask another model from the next reply on, on behalf of `/model`; the history stays.
+        """Ask another model from the next reply on, as `/model` requests. The history stays.
 
         Raises:
-            ModelError, ConfigError: it cannot be used, and the old one stays.
+            ModelError, ConfigError: The model cannot be used, and the old one stays.
         """
         model = self.model
         if not isinstance(model, LLM):
@@ -286,18 +289,18 @@ class CaalAgent(Agent):
         self, text: AsyncIterable[str], model_settings: ModelSettings
     ) -> AsyncGenerator[rtc.AudioFrame]:
         async for frame in Agent.default.tts_node(
-            self, self._services.told_as_spoken(text), model_settings
+            self, self._services.report_speech(text), model_settings
         ):
             yield frame
 
     async def transcription_node(
         self, text: AsyncIterable[Any], model_settings: ModelSettings
     ) -> AsyncGenerator[Any]:
-        async for piece in self._services.told_as_written(text):
+        async for piece in self._services.report_transcript(text):
             yield piece
 
     def origin(self, tool: str) -> tuple[TierName, str]:
-        """Tier and source of an exposed name; a name outside the table is the agent's own."""
+        """Return tier and source of a tool. A name outside the table is one of the agent's own."""
         if (entry := self.table.get(tool)) is None:
             return "agent", type(self).__name__
         return entry.spec.tier, entry.spec.source
@@ -312,7 +315,7 @@ class CaalAgent(Agent):
         validate: bool,
         deadline: bool,
     ) -> Any:
-        """Run one of the agent's own tools through the pipeline: what `guarded` calls."""
+        """Run one of the agent's own tools through the pipeline. `guarded` calls this."""
         entry = self.table.get(name) or ToolEntry(name, _unlisted(self, name), {})
         try:
             return await self._pipeline.run(
@@ -325,12 +328,12 @@ class CaalAgent(Agent):
             raise ToolError(error_text(failure)) from failure
 
     def _method_specs(self) -> list[ToolSpec]:
-        """Of every function tool but the remote ones: methods, arguments, others' toolsets."""
+        """Describe every function tool that is not remote, whoever gave it to the agent."""
         source = type(self).__name__
         tools = llm.ToolContext([tool for tool in self.tools if tool is not self._remote])
         return [spec_of(tool, source) for tool in tools.function_tools.values()]
 
 
 def _unlisted(agent: CaalAgent, name: str) -> ToolSpec:
-    """A tool that came with `update_tools` since the table was built."""
+    """Describe a tool that `update_tools` has added since the table was built."""
     return ToolSpec("agent", type(agent).__name__, name, name, "", {"type": "object"})

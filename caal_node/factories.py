@@ -1,4 +1,4 @@
-"""An AgentSession as the settings ask for it: local speech, local model, this node's limits."""
+"""Makes an AgentSession from the settings: with speech, the model and this node's limits."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ logger = logging.getLogger("caal_node")
 
 
 def make_llm(settings: Settings, choice: StrategyChoice | None = None) -> LLM:
-    """The model of the settings, without its fallbacks. `choice` is how it is to be asked.
+    """Make the model of the settings, without its fallbacks. `choice` says how it is asked.
 
-    `num_ctx` and `keep_alive` are Ollama's own.
+    Only Ollama takes `think`, `num_ctx` and `keep_alive`.
     """
     if choice is None:
         native_tools = {"auto": None, "native": True, "text": False}[settings.tool_calls]
@@ -56,10 +56,10 @@ def make_llm(settings: Settings, choice: StrategyChoice | None = None) -> LLM:
 
 
 async def session_llm(settings: Settings) -> LLM:
-    """The model of the settings and those that stand in for it, each asked as it was found best.
+    """Make the model of the settings with its fallbacks, each asked in the way that suits it best.
 
-    Fallbacks that failed validation are left out, and with `use_only_validated_fallbacks` every one
-    that is not validated as it is now.
+    Fallbacks that failed validation are left out. With `use_only_validated_fallbacks`, those that
+    were not validated in their present version are left out too.
     """
     others = [settings.with_model(reference) for reference in settings.fallbacks]
     chosen, *choices = await asyncio.gather(*map(choose, [settings, *others]))
@@ -78,7 +78,7 @@ async def session_llm(settings: Settings) -> LLM:
 
 @dataclass(frozen=True, slots=True)
 class SpeechModels:
-    """Ears and voice. None: the room has text only in that direction."""
+    """Speech in and out. Where a part is None, the room has only text in that direction."""
 
     stt: STT[Any] | None
     tts: TTS[Any] | None
@@ -86,10 +86,10 @@ class SpeechModels:
 
 
 def make_voice(settings: Settings) -> SpeechModels:
-    """Load the settings' speech parts: up to two seconds of imports, so not on an event loop.
+    """Load the settings' speech parts. This imports for up to two seconds: not on an event loop.
 
     Raises:
-        ConfigError: a part is not there; the message has the mend.
+        ConfigError: A part is missing; the message says how to get it.
     """
     return SpeechModels(make_stt(settings.stt), make_tts(settings.tts), make_vad(settings.vad))
 
@@ -97,9 +97,10 @@ def make_voice(settings: Settings) -> SpeechModels:
 def voice_session(
     settings: Settings, voice: SpeechModels, model: LLM | None = None
 ) -> AgentSession[Any]:
-    """A session that listens and speaks; `model` is `session_llm`'s, else the settings' alone.
+    """Make a session that listens and speaks. `model` comes from `session_llm`.
 
-    Turns end, and barge-ins are heard, by voice activity: LiveKit's models for both are in a cloud.
+    Voice activity decides where turns end and when a person interrupts, as LiveKit's models for
+    both run in a cloud.
     """
     return AgentSession(
         stt=voice.stt or NOT_GIVEN,
@@ -119,7 +120,7 @@ def text_session(
     *,
     conn_options: NotGivenOr[SessionConnectOptions] = NOT_GIVEN,
 ) -> AgentSession[Any]:
-    """A session that is typed to; `model` as for `voice_session`."""
+    """Make a session for typed text. `model` comes from `session_llm`."""
     return AgentSession(
         llm=model or make_llm(settings),
         conn_options=conn_options,
@@ -130,5 +131,5 @@ def text_session(
 
 
 def tool_steps(settings: Settings) -> int:
-    """LiveKit's limit in step with ours: its `max_tool_steps` n allows n + 1 rounds of tools."""
+    """Convert our limit to LiveKit's: its `max_tool_steps` n allows n + 1 rounds of tools."""
     return settings.max_tool_rounds - 1

@@ -1,4 +1,4 @@
-"""What an agent asks its model: its tools in one order, and as much of the conversation as fits."""
+"""Builds what an agent asks its model: tools in one order, and the conversation that fits."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
@@ -29,7 +29,7 @@ from caal_node.tools.table import ToolTable
 class PromptBuilder:
     """Builds the questions of one conversation.
 
-    It asks for the table and the model each time, since both may change in mid-conversation.
+    It fetches the table and the model each time, since both may change during a conversation.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class PromptBuilder:
         self._last: tuple[ToolTable, tuple[llm.Tool, ...], PromptTools] | None = None
 
     def in_order(self, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
-        """`tools` tier by tier, as the table has them; those it does not know come last."""
-        position = {entry.exposed: n for n, entry in enumerate(self._table())}
+        """Sort `tools` as the table has them, tier by tier. Those it does not know come last."""
+        position = {entry.exposed: index for index, entry in enumerate(self._table())}
         return sorted(tools, key=lambda tool: position.get(tool.id, len(position)))
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
-        """Example utterances by exposed name: the settings' own, else those of the author."""
+        """Return example utterances by exposed name: the settings', else the author's."""
         return {**self._table().prompt_tools.examples, **self._configured_examples()}
 
     def question(
@@ -64,19 +64,19 @@ class PromptBuilder:
         stream: bool = True,
         may_call: bool = True,
     ) -> Question:
-        """What to ask the model now: what of `history` fits, beside `tools`."""
-        shown = self._prompt_tools(tools)
-        items = self._context.build(history, self._tokens(shown))
-        return Question(items, shown, stream=stream, may_call=may_call)
+        """Build the next question from `tools` and as much of `history` as fits beside them."""
+        prompt_tools = self._prompt_tools(tools)
+        items = self._context.build(history, self._tokens(prompt_tools))
+        return Question(items, prompt_tools, stream=stream, may_call=may_call)
 
     def shorten(self, error: Exception, history: Sequence[Item], tools: Sequence[llm.Tool]) -> bool:
-        """Whether `error` is a full context, and the next `question` leaves something out."""
+        """Return whether `error` is a full context and the next `question` can leave more out."""
         return spoken_key(error) == ModelContextFull.spoken and self._context.tighten(
             history, self._tokens(self._prompt_tools(tools))
         )
 
     def _prompt_tools(self, tools: Sequence[llm.Tool]) -> PromptTools:
-        """What the prompt shows of `tools`, made once for as long as table and tools stay."""
+        """Return the prompt's form of `tools`, made once for as long as table and tools stay."""
         table, given = self._table(), tuple(tools)
         if self._last is None or self._last[0] is not table or self._last[1] != given:
             known = table.prompt_tools.only({tool.id for tool in tools})
@@ -86,13 +86,14 @@ class PromptBuilder:
         return self._last[2]
 
     def _configured_examples(self) -> Mapping[str, tuple[Example, ...]]:
-        given = self._settings.examples
         return {
-            name: tuple(found) for name, found in given.items() if found and name in self._table()
+            name: tuple(examples)
+            for name, examples in self._settings.examples.items()
+            if examples and name in self._table()
         }
 
     def _tokens(self, tools: PromptTools) -> int:
-        """Estimated tokens of what stands before the conversation: schemas, and examples."""
+        """Estimate the tokens in front of the conversation: those of schemas and examples."""
         model = self._model()
         if isinstance(model, LLM) and model.retry_policy.native:
             return tools.schema_tokens  # examples are shown only where calls are asked for by text

@@ -1,7 +1,7 @@
-"""What runs beside an agent while it is in a session: presence, cues, transcript, control, warm-up.
+"""The services that run beside an agent in a session: presence, cues, control and the warm-up.
 
 LiveKit sets up and closes the agent's toolset by itself, and these services begin and end with it,
-so they are there also where a subclass has an `on_enter` of its own.
+so they also run where a subclass has an `on_enter` of its own.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -87,22 +87,22 @@ class SessionServices:
         self._outcomes = outcomes
         self._hooks = None if hooks is None else HookNotifier(hooks)
         self._own_listeners: list[EventListener] = [
-            one for one in (on_event, self._hooks) if one is not None
+            listener for listener in (on_event, self._hooks) if listener is not None
         ]
         self._cue_sink = cue_sink
         self._wants_warming = warm
-        self._cues = _cues(agent.settings)
+        self._cues = _load_cues(agent.settings)
         self._presence: Presence | None = None
         self._exit_stack = AsyncExitStack()
         self.warmed = asyncio.Event()
         """It is set once the warm-up is over, however that went."""
 
     def add_listener(self, listener: EventListener) -> None:
-        """Tell `listener` of every event from the next `begin` on."""
+        """Call `listener` with every event from the next `begin` on."""
         self._own_listeners.append(listener)
 
     async def begin(self) -> None:
-        """Attach to the agent's session. What needs the room begins once the room is connected."""
+        """Attach to the agent's session. What needs the room starts once the room is connected."""
         session, settings = self._agent.session, self._agent.settings
         room = _room_of(session)
         listeners = list(self._own_listeners)
@@ -115,9 +115,9 @@ class SessionServices:
             self._exit_stack.push_async_callback(attributes.aclose)
             listeners += [transcript, attributes]
             if sink is None and settings.cues:
-                sink = late = LateCueSink()
-                self._exit_stack.push_async_callback(late.aclose)
-                self._run_beside("caal-cues", publish_cues(room, late))
+                sink = late_sink = LateCueSink()
+                self._exit_stack.push_async_callback(late_sink.aclose)
+                self._run_beside("caal-cues", publish_cues(room, late_sink))
             secret = settings.livekit_api_secret
             control = ControlListener(
                 room,
@@ -147,8 +147,8 @@ class SessionServices:
         self._exit_stack = AsyncExitStack()
         self._presence = None
 
-    def tell(self, event: Event) -> None:
-        """Tell every listener of an event that LiveKit knows nothing of."""
+    def emit(self, event: Event) -> None:
+        """Pass every listener an event that LiveKit knows nothing of."""
         if self._presence is not None:
             self._presence.emit(event)
 
@@ -157,58 +157,57 @@ class SessionServices:
             self._presence.note_request()
 
     def note_server_run(self, run: ServerCall | ServerResult) -> None:
-        """Tell that the model's server runs a tool by itself, or is done with it."""
+        """Report that the model's server runs a tool by itself, or has finished it."""
         if self._presence is not None:
-            self._presence.server_tools.note(run)
+            self._presence.server_calls.note(run)
 
     def note_reply_over(self) -> None:
         if self._presence is not None:
-            self._presence.server_tools.reply_over()
+            self._presence.server_calls.reply_over()
 
     def note_interim(self, call_id: str, text: str) -> None:
         if self._hooks is not None:
             self._hooks.note_interim(call_id, text)
 
-    def told_as_spoken(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
-        """Pass on text on its way to TTS, and tell each sentence as an event."""
-        return watched(text, self._tell_sentence)
+    def report_speech(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
+        """Pass text on to TTS, and report each of its sentences as an event."""
+        return watched(text, self._emit_sentence)
 
-    def told_as_written(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
-        """Pass on text on its way to the transcript, and tell it where nothing is spoken aloud."""
+    def report_transcript(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
+        """Pass text on to the transcript, and report its sentences where no audio is spoken."""
         if self._agent.session.output.audio is not None:
             return text
         if self._agent.settings.speakable:
-            told = watched(text, self._tell_sentence, as_said=True)
-            return filter_emoji(filter_markdown(told))
-        return watched(filter_emoji(filter_markdown(text)), self._tell_sentence)
+            watched_text = watched(text, self._emit_sentence, as_spoken=True)
+            return filter_emoji(filter_markdown(watched_text))
+        return watched(filter_emoji(filter_markdown(text)), self._emit_sentence)
 
     def _make_speakable(self, session: AgentSession[Any]) -> None:
         """Put our text transform before LiveKit's own filters while the agent is in the session.
 
-        Behind them it is too late: they take the marks of a code block and leave the code, and
-        hold all of a line with a stray star or backtick in it.
+        After them it would be too late: they remove the marks of a code block and leave the code,
+        and they hold back a whole line that has a stray star or backtick in it.
         """
         options = session.options
 
-        def leave() -> None:
+        def remove_transform() -> None:
             options.tts_text_transforms = [
                 other for other in options.tts_text_transforms or () if other is not speakable
             ]
 
-        before: list[TextTransforms] = [speakable]
-        options.tts_text_transforms = before + list(options.tts_text_transforms or ())
-        self._exit_stack.callback(leave)
+        ours: list[TextTransforms] = [speakable]
+        options.tts_text_transforms = ours + list(options.tts_text_transforms or ())
+        self._exit_stack.callback(remove_transform)
 
-    def _tell_sentence(self, sentence: str) -> None:
-        if self._presence is not None:
-            self._presence.emit(Spoken(sentence))
+    def _emit_sentence(self, sentence: str) -> None:
+        self.emit(Spoken(sentence))
 
     def _run_beside(self, name: str, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work, name=name)
         self._exit_stack.push_async_callback(aio.cancel_and_wait, task)
 
     def rewarm(self) -> None:
-        """Warm up beside the conversation, since another model is asked from now on."""
+        """Warm up the model beside the conversation, since another one is asked from now on."""
         self._run_beside("caal-warm", self._warm(None))
 
     async def _warm(self, attributes: Attributes | None) -> None:
@@ -229,11 +228,11 @@ class SessionServices:
 def _room_of(session: AgentSession[Any]) -> rtc.Room | None:
     try:
         return session.room_io.room
-    except RuntimeError:  # LiveKit's way of saying that there is none
+    except RuntimeError:  # LiveKit raises it where the session has no room
         return None
 
 
-def _cues(settings: Settings) -> CueSet:
+def _load_cues(settings: Settings) -> CueSet:
     files = {
         "tool": settings.cue_tool,
         "agent": settings.cue_agent,

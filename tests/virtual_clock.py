@@ -25,7 +25,7 @@ class VirtualClock:
         self._order = itertools.count()
         self._timers: list[tuple[float, int, VirtualTimer]] = []
 
-    def now(self) -> float:
+    def time(self) -> float:
         return self._now
 
     def call_at(self, when: float, callback: Callable[[], None]) -> VirtualTimer:

@@ -1,4 +1,4 @@
-"""A wrong setting, told in one line: where it is written, what it is, and what to write."""
+"""Explains a wrong setting in one line: where it is written, what it is, and what to write."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from caal_node.config.file import GivenSetting, variable
 from caal_node.core.errors import ConfigError
 
 SHOWN_CHARS: Final = 60
-"""Of a wrong value: enough to recognise it in a file."""
+"""Characters of a wrong value that the message quotes: enough to recognise it in a file."""
 
-# pydantic's kinds of error, by the beginning of their names; the first that fits speaks.
-_MENDS: Final = {
+# What to write, by the beginning of the name of pydantic's error; the first that fits is taken.
+_REMEDIES: Final = {
     "value_error": "{error}",
     "literal_error": "write {expected}",
     "int": "write a whole number",
@@ -43,27 +43,27 @@ _MENDS: Final = {
 def explained(
     error: ValidationError, given: Mapping[str, GivenSetting], secrets: Collection[str]
 ) -> ConfigError:
-    """The first of pydantic's findings as a ConfigError; values of `secrets` are left out."""
+    """Turn the first of pydantic's errors into a ConfigError, without the values of `secrets`."""
     first = error.errors(include_url=False)[0]
     field, *inside = (str(part) for part in first["loc"])
     source = given.get(field)
     where = source.where if source else variable(field)
     if inside and field == "examples":
-        # pydantic names the pieces of a union or a list as well; the tool's name is what helps.
+        # pydantic also names the members of a union or a list; the tool's name is what helps.
         where = f"{source.inside.get(inside[0], where)}, {'.'.join(inside)}" if source else where
     shown = ""
     if source is not None and field not in secrets and not inside:
-        shown = f" {_short(source.value)} does not fit;"
-    return ConfigError(f"{where}:{shown} {_mend(first['type'], first.get('ctx', {}))}.")
+        shown = f" {_shortened(source.value)} does not fit;"
+    return ConfigError(f"{where}:{shown} {_remedy(first['type'], first.get('ctx', {}))}.")
 
 
-def _mend(kind: str, context: Mapping[str, Any]) -> str:
-    for start, sentence in _MENDS.items():
-        if kind.startswith(start):
+def _remedy(kind: str, context: Mapping[str, Any]) -> str:
+    for prefix, sentence in _REMEDIES.items():
+        if kind.startswith(prefix):
             return sentence.format_map(context)
     return f"write another value ({kind})"
 
 
-def _short(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."

@@ -1,7 +1,7 @@
-"""Where settings are written: the environment and `caal.toml`, with the place of each value.
+"""Reads settings from the environment and `caal.toml`, with the place of each value.
 
-A value is kept with the words that lead a person back to it, so that a wrong one can be reported
-as `caal.toml, line 3, num_ctx` or `CAAL_NUM_CTX`.
+Each value keeps its place in words, so that an error can name `caal.toml, line 3, num_ctx` or
+`CAAL_NUM_CTX`.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from caal_node.core.errors import ConfigError
 MAX_FILE_BYTES: Final = 1 << 20
 """A settings file with examples for a few hundred tools is a tenth of this."""
 PREFIX: Final = "CAAL_"
-_OTHERS: Final = ("ollama_", "n8n_", "livekit_")
-"""Settings that other programs read as well keep the names those programs gave them."""
+_SHARED_PREFIXES: Final = ("ollama_", "n8n_", "livekit_")
+"""Settings that other programs read too keep the names that those programs gave them."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenSetting:
-    """A value as it was written, and where. `base`: the folder a relative path starts from."""
+    """A value as it was written, and its place. A relative path starts from the folder `base`."""
 
     value: Any
     where: str
     base: Path
     inside: Mapping[str, str] = field(default_factory=dict[str, str])
-    """For a table: where each of its keys is."""
+    """The place of each key, where the value is a table."""
 
 
 def variable(field: str) -> str:
-    """`num_ctx` -> `CAAL_NUM_CTX`; `n8n_url` -> `N8N_URL`."""
-    return field.upper() if field.startswith(_OTHERS) else PREFIX + field.upper()
+    """Return the variable of a field: `CAAL_NUM_CTX` of `num_ctx`, `N8N_URL` of `n8n_url`."""
+    return field.upper() if field.startswith(_SHARED_PREFIXES) else PREFIX + field.upper()
 
 
 def from_environment(env: Mapping[str, str], fields: Collection[str]) -> dict[str, GivenSetting]:
-    """The fields that `env` sets. An empty variable counts as not set, as compose files need."""
+    """Return the fields that `env` sets. An empty variable is not set, as compose files need."""
     return {
         name: GivenSetting(text, variable(name), Path())
         for name in fields
@@ -49,7 +49,7 @@ def from_environment(env: Mapping[str, str], fields: Collection[str]) -> dict[st
 
 
 def unknown_variables(env: Mapping[str, str], fields: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Each CAAL_ variable that is no setting, with the nearest name that is one (or "")."""
+    """Yield each CAAL_ variable that is no setting, with the most similar one that is, or ""."""
     known = [variable(name) for name in fields if name != "examples"]
     for name in sorted(env):
         if name.startswith(PREFIX) and name not in known:
@@ -57,12 +57,12 @@ def unknown_variables(env: Mapping[str, str], fields: Collection[str]) -> Iterat
 
 
 def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
-    """The fields that the TOML file at `path` sets; none when there is no such file.
+    """Return the fields that the TOML file at `path` sets, or none where there is no file.
 
     A key is a field (`num_ctx`) or its variable (`CAAL_NUM_CTX`).
 
     Raises:
-        ConfigError: the file cannot be read, is no TOML, or has a key that is no setting.
+        ConfigError: The file cannot be read, is no TOML, or has a key that is no setting.
     """
     text = _read(path)
     try:
@@ -75,8 +75,8 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
         where = f"{path}, line {_line_of(text, key)}, {key}"
         if (setting := names.get(key)) is None:
             hint = _nearest(key, list(names))
-            mend = f"Did you mean {hint}?" if hint else "Remove it."
-            raise ConfigError(f"{where}: there is no such setting. {mend}")
+            remedy = f"Did you mean {hint}?" if hint else "Remove it."
+            raise ConfigError(f"{where}: there is no such setting. {remedy}")
         if setting in given:
             raise ConfigError(f"{where}: this is set twice. Remove one of the two.")
         inside = {
@@ -105,7 +105,7 @@ def _read(path: Path) -> str:
 
 
 def _line_of(text: str, key: str, parent: str = "") -> int:
-    """The line that sets or opens a key. tomllib keeps no positions, so look for it."""
+    """Search the line that sets or opens a key, since tomllib keeps no positions."""
     name = rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')"
     path = rf"(?:{re.escape(parent)}[ \t]*\.[ \t]*)?{name}" if parent else name
     found = re.search(rf"^[ \t]*(?:{path}[ \t]*[=.]|\[+[ \t]*{path}[ \t]*[\].])", text, re.M)

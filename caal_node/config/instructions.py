@@ -1,4 +1,4 @@
-"""The system prompt that the settings ask for."""
+"""Reads the system prompt that the settings name."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from caal_node.core.prompt_files import read
 
 
 def instructions_of(settings: Settings) -> str:
-    """The text of CAAL_INSTRUCTIONS' file, or the built-in prompt.
+    """Return the text of the file CAAL_INSTRUCTIONS, or the built-in prompt.
 
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: The file cannot be read.
     """
     if (path := settings.instructions) is None:
         return read("system.md")
@@ -27,7 +27,7 @@ def instructions_of(settings: Settings) -> str:
 
 
 def instructions_text(instructions: str | Instructions) -> str:
-    """What the model is shown first, as LiveKit renders it for a spoken turn."""
+    """Render instructions as LiveKit does for a spoken turn."""
     if isinstance(instructions, str):
         return instructions
     return instructions.render_static(modality="audio")

@@ -1,4 +1,4 @@
-"""An object from the text `module:factory`."""
+"""Makes an object from the text `module:factory`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 def call_factory(spec: str, kind: type[T], setting: str, *, words: str = "") -> T:
-    """Import `module`, call `factory()` and return what it gives.
+    """Import `module`, call `factory()` and return the object that it makes.
 
-    A module in the current folder is found too, as `python -m` would. `words` names what the
-    setting may say instead, for the message.
+    A module in the current folder is found too, as with `python -m`. `words` lists, for the error
+    message, what else the setting may be.
 
     Raises:
-        ConfigError: names `setting`, what is wrong with it and how to mend it.
+        ConfigError: The message names `setting`, what is wrong with it and how to correct it.
     """
     module_name, colon, name = spec.partition(":")
     if not (module_name and colon and name):

@@ -1,4 +1,4 @@
-"""Every setting, its type, its bounds and its default.
+"""All settings with their types, bounds and defaults.
 
 Settings come from the environment and from `caal.toml`; the environment wins. A field is set by
 its variable (`num_ctx` by CAAL_NUM_CTX, `n8n_url` by N8N_URL) or by its name in the file. Example
@@ -41,7 +41,7 @@ ToolCalls: TypeAlias = Literal["auto", "native", "text"]
 TextProtocol: TypeAlias = Literal["auto", "jsonl", "xml", "markdown-json"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
-_OWN: Final = re.compile(r"[\w.]+:\w+")
+_OBJECT_REFERENCE: Final = re.compile(r"[\w.]+:\w+")
 
 
 def _names(value: Any) -> Any:
@@ -54,8 +54,10 @@ def _references(value: Any) -> Any:
     names: object = _names(value)
     if not isinstance(names, list | tuple):
         raise ValueError("write a list of models, each a name or api:model@url")
-    parts = cast("list[object]", names)
-    return tuple(parse_reference(part) if isinstance(part, str) else part for part in parts)
+    return tuple(
+        parse_reference(name) if isinstance(name, str) else name
+        for name in cast("list[object]", names)
+    )
 
 
 def _embedding(value: Any) -> Any:
@@ -69,14 +71,14 @@ def _embedding(value: Any) -> Any:
     return reference
 
 
-def _part(value: str) -> str:
-    if value not in ("local", "none") and not _OWN.fullmatch(value):
+def _speech_part(value: str) -> str:
+    if value not in ("local", "none") and not _OBJECT_REFERENCE.fullmatch(value):
         raise ValueError("write local, none, or module:factory")
     return value
 
 
 def _class_name(value: str) -> str:
-    if not _OWN.fullmatch(value):
+    if not _OBJECT_REFERENCE.fullmatch(value):
         raise ValueError("write module:Class")
     return value
 
@@ -130,8 +132,8 @@ RoomUrl: TypeAlias = Annotated[
 ]
 Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_secret)]
 WebhookSecrets: TypeAlias = Mapping[str, Mapping[str, SecretStr]]
-Part: TypeAlias = Annotated[str, AfterValidator(_part)]
-"""`local` (what this project brings), `none`, or `module:factory` of one's own."""
+Part: TypeAlias = Annotated[str, AfterValidator(_speech_part)]
+"""It is `local` (this project's own), `none`, or `module:factory` of somebody's own."""
 ClassName: TypeAlias = Annotated[str, AfterValidator(_class_name)]
 Examples: TypeAlias = Annotated[
     tuple[Example, ...], BeforeValidator(_examples), Field(max_length=20)
@@ -139,96 +141,97 @@ Examples: TypeAlias = Annotated[
 
 
 class Settings(BaseModel):
-    """What a node is run with. Immutable; secrets never show in its repr.
+    """The settings of a node. They are immutable, and their repr never shows a secret.
 
-    Calling it directly with wrong values raises pydantic's ValidationError; `load_settings` turns
-    that into a ConfigError.
+    Wrong values raise pydantic's ValidationError here; `load_settings` turns it into a ConfigError.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     # The model.
     ollama_host: OllamaUrl = "http://127.0.0.1:11434"
-    """A URL, whichever of Ollama's spellings was given."""
+    """It is always a URL, whichever of Ollama's spellings was given."""
     model: Annotated[str, Field(min_length=1)] = "qwen3:8b"
     api: Api = "ollama"
     base_url: HttpUrl | None = None
-    """None: `ollama_host`. See `model_address`."""
+    """None stands for `ollama_host`; see `model_address`."""
     api_key: Secret | None = None
     num_ctx: Annotated[int, Field(ge=512, le=1 << 20)] = 8192
-    """Tokens. 50 compact tool schemas and a window fit; Ollama's own default often does not."""
+    """Tokens of the context. 50 compact tool schemas and a conversation fit into it; Ollama's own
+    default is often too small."""
     think: Annotated[bool | Literal["low", "medium", "high"], BeforeValidator(_think)] = False
-    """Off: a spoken answer must not wait for reasoning that nobody hears."""
+    """It is off because a spoken answer must not wait for reasoning that nobody hears."""
     keep_alive: Annotated[int | str, BeforeValidator(_keep_alive)] = "30m"
-    """How long the server keeps the model after a request: people pause longer than 5 minutes."""
+    """How long the server keeps the model loaded after a request. People pause for longer than
+    Ollama's own 5 minutes."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.2
-    """Low, so that the choice of a tool repeats; above 0, as greedy decoding can loop."""
+    """It is low so that the choice of a tool repeats, and above 0 as greedy decoding can loop."""
 
     tool_calls: ToolCalls = "auto"
-    """Whether calls are asked for with the server's own tool calls or by text; auto finds out."""
+    """Whether the model calls tools with the server's tool calls or in text; auto finds it out."""
     text_protocol: TextProtocol = "auto"
-    """How calls are written where they are asked for by text; auto is one object for a whole reply
-    where the server can hold it to a schema, else JSONL."""
+    """How calls are written in text. auto is one JSON object for a whole reply where the server can
+    hold it to a schema, else JSONL."""
     fallbacks: Annotated[
         tuple[ModelReference, ...], BeforeValidator(_references), Field(max_length=8)
     ] = ()
-    """Models that answer, in this order, where `model` fails: `api:model@url` or a name alone."""
+    """Models that answer where `model` fails, in this order: `api:model@url` or only a name."""
     use_only_validated_fallbacks: bool = False
-    """Whether fallbacks that never were validated, or not as they are now, are left out as well.
-    One that failed validation is always left out."""
+    """Whether to leave out fallbacks that were not validated in their present version. One that
+    failed validation is always left out."""
     fallback_after: Annotated[float, Field(gt=0, le=600)] = 30
-    """Seconds in which a reply must begin before the next model is asked. On a slow machine a whole
-    first reply takes that long."""
+    """Seconds in which a reply must begin before the next model is asked. On a slow machine the
+    first reply as a whole takes that long."""
 
     # The conversation.
     detection: Detection = "complete"
     max_tool_rounds: Annotated[int, Field(ge=1, le=20)] = 4
     agent: ClassName | None = None
-    """`module:Class` of one's own CaalAgent, for the command line. None: a plain CaalAgent."""
+    """`module:Class` of the CaalAgent that the command line runs; None is a plain CaalAgent."""
     instructions: Path | None = None
     """A text file that replaces the built-in system prompt."""
     window_turns: Annotated[int, Field(ge=1, le=1000)] = 20
     window_tokens: int = Field(
         default_factory=lambda data: data.get("num_ctx", 8192) * 3 // 4, ge=128, le=1 << 20
     )
-    """Of a whole prompt, tools included. Three quarters of num_ctx unless it is set: the rest is
-    for the reply, and for what the estimate misses."""
+    """Tokens of a whole prompt, tools included. The default is three quarters of num_ctx; the rest
+    is for the reply, and for what the estimate misses."""
     examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
-    """Tool name -> words that people say for it, with the call's arguments."""
+    """For each tool name, words that people say for it, with the call's arguments."""
 
     # The tools.
     mcp_servers: Path = Path("mcp_servers.json")
     mcp_path: Path | None = None
-    """The folder that a room works in, for servers that want one (`with_path`)."""
+    """The folder that a room works in, for servers that need one (`with_path`)."""
     mcp_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
-    """Of all MCP schemas together. Where they are more, the model is offered `mcp_discover` in
-    their place: 20 tools and 3,000 tokens are 50 s of reading on two cores."""
+    """Tokens of all MCP schemas together. Where they are more, the model gets `mcp_discover` in
+    their place: to read 20 tools of 3,000 tokens takes 50 s on two cores."""
     embedding: Annotated[Literal["off", "minilm"] | ModelReference, BeforeValidator(_embedding)] = (
         "off"
     )
-    """What makes searches for tools go by meaning as well as by words: `minilm` in this process, or
-    a server's own model, `[api:]model@url`. docs/discovery.md."""
+    """The embedding by which searches for tools compare meanings as well as words: `minilm` in this
+    process, or a server's model, `[api:]model@url`. See docs/discovery.md."""
     tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
-    """Seconds for one call. Silence longer than this reads as a broken line."""
+    """Seconds for one call. After longer silence people think that the line is broken."""
     n8n_url: HttpUrl | None = None
     n8n_mcp_token: Secret | None = None
     n8n_api_key: Secret | None = None
     n8n_auth: Annotated[WebhookSecrets, BeforeValidator(_json), Field(max_length=500)] = {}
-    """Credentials of webhooks, by path, tool name or workflow id. docs/n8n.md has the forms."""
+    """Credentials of webhooks, by path, tool name or workflow id. docs/n8n.md shows the forms."""
     n8n_poll: Annotated[float, Field(ge=0, le=86_400)] = 0
-    """Seconds between looks at n8n for workflows that came, went or changed; 0: only on reload."""
+    """Seconds between two checks of n8n for changed workflows; 0 checks only on reload."""
 
-    # What is heard and seen.
+    # Speech and sounds.
     stt: Part = "local"
     tts: Part = "local"
     vad: Part = "local"
     search_if_hedged: bool = True
-    """Whether a reply that says it cannot know is replaced by one search, if there is a tool."""
+    """Whether one search, if a tool can, replaces a reply that says that it cannot know."""
     speakable: bool = True
-    """Whether what the model writes is made speakable: `5 km/h`, tables, links. docs/speech.md."""
+    """Whether the model's text (`5 km/h`, tables, links) is made speakable. See docs/speech.md."""
     cues: bool = True
     cue_tool: Path | None = None
-    """A WAV file in place of the built-in cue; likewise the next two."""
+    """A WAV file in place of the built-in cue, as are the next two."""
     cue_agent: Path | None = None
     cue_error: Path | None = None
     agent_tools: Annotated[tuple[str, ...], BeforeValidator(_names)] = (
@@ -236,7 +239,7 @@ class Settings(BaseModel):
         "delegate",
         "run_sub_agent",
     )
-    """Names of tools that hand work to another agent, and so get the agent cue."""
+    """Names of tools that give work to another agent, and so get the agent cue."""
     show_arguments: bool = False
     """Whether tool events in the room carry arguments."""
 
@@ -244,24 +247,24 @@ class Settings(BaseModel):
     control_token: Secret | None = None
     livekit_url: RoomUrl | None = None
     livekit_api_key: str | None = None
-    """A name, not a secret: it is the issuer in every participant's token."""
+    """It is no secret: every participant's token names it as the issuer."""
     livekit_api_secret: Secret | None = None
 
     @property
     def model_address(self) -> str:
-        """Where the model's requests go: `base_url`, else Ollama (its `/v1` for OpenAI's API)."""
+        """The URL of the model's server: `base_url`, else Ollama (its `/v1` for OpenAI's API)."""
         if self.base_url is not None:
             return self.base_url
         return self.ollama_host if self.api == "ollama" else f"{self.ollama_host}/v1"
 
     def with_model(self, reference: ModelReference) -> Settings:
-        """These settings, for another model.
+        """Return these settings for another model.
 
-        The key is for the server that it was given for, and goes to no other.
+        The API key belongs to one server, and is not sent to another.
         """
         api = reference.api or self.api
-        kin = api == self.api or {api, self.api} == {"openai", "completions"}
-        base_url = reference.base_url or (self.base_url if kin else None)
+        same_protocol = api == self.api or {api, self.api} == {"openai", "completions"}
+        base_url = reference.base_url or (self.base_url if same_protocol else None)
         model: dict[str, Any] = {"model": reference.model, "api": api, "base_url": base_url}
         other = self.model_copy(update=model)
         if urlsplit(other.model_address)[:2] == urlsplit(self.model_address)[:2]:
@@ -279,17 +282,17 @@ SECRETS: Final = frozenset(
 
 
 def load_settings(env: Mapping[str, str] = os.environ, path: Path = Path("caal.toml")) -> Settings:
-    """Settings from `path` (none when it does not exist) and from `env`, which wins.
+    """Load settings from the file `path`, if it exists, and from `env`, which wins.
 
     A relative path in the file starts from the file's folder; in the environment, from the
     working directory.
 
     Raises:
-        ConfigError: one line with the variable, or file, line and key, and the mend.
+        ConfigError: One line names the variable, or file, line and key, and what to write.
     """
     given = from_file(path, FIELDS) | from_environment(env, FIELDS)
     try:
-        return Settings.model_validate({name: _value(name, g) for name, g in given.items()})
+        return Settings.model_validate({name: _value(name, each) for name, each in given.items()})
     except ValidationError as error:
         raise explained(error, given, SECRETS) from None
 

@@ -1,9 +1,9 @@
-"""From a conversation's whole history to what the model is shown of it.
+"""Selects, from a conversation's whole history, the items that the model reads.
 
 The prompt's beginning stays the same, byte for byte, from one request to the next, because a
-model server reads again whatever comes after the first difference. So the history is only ever
-appended to, except at a cut of the window; there, where the server must read anew anyway, the
-tool data of what is gone becomes one message, which then stands still until the next cut.
+model server evaluates everything after the first difference again. So the history only grows at
+its end, except at a cut of the window. There the server must evaluate it again anyway, and the
+tool data of the dropped calls becomes one message, which stays as it is until the next cut.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from caal_node.context.window import KEPT, Window, WindowLimits, cut
 from caal_node.core.items import CallItem, Item, UserItem
 
 MAX_TURNS: Final = 20
-"""Turns shown. Small models lose the thread in longer histories than that."""
+"""Turns of a window. Small models lose the thread in longer histories."""
 MAX_TOKENS: Final = 6_144
-"""Tokens of a whole prompt: three quarters of an 8,192-token context, the rest for the reply and
-for what the estimate misses."""
+"""Tokens of a whole prompt: three quarters of an 8,192-token context. The rest is for the reply
+and for what the estimate misses."""
 DATA_ID: Final = "tool-data"
 DATA_HEADING: Final = "(Earlier tool results, for reference. Not said by the user.)"
 
-_REMEMBERED: Final = 32
-"""Cuts whose message is remembered. One is in use; the others are of requests that were made
-ahead of time for words that then turned out different."""
+_CACHED_MESSAGES: Final = 32
+"""Cuts whose message is kept. One is in use; the others belong to requests that LiveKit began early
+for words that then changed."""
 _CHARS_PER_TOKEN: Final = 2
-"""First guess at how much JSON fits; the estimate then decides."""
+"""A first guess at how much JSON fits; the token estimate then decides."""
 
-# What a cut is known by: the calls that are gone, and where and at what the cut was made. Words
-# that were guessed too early and given up therefore never stand for those that came.
+# What identifies a cut: the dropped calls, its position, and the item there. So the cut of words
+# that were guessed early and discarded is never taken for that of the final words.
 _CutKey = tuple[tuple[str, ...], int, Item]
 
 
@@ -40,10 +40,9 @@ class ContextBuilder:
     """Builds the items of each request of one conversation.
 
     Args:
-        max_turns: turns shown before the window is cut, at least 1.
-        max_tokens: estimated tokens of the whole prompt, tools included.
-        data: the tool data of this conversation.
-        heading: first line of the tool-data message, for the model.
+        max_turns: Turns after which the window is cut, at least 1.
+        max_tokens: Estimated tokens of the whole prompt, tools included.
+        data: The tool data of this conversation.
     """
 
     def __init__(
@@ -51,66 +50,63 @@ class ContextBuilder:
         max_turns: int = MAX_TURNS,
         max_tokens: int = MAX_TOKENS,
         data: ToolDataCache | None = None,
-        *,
-        heading: str = DATA_HEADING,
     ) -> None:
         if max_turns < 1 or max_tokens < 1:
             raise ValueError("max_turns and max_tokens must be above zero")
         self._max_turns = max_turns
         self._max_tokens = max_tokens
         self._data = data if data is not None else ToolDataCache()
-        self._heading = heading
         self._messages: dict[_CutKey, UserItem | None] = {}
 
     def build(self, items: Iterable[Item], tools_tokens: int = 0) -> tuple[Item, ...]:
-        """What to show: instructions, tool data of dropped calls (after a cut), the newest turns.
+        """Return instructions, the tool data of dropped calls (after a cut), and the newest turns.
 
-        The result depends on `items`, on `tools_tokens` (see `tokens.tools_tokens`) and on what
-        the tool data held when the cut was first seen; never on other calls of this method.
+        The result depends on `items`, on `tools_tokens` (see `token_estimate.tools_tokens`) and on
+        the tool data at the first build of this cut, never on other calls of this method.
         """
-        whole = repair(items)
-        window = cut(whole, WindowLimits(self._max_turns, self._max_tokens, tools_tokens))
-        message = self._data_message(whole, window)
+        history = repair(items)
+        window = cut(history, WindowLimits(self._max_turns, self._max_tokens, tools_tokens))
+        message = self._data_message(history, window)
         return (*window.head, *((message,) if message else ()), *window.kept)
 
     def tighten(self, items: Iterable[Item], tools_tokens: int = 0) -> bool:
-        """Show less from now on, as the server found what `build` gave of this too long.
+        """Lower the token limit, as the server found the result of `build` too long.
 
-        The estimate was wrong, or the server's context is smaller than was said: either will be
-        so in the next turn too. False: nothing more can be left out, and nothing was changed.
+        The estimate was too low, or the server's context is smaller than the settings say; both
+        will be so in the next turn too. Return False, and change nothing, where nothing more can
+        be left out.
         """
-        whole, before = repair(items), self._max_tokens
-        shown = self.build(whole, tools_tokens)
-        self._max_tokens = int((items_tokens(shown) + tools_tokens) * KEPT)
-        if items_tokens(self.build(whole, tools_tokens)) < items_tokens(shown):
+        history, old_limit = repair(items), self._max_tokens
+        old_tokens = items_tokens(self.build(history, tools_tokens))
+        self._max_tokens = int((old_tokens + tools_tokens) * KEPT)
+        if items_tokens(self.build(history, tools_tokens)) < old_tokens:
             return True
-        self._max_tokens = before
+        self._max_tokens = old_limit
         return False
 
-    def _data_message(self, whole: tuple[Item, ...], window: Window) -> UserItem | None:
+    def _data_message(self, history: tuple[Item, ...], window: Window) -> UserItem | None:
         call_ids = tuple(item.call_id for item in window.dropped if isinstance(item, CallItem))
         if window.cut_at is None or not call_ids:
             return None
-        key = (call_ids, window.cut_at, whole[window.cut_at])
+        key = (call_ids, window.cut_at, history[window.cut_at])
         if key in self._messages:
-            self._messages[key] = self._messages.pop(key)  # the one in use is the last to go
+            self._messages[key] = self._messages.pop(key)  # the one in use is deleted last
         else:
             self._messages[key] = self._render(call_ids, window.data_tokens)
-            if len(self._messages) > _REMEMBERED:
+            if len(self._messages) > _CACHED_MESSAGES:
                 del self._messages[next(iter(self._messages))]
         return self._messages[key]
 
     def _render(self, call_ids: tuple[str, ...], max_tokens: int) -> UserItem | None:
-        # A user's message and not a system's: Ollama gathers every system message in front of the
-        # tools, so each new text would have the tools read again as well (2,910 tokens for 20 of
-        # them), and many templates take a system message in first place only. A message of its
-        # own and not part of a person's words, which stay as they were said. It stands before
-        # another user's message: Ollama joins the two with an empty line, which reads well; who
-        # talks to a server whose template insists on alternating roles joins them likewise, as
-        # for a person who paused and went on.
+        # It is a user's message and not a system's, because Ollama puts every system message in
+        # front of the tools, so that each new text would make it evaluate the tools again (2,910
+        # tokens for 20 of them), and because many templates allow a system message only in first
+        # place. It is a message of its own, so that a person's words stay as they were said. Ollama
+        # joins it to the user's message behind it with an empty line, as a client must do for a
+        # server whose template insists on alternating roles.
         max_chars = max_tokens * _CHARS_PER_TOKEN
         while text := self._data.render(call_ids, max_chars=max_chars):
-            message = UserItem(f"{self._heading}\n{text}", DATA_ID)
+            message = UserItem(f"{DATA_HEADING}\n{text}", DATA_ID)
             tokens = item_tokens(message)
             if tokens <= max_tokens:
                 return message

@@ -24,12 +24,12 @@ from caal_node.context.plain_values import JsonTexts, plain
 
 ALL: Final = 1 << 62
 DEPTH: Final = 32
-"""Levels that a line shows; also what ends a value that contains itself."""
+"""Levels of a value that are written. The limit also ends a value that contains itself."""
 SHORT_TEXT: Final = 300
-"""Characters that tell what a text is about. Shorter than this, whole items are left out first."""
+"""Characters that show what a text is about. Items are left out before texts become shorter."""
 
 _NUMBER_BITS: Final = 212
-"""Bits of the longest whole number that is written out: 64 digits."""
+"""Bits of the longest whole number that is written: 64 digits."""
 _NOTE_CHARS: Final = 48
 """A text is cut only where more than a note's length is saved."""
 _NAME_CHARS: Final = 32
@@ -39,7 +39,7 @@ _encode_text: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True, slots=True)
 class JsonShape:
-    """How much of a value is written: characters of a text, members, items, levels."""
+    """Limits of a line: characters of a text, keys of an object, items of a list, and levels."""
 
     text: int
     keys: int
@@ -47,50 +47,53 @@ class JsonShape:
     depth: int = DEPTH
 
 
-class JsonTooLong(Exception):
+class _TooLong(Exception):
     """The line is longer than it may be."""
 
 
 class JsonWriter:
-    """Writes one value in one shape, and stops where the room ends."""
+    """Writes one value in one shape, and stops after `room` characters."""
 
-    def __init__(self, shape: JsonShape, room: int, texts: JsonTexts) -> None:
-        self.parts: list[str] = []
+    def __init__(self, value: object, shape: JsonShape, room: int, texts: JsonTexts) -> None:
+        self.line: str | None = None
+        """None where it is too long."""
         self.reached = 0
-        """Items of the outermost list that were written when the room ended."""
+        """Items of the outermost list that were written before the line was too long."""
         self.long_text = False
-        """A text came by that is worth cutting."""
+        """Whether the value has a text that is worth cutting."""
         self._shape = shape
         self._room = room
         self._texts = texts
+        self._parts: list[str] = []
+        try:
+            self._value(value, 0)
+            self.line = "".join(self._parts)
+        except _TooLong:
+            pass
 
-    def value(self, value: object, depth: int) -> None:
-        """Append one value, `depth` levels down.
-
-        Raises:
-            Full: the line is longer than it may be.
-        """
+    def _value(self, value: object, depth: int) -> None:
+        """Append one value, `depth` levels below the top."""
         if (number := _number(value)) is not None:
-            self._put(number)
+            self._append(number)
             return
-        seen = plain(value)
-        if isinstance(seen, str):
-            seen = self._texts.read(seen)
-        # The concrete types stand first because asking for the abstract ones takes longer.
-        if isinstance(seen, str):
-            self._put(self._text(seen))
-        elif isinstance(seen, (dict, Mapping)):
-            self._object(seen, depth)
-        elif isinstance(seen, (list, Sequence)):
-            self._array(seen, depth)
+        simple = plain(value)
+        if isinstance(simple, str):
+            simple = self._texts.read(simple)
+        # The concrete types come first because a check for the abstract ones takes longer.
+        if isinstance(simple, str):
+            self._append(self._text(simple))
+        elif isinstance(simple, (dict, Mapping)):
+            self._object(simple, depth)
+        elif isinstance(simple, (list, Sequence)):
+            self._array(simple, depth)
         else:
-            self._put(_number(seen) or "null")
+            self._append(_number(simple) or "null")
 
-    def _put(self, part: str) -> None:
+    def _append(self, part: str) -> None:
         self._room -= len(part)
         if self._room < 0:
-            raise JsonTooLong
-        self.parts.append(part)
+            raise _TooLong
+        self._parts.append(part)
 
     def _text(self, text: str) -> str:
         self.long_text = self.long_text or len(text) > SHORT_TEXT + _NOTE_CHARS
@@ -99,7 +102,7 @@ class JsonWriter:
             shown = min(end, self._shape.text)
             text = text[:shown] + text_note(shown, total)
         elif len(text) > self._room:
-            raise JsonTooLong
+            raise _TooLong
         return json_text(text)
 
     def _name(self, key: object) -> str:
@@ -119,17 +122,17 @@ class JsonWriter:
                 if shown == limit:
                     total = total or OmittedTotal(len(members))
                     break
-                self._put(f"{between}{self._name(key)}:")
-                self.value(member, depth + 1)
+                self._append(f"{between}{self._name(key)}:")
+                self._value(member, depth + 1)
                 shown += 1
                 between = ","
-        except JsonTooLong:
+        except _TooLong:
             self.reached = max(self.reached, shown)
             raise
         if total is not None:
-            self._put(f"{between}{json_text(KEY)}:{json_text(keys_note(shown, total))}}}")
+            self._append(f"{between}{json_text(KEY)}:{json_text(keys_note(shown, total))}}}")
         else:
-            self._put("}" if shown else "{}")
+            self._append("}" if shown else "{}")
 
     def _array(self, values: Sequence[Any], depth: int) -> None:
         total = noted_items(values)
@@ -140,21 +143,21 @@ class JsonWriter:
         between = "["
         try:
             for member in islice(values, most):
-                self._put(between)
-                self.value(member, depth + 1)
+                self._append(between)
+                self._value(member, depth + 1)
                 shown += 1
                 between = ","
-        except JsonTooLong:
+        except _TooLong:
             self.reached = shown  # the outermost list comes last
             raise
         if most < count or total is not None:
-            self._put(f"{between}{json_text(items_note(most, total or OmittedTotal(count)))}]")
+            self._append(f"{between}{json_text(items_note(most, total or OmittedTotal(count)))}]")
         else:
-            self._put("]" if most else "[]")
+            self._append("]" if most else "[]")
 
 
 def _number(value: object) -> str | None:
-    """A number, bool or null as JSON; None for anything else, also for their subclasses."""
+    """Write a number, bool or null as JSON. Anything else, also a subclass of int, gives None."""
     if value is None:
         return "null"
     match value:
@@ -175,11 +178,11 @@ def _short_name(name: str) -> str:
 
 
 def json_text(text: str) -> str:
-    """A JSON string on one line."""
+    """Write a text as a JSON string on one line."""
     line = _encode_text(text)
     if line.isascii():
         return line
-    # JSON lets these stand bare, but readers of lines break at them.
+    # JSON allows these unescaped, but whoever reads line by line breaks the text at them.
     for character, escape in (("\x85", "\\u0085"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
         if character in line:
             line = line.replace(character, escape)
@@ -187,7 +190,7 @@ def json_text(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """The text without half characters (lone surrogates), which no wire can carry."""
+    """Replace lone surrogates (halves of characters) in a text, as UTF-8 cannot encode them."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,8 @@
-"""The notes that stand where something is not shown, and how to read them again.
+"""Writes and reads the notes that replace the omitted part of a value.
 
-A cut value may be cut once more (a kept result, shown in less room). Reading the note of the
-first cut keeps the true total: `… 12 of 40 shown` becomes `… 5 of 40 shown`, not `… 5 of 13`.
+A shortened value may be shortened once more, as when a kept result has less room later. The first
+note is then read to keep the true total: `… 12 of 40 shown` becomes `… 5 of 40 shown`, not
+`… 5 of 13`.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 KEY: Final = "…"
-"""The key of an object's note."""
+"""The key under which an object has its note."""
 
 _ITEMS: Final = re.compile(r"… \d+ of (at least )?(\d+) shown")
 _KEYS: Final = re.compile(r"\d+ of (at least )?(\d+) keys shown")
 _TEXT: Final = re.compile(r"… \(\d+ of (at least )?(\d+) characters shown\)\Z")
 _NOTE_CHARS: Final = 80
-"""Characters of the longest note, generously."""
+"""No note has more characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class OmittedTotal:
-    """How much there is in all. `open`: there may be more, the rest was never read."""
+    """How much there is in all, or at least, where `open` says that the rest was never read."""
 
     count: int
     open: bool = False
@@ -45,17 +46,17 @@ def text_note(shown: int, total: OmittedTotal) -> str:
 
 
 def noted_items(values: Sequence[Any]) -> OmittedTotal | None:
-    """The total that a note at the list's end tells; None where the list was never cut."""
+    """Read the total from the note at a list's end; a list that was never cut gives None."""
     return _read(_ITEMS, values[-1]) if values else None
 
 
 def noted_keys(members: Mapping[Any, Any]) -> OmittedTotal | None:
-    """The total that an object's note tells; None where the object was never cut."""
+    """Read the total from an object's note; an object that was never cut gives None."""
     return _read(_KEYS, members.get(KEY))
 
 
 def split_text(text: str) -> tuple[int, OmittedTotal]:
-    """Characters in front of the note, and how many there were before an earlier cut."""
+    """Return how many characters are in front of the note, and how many there were originally."""
     tail = text[-_NOTE_CHARS:]
     if match := _TEXT.search(tail):
         return len(text) - len(tail) + match.start(), OmittedTotal(
@@ -65,9 +66,9 @@ def split_text(text: str) -> tuple[int, OmittedTotal]:
 
 
 def mark_unread(value: object) -> None:
-    """Put notes on the right edge of a value whose text was read only to a point.
+    """Add notes to the last members of a value whose text was read only in part.
 
-    What is on that edge may go on in the part that was not read; everything else is whole.
+    The last list or object of each level may go on in the unread part; all others are whole.
     """
     while isinstance(value, (list, dict)):
         total = OmittedTotal(len(cast(list[Any], value)), open=True)

@@ -1,16 +1,15 @@
-"""A value as one line for the model: JSON without spaces, nulls or JSON inside JSON.
+"""Writes a value as one line for the model: JSON without spaces, nulls or JSON inside JSON.
 
-Every character of a result is read by the model, and again after every cut of the window, so a
-line has a cap. What does not fit is left out where it costs least, in this order: the ends of long
-texts, list items past the first ones, object members past the first ones, deep levels. The line
-stays valid JSON and says what is missing.
+The model reads every character of a result, and reads it again after every cut of the window, so a
+line has a limit. What does not fit is omitted in this order, least harmful first: the ends of long
+texts, all but the first items of lists, all but the first members of objects, deep levels. The
+line stays valid JSON and says what is missing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -19,7 +18,6 @@ from caal_node.context.json_writer import (
     DEPTH,
     SHORT_TEXT,
     JsonShape,
-    JsonTooLong,
     JsonWriter,
     encodable,
     json_text,
@@ -28,13 +26,13 @@ from caal_node.context.omission_notes import split_text, text_note
 from caal_node.context.plain_values import JsonTexts, Plain, plain
 
 LINE_CHARS: Final = 6_000
-"""Characters of a line unless told otherwise: about 2,000 tokens of JSON."""
+"""Characters of a line by default: about 2,000 tokens of JSON."""
 MIN_CHARS: Final = 80
-"""The smallest cap: room for the longest note about what is missing."""
+"""The lowest limit: it has room for the longest note about what is missing."""
 
 _WHOLE: Final = JsonShape(ALL, ALL, ALL)
-# (text, keys, depth) and the fewest items that are worth showing in that shape.
-_RUNGS: Final = (
+# Ever smaller shapes: text, keys, depth, and the fewest items that are worth showing in that shape.
+_SHAPES: Final = (
     (SHORT_TEXT, 40, DEPTH, 5),
     (120, 24, DEPTH, 3),
     (60, 12, DEPTH, 1),
@@ -46,15 +44,15 @@ _NOTHING: Final = JsonShape(0, 0, 0, 0)
 
 
 def to_line(value: object, *, max_chars: int = LINE_CHARS) -> str:
-    """One line for the model, at most `max_chars` long; the same value gives the same bytes.
+    """Write one line for the model, at most `max_chars` long. The same value gives the same bytes.
 
     Objects, lists and numbers become JSON: members that are null are dropped, and a text that is
-    itself a JSON object or array stands as what it is. A text of one line stays as it is; one of
-    several becomes a JSON string. Dates, dataclasses, pydantic models, sets and the like become
-    their nearest JSON.
+    itself a JSON object or array is written as one. A text of one line stays as it is; one of
+    several lines becomes a JSON string. Dates, dataclasses, pydantic models, sets and the like
+    become the JSON that is most like them.
 
     The work grows with `max_chars`, not with the value (4 MiB: see tests/bench), except that JSON
-    inside a text is read up to `values.READ_CHARS`.
+    inside a text is read up to `plain_values.READ_CHARS`.
 
     Raises:
         ValueError: `max_chars` is below `MIN_CHARS`.
@@ -66,11 +64,11 @@ def to_line(value: object, *, max_chars: int = LINE_CHARS) -> str:
     if isinstance(top, str):
         top = texts.read(top)
         if isinstance(top, str):
-            return _words(top.strip(), max_chars)
-    return _json(top, max_chars, texts)
+            return _text_line(top.strip(), max_chars)
+    return _json_line(top, max_chars, texts)
 
 
-def _words(text: str, max_chars: int) -> str:
+def _text_line(text: str, max_chars: int) -> str:
     write = encodable if len(text[:max_chars].splitlines()) <= 1 else json_text
     line = write(text) if len(text) <= max_chars else None
     end, total = split_text(text)
@@ -81,53 +79,36 @@ def _words(text: str, max_chars: int) -> str:
     return line
 
 
-def _json(value: Plain, max_chars: int, texts: JsonTexts) -> str:
-    attempt = partial(_attempt, value, max_chars, texts)
+def _json_line(value: Plain, max_chars: int, texts: JsonTexts) -> str:
+    def attempt(shape: JsonShape) -> JsonWriter:
+        return JsonWriter(value, shape, max_chars, texts)
+
     whole = attempt(_WHOLE)
     if whole.line is not None:
         return whole.line
-    if whole.long_text:  # else shorter texts would end at the same place
+    if whole.long_text:  # without long texts, shorter ones would not make the line shorter
         shape = partial(JsonShape, keys=ALL, items=ALL)
-        if line := _most(SHORT_TEXT, max_chars, whole.reached, lambda n: attempt(shape(n))):
+        if line := _largest(SHORT_TEXT, max_chars, whole.reached, lambda n: attempt(shape(n))):
             return line
-    for text, keys, depth, least in _RUNGS:
-        shape = partial(_rung_shape, text, keys, depth)
-        if line := _most(least, max_chars // 2, whole.reached, lambda n, s=shape: attempt(s(n))):
+    for text, keys, depth, least in _SHAPES:
+        shape = partial(_shape, text, keys, depth)
+        if line := _largest(least, max_chars // 2, whole.reached, lambda n, s=shape: attempt(s(n))):
             return line
     line = attempt(_NOTHING).line
     assert line is not None  # one note, which is shorter than MIN_CHARS
     return line
 
 
-def _rung_shape(text: int, keys: int, depth: int, count: int) -> JsonShape:
-    # An object with more members than a record has is a list by another name.
+def _shape(text: int, keys: int, depth: int, count: int) -> JsonShape:
+    # An object with more members than a record has is in fact a list, so items limit its keys too.
     return JsonShape(text, max(keys, count), count, depth)
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    line: str | None
-    """None: too long."""
-    reached: int
-    """Items of the outermost list that were written when the room ended."""
-    long_text: bool
-    """A text came by that is worth cutting."""
+def _largest(low: int, high: int, guess: int, attempt: Callable[[int], JsonWriter]) -> str | None:
+    """Return the line of nearly the largest size that fits, or None where not even `low` does.
 
-
-def _attempt(value: Plain, room: int, texts: JsonTexts, shape: JsonShape) -> _Attempt:
-    writer = JsonWriter(shape, room, texts)
-    try:
-        writer.value(value, 0)
-    except JsonTooLong:
-        return _Attempt(None, writer.reached, writer.long_text)
-    return _Attempt("".join(writer.parts), 0, writer.long_text)
-
-
-def _most(low: int, high: int, guess: int, attempt: Callable[[int], _Attempt]) -> str | None:
-    """The line of nearly the largest size that fits; None when not even `low` does.
-
-    A failed attempt tells how far it came, which is nearly always the answer to try next: most
-    values are one long list. Otherwise the gap is halved until it is a quarter of what fits.
+    Most values are one long list, so the number of items that a failed attempt reached is nearly
+    always the size to try next. Otherwise the gap is halved until it is a quarter of what fits.
     """
     best = attempt(low).line
     if best is None:

@@ -1,8 +1,8 @@
-"""Every call with exactly one result, in a layout that each wire format accepts.
+"""Pairs every call with exactly one result, in a layout that each wire format accepts.
 
-The layout: the calls of one assistant reply, then their results in the order of the calls, and
-nothing between them. OpenAI refuses a request that breaks this; Ollama takes it and the model
-then answers as if the call had never come back.
+The layout is: the calls of one assistant reply, then their results in the order of the calls, and
+nothing between them. OpenAI refuses a request that breaks this; Ollama accepts it, and the model
+then answers as if the call had no result.
 """
 
 from __future__ import annotations
@@ -14,73 +14,73 @@ from typing import Final
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem
 
 INTERRUPTED: Final = '{"error":"cancelled","message":"interrupted before it finished"}'
-"""The result of a call that has none: the person spoke over it, or it still runs."""
+"""The result of a call that has none, as the person interrupted it or it still runs."""
 
 
 def repair(items: Iterable[Item]) -> tuple[Item, ...]:
-    """Mend what interruptions, retries and late results leave behind.
+    """Repair a conversation after interruptions, retries and late results.
 
-    - Results stand directly after the calls of their round, in call order.
+    - Results follow directly after the calls of their round, in call order.
     - A call without a result gets `INTERRUPTED`; of several results the first stays.
     - A result without an earlier call is dropped, and so is an assistant text without words.
     - A call id that is empty or was used before is replaced, in its result too.
 
-    What is right is left as it is, so `repair(repair(x)) == repair(x)`. An id given here depends
-    on earlier items only: a conversation that grows never changes what was shown before.
+    Correct items stay as they are, so `repair(repair(x)) == repair(x)`. A new id depends on earlier
+    items only, so the beginning of a growing conversation never changes.
     """
-    answers, kept = _match(items)
-    mended: list[Item] = []
+    results, kept = _match(items)
+    repaired: list[Item] = []
     calls: list[CallItem] = []
-    ids = _Ids()
+    ids = _UniqueIds()
     for item in kept:
         if isinstance(item, CallItem):
             calls.append(item)
             continue
-        _close_round(calls, answers, ids, mended)
+        _close_round(calls, results, ids, repaired)
         if not isinstance(item, ResultItem):
-            mended.append(item)
-    _close_round(calls, answers, ids, mended)
-    return tuple(mended)
+            repaired.append(item)
+    _close_round(calls, results, ids, repaired)
+    return tuple(repaired)
 
 
 def _match(items: Iterable[Item]) -> tuple[list[ResultItem | None], list[Item]]:
-    """The answer of the first call, the second, and so on; and the items worth keeping."""
-    answers: list[ResultItem | None] = []
+    """Return the result of each call, in the order of the calls, and the items to keep."""
+    results: list[ResultItem | None] = []
     kept: list[Item] = []
-    open_calls: dict[str, list[_Open]] = {}
+    open_calls: dict[str, list[_OpenCall]] = {}
     round_number = 0
     for item in items:
         if isinstance(item, AssistantItem) and not item.text.strip():
             continue
         if isinstance(item, CallItem):
             waiting = open_calls.setdefault(item.call_id, [])
-            waiting.append(_Open(len(answers), round_number, item.name))
-            answers.append(None)
+            waiting.append(_OpenCall(len(results), round_number, item.name))
+            results.append(None)
         elif isinstance(item, ResultItem):
             if (call := _take(open_calls.get(item.call_id, []), item.name)) is None:
                 continue
-            answers[call.position] = item
+            results[call.position] = item
             round_number += 1
         else:
             round_number += 1
         kept.append(item)
-    return answers, kept
+    return results, kept
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """A call that still has no result: which of all calls, in which round, of which tool."""
+class _OpenCall:
+    """A call without a result yet. `position` counts all calls of the conversation."""
 
     position: int
     round: int
     name: str
 
 
-def _take(waiting: list[_Open], name: str) -> _Open | None:
-    """The call that a result answers, where several share its id.
+def _take(waiting: list[_OpenCall], name: str) -> _OpenCall | None:
+    """Remove and return the call that a result belongs to, where several share its id.
 
-    The latest round wins, since an older one was interrupted; in it, the first call of the same
-    tool. Results that arrive between two calls begin a new round, so the search is short.
+    It is one of the latest round, since older ones were interrupted, and there the first call of
+    the same tool. Results that arrive between two calls begin a new round, so the search is short.
     """
     if not waiting:
         return None
@@ -95,26 +95,28 @@ def _take(waiting: list[_Open], name: str) -> _Open | None:
 
 
 def _close_round(
-    calls: list[CallItem], answers: list[ResultItem | None], ids: _Ids, mended: list[Item]
+    calls: list[CallItem],
+    all_results: list[ResultItem | None],
+    ids: _UniqueIds,
+    repaired: list[Item],
 ) -> None:
-    """Append a round's calls and their results, and leave `calls` empty for the next."""
+    """Append a round's calls and their results, and empty `calls` for the next round."""
     results: list[ResultItem] = []
     for call in calls:
-        answer = answers[ids.given]
+        result = all_results[ids.given]
         call_id = ids.give(call.call_id)
-        mended.append(call if call.call_id == call_id else replace(call, call_id=call_id))
-        if answer is None:
-            results.append(ResultItem(call_id, call.name, INTERRUPTED, is_error=True))
-        elif (answer.call_id, answer.name) == (call_id, call.name):
-            results.append(answer)
-        else:
-            results.append(replace(answer, call_id=call_id, name=call.name))
-    mended.extend(results)
+        repaired.append(call if call.call_id == call_id else replace(call, call_id=call_id))
+        if result is None:
+            result = ResultItem(call_id, call.name, INTERRUPTED, is_error=True)
+        elif (result.call_id, result.name) != (call_id, call.name):
+            result = replace(result, call_id=call_id, name=call.name)
+        results.append(result)
+    repaired.extend(results)
     calls.clear()
 
 
-class _Ids:
-    """Gives every call an id of its own: the one it has, or that with a number behind it."""
+class _UniqueIds:
+    """Gives every call a unique id: its own, with a number behind it where that was used before."""
 
     def __init__(self) -> None:
         self.given = 0

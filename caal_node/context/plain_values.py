@@ -1,7 +1,7 @@
-"""Whatever a tool gives, seen one level at a time as plain JSON.
+"""Converts a tool's result to plain JSON values, one level at a time.
 
-One level at a time, because a value may be megabytes of which a few thousand characters are ever
-shown: nothing here walks more than it is asked for.
+It goes one level at a time because a result may have megabytes, of which the model reads a few
+thousand characters: no more is converted than is asked for.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from caal_node.context.omission_notes import mark_unread
 Plain: TypeAlias = bool | int | float | str | Mapping[Any, Any] | Sequence[Any] | None
 
 READ_CHARS: Final = 65_536
-"""Characters of JSON text that are read for one line: 1 to 7 ms. Texts beyond it are read to this
-point, and the line says that it does not know the rest."""
-_SORTED: Final = 5_000
-"""Members of a set that are put in order: 2 ms."""
-_AS_IT_IS: Final = frozenset({type(None), bool, int, str, dict, list})
-_EDGE: Final = 64
-"""Characters of a text that are looked at for its first and last bracket."""
+"""Characters of JSON text that are parsed for one line: 1 to 7 ms. A longer text is parsed to this
+point, and the line says that the rest is unknown."""
+_SORTED_MAX: Final = 5_000
+"""Members of the largest set that is sorted: 2 ms."""
+_PLAIN_TYPES: Final = frozenset({type(None), bool, int, str, dict, list})
+_EDGE_CHARS: Final = 64
+"""Characters at either end of a text in which its first and last bracket are searched."""
 
 
 def plain(value: object) -> Plain:
-    """One level of `value`; its members are as they were."""
-    if type(value) in _AS_IT_IS:
+    """Convert one level of `value`. Its members stay as they are."""
+    if type(value) in _PLAIN_TYPES:
         return cast(Plain, value)
     if isinstance(value, Enum):
         return plain(value.value)
@@ -49,9 +49,11 @@ def plain(value: object) -> Plain:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Set):
-        # A set's own order differs between runs; sorting a huge one would hold everything up.
+        # A set's own order differs between runs; to sort a huge one would block the event loop.
         members = cast(Set[Any], value)
-        return sorted(members, key=repr) if len(members) <= _SORTED else f"({len(members)} values)"
+        return (
+            sorted(members, key=repr) if len(members) <= _SORTED_MAX else f"({len(members)} values)"
+        )
     if isinstance(value, (bytes, bytearray)):
         return f"({len(value)} bytes)"
     if isinstance(value, Sequence):
@@ -64,26 +66,26 @@ def plain(value: object) -> Plain:
 
 
 class JsonTexts:
-    """Reads JSON that stands inside a text, each text once, up to a total of `READ_CHARS`."""
+    """Parses texts that hold JSON, each text once, up to a total of `READ_CHARS`."""
 
     def __init__(self) -> None:
         self._left = READ_CHARS
         self._read: dict[int, tuple[str, Plain]] = {}
 
     def read(self, text: str) -> Plain:
-        """The object or array that `text` is, or `text` itself. Bare numbers stay text."""
+        """Return the object or array that `text` holds, else `text` itself. Numbers stay text."""
         if not _has_brackets(text):
             return text
         if (known := self._read.get(id(text))) is not None:
             return known[1]
         value = self._parse(text)
-        self._read[id(text)] = text, value  # holding the text keeps its id from being used again
+        self._read[id(text)] = text, value  # while the text is held, its id is not used again
         return value
 
     def _parse(self, text: str) -> Plain:
         whole = len(text) <= self._left
         if not whole and self._left < READ_CHARS:
-            return text  # something was read before it: the rest is shown as text, and cut as text
+            return text  # only the first text may be parsed in part; this one stays text
         part = text if whole else text[: self._left]
         self._left -= len(part)
         try:
@@ -96,5 +98,5 @@ class JsonTexts:
 
 
 def _has_brackets(text: str) -> bool:
-    first, last = text[:_EDGE].lstrip()[:1], text[-_EDGE:].rstrip()[-1:]
+    first, last = text[:_EDGE_CHARS].lstrip()[:1], text[-_EDGE_CHARS:].rstrip()[-1:]
     return (first, last) in (("{", "}"), ("[", "]"))

@@ -1,6 +1,6 @@
-"""What a prompt needs of the tools: their schemas in a fixed order, examples, and token counts.
+"""The tools as prompts show them: schemas in a fixed order, examples, and token counts.
 
-A tool table makes it once, so that no turn compacts, counts or digests a schema again.
+A tool table makes them once, so that no turn compacts, counts or digests a schema again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from caal_node.core.tool_spec import Example, ToolSchema
 class PromptTools:
     """The tools of a conversation as its prompts show them. It is immutable.
 
-    Without `__slots__`, since counts are made once, when they are first asked for.
+    It has no `__slots__`, since `cached_property` keeps each count once it has been made.
     """
 
     schemas: tuple[ToolSchema, ...] = ()
@@ -27,7 +27,7 @@ class PromptTools:
     examples: Mapping[str, tuple[Example, ...]] = field(
         default_factory=dict[str, tuple[Example, ...]]
     )
-    """Tool name -> what a person may say for it. Shown where calls are asked for in text."""
+    """What a person may say for each tool name. Prompts show it where calls are written in text."""
 
     def __bool__(self) -> bool:
         return bool(self.schemas)
@@ -39,7 +39,7 @@ class PromptTools:
 
     @cached_property
     def schema_tokens(self) -> int:
-        """Estimated tokens of the schemas with a chat template's words in front of them."""
+        """Estimated tokens of the schemas, and of the chat template's words in front of them."""
         return tools_tokens(self.schemas)
 
     @cached_property
@@ -49,16 +49,16 @@ class PromptTools:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of all that a prompt shows of the tools: the same one means the same bytes."""
+        """A digest of all that prompts show of the tools. Equal digests mean equal bytes."""
         examples = {
             name: [[e.utterance, dict(e.arguments)] for e in found]
             for name, found in self.examples.items()
         }
-        shown = json.dumps([self.schemas, examples], sort_keys=True, default=dict)
-        return hashlib.sha256(shown.encode()).hexdigest()
+        text = json.dumps([self.schemas, examples], sort_keys=True, default=dict)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def only(self, names: Collection[str]) -> PromptTools:
-        """The tools whose name is in `names`, in the same order."""
+        """Return the tools whose name is in `names`, in the same order."""
         return PromptTools(
             tuple(schema for schema in self.schemas if schema["function"]["name"] in names),
             {name: found for name, found in self.examples.items() if name in names},

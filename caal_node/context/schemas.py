@@ -1,7 +1,7 @@
-"""Tool schemas with everything left out that a model does not need to fill in arguments.
+"""Compacts tool schemas to what a model needs to fill in arguments.
 
-Generated schemas (pydantic, zod) are up to half titles, nulls and references. What remains means
-the same to whoever fills it in; arguments are validated against the full schema, not this one.
+Up to half of a generated schema (pydantic, zod) is titles, nulls and references. The compact one
+means the same to whoever fills it in; arguments are validated against the full schema.
 """
 
 from __future__ import annotations
@@ -16,37 +16,36 @@ from referencing.exceptions import Unresolvable
 
 Schema: TypeAlias = Mapping[str, Any]
 
-
 TOOL_DESCRIPTION_CHARS: Final = 300
-"""Two or three sentences: what a tool does and when to use it."""
+"""Characters for two or three sentences: what a tool does and when to use it."""
 FIELD_DESCRIPTION_CHARS: Final = 140
-"""One sentence, or two short ones."""
+"""Characters for one sentence, or two short ones."""
 INLINED_NODES: Final = 5_000
-"""Subschemas after which references stay references: definitions that refer to each other twice
-double at every level."""
+"""Subschemas after which references are no longer inlined: definitions that refer to each other
+twice double at every level."""
 DEPTH: Final = 32
-"""Levels of a schema that are kept; what is deeper accepts anything."""
+"""Levels of a schema that are kept; a deeper level becomes a schema that accepts anything."""
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])")
 _ABBREVIATION: Final = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no)|\.\.)\.\Z", re.I)
 _ABBREVIATION_CHARS: Final = 8
-_NOISE: Final = frozenset({"title", "$schema", "$id", "$comment"})
-_ONE: Final = frozenset(
+_DROPPED: Final = frozenset({"title", "$schema", "$id", "$comment"})
+_SUBSCHEMA: Final = frozenset(
     {"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"}
 )
-_MANY: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SUBSCHEMA_LIST: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
-_NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas"}) | _DEFINITIONS
+_SUBSCHEMA_MAP: Final = _DEFINITIONS | {"properties", "patternProperties", "dependentSchemas"}
 _ANNOTATIONS: Final = frozenset({"description", "default", "examples", "deprecated"})
 
 
 def compact_schema(schema: Schema) -> dict[str, Any]:
-    """A JSON schema, a function (`name`, `description`, `parameters`) or a whole tool, compacted.
+    """Compact a JSON schema, a function (`name`, `description`, `parameters`) or a whole tool.
 
-    Dropped: titles, `$schema`, `$id` and `$comment`, null defaults, `additionalProperties` that
+    This drops titles, `$schema`, `$id` and `$comment`, null defaults, `additionalProperties` that
     are only true or false, empty descriptions and `required` lists, and the null of an optional
-    property. Local references are put in place where they do not lead back to themselves.
-    Descriptions keep their first sentences. The order of what stays is the order it came in.
+    property. Local references are inlined where they are not recursive. Descriptions keep their
+    first sentences. The order stays the same.
     """
     if isinstance(schema.get("function"), Mapping):
         return {**schema, "function": compact_schema(schema["function"])}
@@ -57,12 +56,12 @@ def compact_schema(schema: Schema) -> dict[str, Any]:
         return {key: value for key, value in merged.items() if (key, value) != ("description", "")}
     try:
         return _Compactor(schema, inline=True).root()
-    except _TooMany:
+    except _TooLarge:
         return _Compactor(schema, inline=False).root()
 
 
-class _TooMany(Exception):
-    """Putting the references in place makes the schema too large."""
+class _TooLarge(Exception):
+    """Inlined references make the schema too large."""
 
 
 class _Compactor:
@@ -75,9 +74,9 @@ class _Compactor:
 
     def root(self) -> dict[str, Any]:
         result = self.schema(self._root, 0)
-        # A kept definition may keep others: the list grows while it is walked.
+        # A kept definition may refer to others, so the list may grow during the loop.
         for ref in self._kept_refs:
-            # Other references point into what stays in its place.
+            # A reference to another place needs no definition, as that place is kept.
             if (found := self._references.definition(ref)) is not None:
                 home, name, definition = found
                 kept = result.setdefault(home, {})
@@ -90,14 +89,14 @@ class _Compactor:
             return schema
         self._nodes += 1
         if self._inline and self._nodes > INLINED_NODES:
-            raise _TooMany
+            raise _TooLarge
         if depth > DEPTH:
             return {}
         source = self._resolve(cast(Schema, schema))
         required = _texts(source.get("required"))
         result: dict[str, Any] = {}
         for key, value in source.items():
-            if key in _NOISE or _says_nothing(key, value) or (not depth and key in _DEFINITIONS):
+            if key in _DROPPED or _is_empty(key, value) or (not depth and key in _DEFINITIONS):
                 continue
             result[key] = self._member(key, value, required, depth)
         return _unwrap(result, "allOf")
@@ -105,11 +104,11 @@ class _Compactor:
     def _member(self, key: str, value: Any, required: frozenset[str], depth: int) -> Any:
         if key == "description":
             return first_sentences(value, FIELD_DESCRIPTION_CHARS)
-        if key in _ONE:
+        if key in _SUBSCHEMA:
             return self.schema(value, depth + 1)
-        if key in _MANY and isinstance(value, Sequence):
+        if key in _SUBSCHEMA_LIST and isinstance(value, Sequence):
             return [self.schema(each, depth + 1) for each in cast(Sequence[Any], value)]
-        if key in _NAMED and isinstance(value, Mapping):
+        if key in _SUBSCHEMA_MAP and isinstance(value, Mapping):
             named = {
                 name: self.schema(each, depth + 1)
                 for name, each in cast(Mapping[str, Any], value).items()
@@ -123,13 +122,13 @@ class _Compactor:
         return value
 
     def _resolve(self, schema: Schema) -> Schema:
-        """The schema with its reference, if any, put in place; its own members win."""
+        """Inline the reference of a schema, if it has one. The schema's own members win."""
         for _ in range(DEPTH):
             ref = schema.get("$ref")
             target = self._references.target(ref) if isinstance(ref, str) else None
             if not isinstance(ref, str) or not isinstance(target, Mapping):
                 return schema
-            if not self._inline or self._references.leads_back(ref):
+            if not self._inline or self._references.is_recursive(ref):
                 if ref not in self._kept_refs:
                     self._kept_refs.append(ref)
                 return schema
@@ -138,7 +137,7 @@ class _Compactor:
         return schema
 
 
-def _says_nothing(key: str, value: Any) -> bool:
+def _is_empty(key: str, value: Any) -> bool:
     return (
         (key == "default" and value is None)
         or (key == "additionalProperties" and isinstance(value, bool))
@@ -148,7 +147,7 @@ def _says_nothing(key: str, value: Any) -> bool:
 
 
 def _without_null(schema: Any) -> Any:
-    """An optional property without its null: who has nothing to say leaves the property out."""
+    """Remove null from an optional property, which can be left out instead."""
     if not isinstance(schema, dict):
         return schema
     result = cast(dict[str, Any], schema)
@@ -171,7 +170,7 @@ def _is_null(schema: Any) -> bool:
 
 
 def _unwrap(schema: dict[str, Any], key: str) -> dict[str, Any]:
-    """A choice of one is that one, where its members and those beside it do not collide."""
+    """Replace a choice of one by that one, where no member collides with those beside it."""
     only = cast(Any, schema.get(key))
     if not isinstance(only, list) or len(cast(list[Any], only)) != 1:
         return schema
@@ -192,22 +191,26 @@ class _References:
     """The local references of one schema: JSON pointers (RFC 6901) as URI fragments."""
 
     def __init__(self, root: Schema) -> None:
-        # Opaque: no `$id` of a stranger's schema is looked at, only what lies under the root.
+        # OPAQUE ignores every `$id`, so that references resolve only below this schema's root.
         resource = Specification[Any].OPAQUE.create_resource(root)
         self._resolver: Final = Registry[Any]().resolver_with_root(resource)
-        self._loops: dict[str, bool] = {}
+        self._recursive: dict[str, bool] = {}
 
     def target(self, ref: str) -> Any:
-        """What a reference points at; None where there is nothing, or it is not a local one."""
+        """Return the target of a local reference, or None where it has none or is not local."""
         if ref != "#" and not ref.startswith("#/"):
             return None
         try:
             return self._resolver.lookup(ref).contents
-        except (Unresolvable, TypeError, ValueError):  # it leads nowhere, or through a number
+        except (
+            Unresolvable,
+            TypeError,
+            ValueError,
+        ):  # there is nothing, or a number on the way
             return None
 
     def definition(self, ref: str) -> tuple[str, str, Any] | None:
-        """Where the definition lives that a reference leads into: `$defs`, its name, itself."""
+        """Return the definition that a reference leads into: `$defs`, its name, and its schema."""
         match ref.split("/"):
             case ["#", ("$defs" | "definitions") as home, name, *_]:
                 return (
@@ -218,39 +221,39 @@ class _References:
             case _:
                 return None
 
-    def leads_back(self, ref: str) -> bool:
-        """Whether following `ref`, and what it points at, comes to `ref` again."""
-        if ref not in self._loops:
-            seen: set[str] = set()
-            ahead = _refs(self.target(ref))
-            while ahead:
-                if (following := ahead.pop()) not in seen:
-                    seen.add(following)
-                    ahead.extend(_refs(self.target(following)))
-            self._loops[ref] = ref in seen
-        return self._loops[ref]
+    def is_recursive(self, ref: str) -> bool:
+        """Return whether the target of `ref` refers, directly or not, to `ref` again."""
+        if ref not in self._recursive:
+            visited: set[str] = set()
+            pending = _refs(self.target(ref))
+            while pending:
+                if (following := pending.pop()) not in visited:
+                    visited.add(following)
+                    pending.extend(_refs(self.target(following)))
+            self._recursive[ref] = ref in visited
+        return self._recursive[ref]
 
 
 def _refs(value: Any) -> list[str]:
     found: list[str] = []
-    ahead: list[Any] = [value]
-    while ahead:
-        each = ahead.pop()
+    pending: list[Any] = [value]
+    while pending:
+        each = pending.pop()
         if isinstance(each, Mapping):
             for key, member in cast(Schema, each).items():
                 if key == "$ref" and isinstance(member, str):
                     found.append(member)
                 else:
-                    ahead.append(member)
+                    pending.append(member)
         elif isinstance(each, list):
-            ahead.extend(cast(list[Any], each))
+            pending.extend(cast(list[Any], each))
     return found
 
 
 def first_sentences(text: object, max_chars: int) -> str:
-    """The part of a description that a model needs: as many whole sentences as fit, on one line.
+    """Shorten a description to as many whole sentences as fit, on one line.
 
-    Where the first sentence is too long by itself, as many of its words as fit.
+    Where the first sentence alone is too long, as many of its words stay as fit.
     """
     if not isinstance(text, str):
         return ""

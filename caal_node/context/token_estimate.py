@@ -1,13 +1,13 @@
-"""How many tokens a text is, roughly: the same answer every time, without a tokenizer.
+"""Estimates the tokens of a text without a tokenizer. Equal texts get equal estimates.
 
 The estimate errs high, because too low is the worse mistake: past its limit Ollama drops the
-oldest messages and says nothing.
+oldest messages and reports nothing.
 
-Source of the figures: texts counted with the vocabulary of Qwen2.5 (151,936 entries). Estimate by
-Qwen2.5's own count: 1.35 on English prose, 1.19 on German and French, 1.2 to 1.4 on JSON records
-and tool listings, 1.09 on numbers, 1.6 to 2.3 on Korean, Japanese, Chinese and Arabic. It is too
-low where hardly any token is a word: 0.94 on UUIDs, 0.87 on Polish, 0.85 on base64, 0.5 on random
-letters. Digits weigh most because many families split numbers into single digits.
+The weights come from texts counted with the vocabulary of Qwen2.5 (151,936 entries). The estimate
+divided by Qwen2.5's count is 1.35 on English prose, 1.19 on German and French, 1.2 to 1.4 on JSON
+records and tool listings, 1.09 on numbers, and 1.6 to 2.3 on Korean, Japanese, Chinese and Arabic.
+It is too low where hardly any token is a word: 0.94 on UUIDs, 0.87 on Polish, 0.85 on base64, 0.5
+on random letters. Digits weigh most because many model families split numbers into single digits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from caal_node.core.items import CallItem, Item, ResultItem
 
-# Hundredths of a token for each byte of a kind. Whole numbers, so that no rounding differs.
+# Hundredths of a token for each byte of a kind. They are integers, so that no rounding differs.
 _LOWER_OR_SPACE: Final = 29
 _UPPER: Final = 75
 _DIGIT: Final = 115
@@ -30,8 +30,8 @@ _UPPER_BYTES: Final = bytes(range(ord("A"), ord("Z") + 1))
 _DIGIT_BYTES: Final = b"0123456789"
 _HIGH_BYTES: Final = bytes(range(0x80, 0x100))
 
-# What a chat template puts around an item, measured with Qwen2.5's: 5 for a message, 16 for a
-# call, 14 for a result, 78 in front of the tools. One more each, as other templates are longer.
+# Tokens that a chat template puts around an item. Qwen2.5's has 5 for a message, 16 for a call, 14
+# for a result and 78 in front of the tools; these are higher, as other templates are longer.
 MESSAGE_TOKENS: Final = 6
 CALL_TOKENS: Final = 17
 RESULT_TOKENS: Final = 15
@@ -39,7 +39,7 @@ TOOLS_TOKENS: Final = 90
 
 
 def text_tokens(text: str) -> int:
-    """Tokens of a bare text: linear in its length, about 5 ms for a mebibyte."""
+    """Estimate the tokens of a text, in linear time: about 5 ms for a mebibyte."""
     data = text.encode("utf-8", "surrogatepass")
     rest = data.translate(None, _LOWER_BYTES)
     hundredths = (len(data) - len(rest)) * _LOWER_OR_SPACE
@@ -52,7 +52,7 @@ def text_tokens(text: str) -> int:
 
 
 def item_tokens(item: Item) -> int:
-    """Tokens of one item with what a chat template puts around it."""
+    """Estimate the tokens of one item, with those that a chat template puts around it."""
     if isinstance(item, CallItem):
         return CALL_TOKENS + text_tokens(item.name) + text_tokens(item.arguments)
     if isinstance(item, ResultItem):
@@ -61,13 +61,14 @@ def item_tokens(item: Item) -> int:
 
 
 def items_tokens(items: Iterable[Item]) -> int:
+    """Estimate the tokens of several items."""
     return sum(map(item_tokens, items))
 
 
 def tools_tokens(tools: Iterable[Mapping[str, Any]]) -> int:
-    """Tokens of tool schemas in OpenAI's form, with the template's words in front of them.
+    """Estimate the tokens of tool schemas in OpenAI's form, with the template's words before them.
 
-    Spaces are counted in, as several templates render schemas with them.
+    Spaces count too, as several templates render schemas with them.
     """
     sizes = [text_tokens(json.dumps(tool, ensure_ascii=False)) for tool in tools]
     return TOOLS_TOKENS + sum(sizes) if sizes else 0

@@ -1,7 +1,7 @@
-"""What tools have found out, kept after the window has dropped the calls that found it.
+"""Keeps the results of tools after the window has dropped the calls that they belong to.
 
-"Tell me more about the second one" is asked minutes after the list was read out. The list is kept
-here, in its order, and shown again with its numbers.
+A person may ask "tell me more about the second one" minutes after a list was read out. The list is
+kept here in its order, and the model gets it again with numbers.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from caal_node.context.one_line_json import MIN_CHARS, to_line
 from caal_node.context.plain_values import JsonTexts
 
 MAX_ENTRIES: Final = 32
-"""Results: more than a conversation refers back to."""
+"""Results that are kept. A conversation refers back to fewer."""
 MAX_BYTES: Final = 131_072
-"""128 KiB: all entries at their largest."""
+"""UTF-8 bytes that are kept: 128 KiB, which is all entries at their largest."""
 MAX_AGE_S: Final = 1_800.0
-"""Half an hour. What a tool said earlier than that is likely to have changed."""
+"""Seconds that a result is kept. What a tool said half an hour ago is likely to have changed."""
 ENTRY_CHARS: Final = 4_000
-"""Characters of one result. More of it could not be shown again beside the others."""
+"""Characters of one result. A longer one would leave no room for others."""
 ARGUMENT_CHARS: Final = 120
 """Characters of a call's arguments: enough to tell two searches apart."""
 RENDER_CHARS: Final = 2_400
-"""About 800 tokens."""
+"""Characters of a rendered text by default: about 800 tokens."""
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
 class ToolData:
-    """One result as it is kept: text, so that nobody can change it and its size is known."""
+    """One kept result. It is text, so that nobody can change it and its size is known."""
 
     call_id: str
     tool: str
@@ -45,10 +45,10 @@ class ToolData:
 
 
 class ToolDataCache:
-    """The newest results of tools, within limits of number, size and age; oldest go first.
+    """The newest results of tools. Past a limit of number, size or age the oldest are deleted.
 
-    Only successful results belong here: an error is nothing to refer back to. Call ids must be
-    unique in a conversation, as the window asks for results by them.
+    Only successful results belong here, as nobody refers back to an error. Call ids must be unique
+    in a conversation, as they are the keys.
     """
 
     def __init__(
@@ -78,25 +78,25 @@ class ToolDataCache:
 
     @property
     def size_bytes(self) -> int:
-        """UTF-8 bytes of everything that is kept."""
+        """The UTF-8 bytes of everything that is kept."""
         self._expire()
         return self._size_bytes
 
     def add(self, call_id: str, tool: str, arguments: Mapping[str, Any] | str, value: Any) -> None:
-        """Keep the result of a call; of a call that is known already, the new one.
+        """Keep the result of a call, in place of an earlier one of the same call.
 
-        A value that is too large is cut and says so (see `to_line`). Values without content are
-        not kept.
+        A value that is too large is shortened with a note (see `to_line`). Values without content
+        are not kept.
         """
         if value is None or (isinstance(value, Sized) and len(value) == 0):
             return
         self._remove(call_id)
-        # Never larger than the whole cache: a character has at most four bytes.
-        cap = max(MIN_CHARS, min(ENTRY_CHARS, self._max_bytes // 4))
-        line = to_line(value, max_chars=cap)
-        words = to_line(arguments, max_chars=ARGUMENT_CHARS) if arguments else "{}"
-        size = sum(len(text.encode()) for text in (call_id, tool, words, line))
-        self._entries[call_id] = ToolData(call_id, tool, words, line, self._clock(), size)
+        # A character has at most four bytes, so the text is never larger than the whole cache.
+        max_chars = max(MIN_CHARS, min(ENTRY_CHARS, self._max_bytes // 4))
+        line = to_line(value, max_chars=max_chars)
+        argument_line = to_line(arguments, max_chars=ARGUMENT_CHARS) if arguments else "{}"
+        size = sum(len(text.encode()) for text in (call_id, tool, argument_line, line))
+        self._entries[call_id] = ToolData(call_id, tool, argument_line, line, self._clock(), size)
         self._size_bytes += size
         self._expire()
 
@@ -105,11 +105,11 @@ class ToolDataCache:
         self._size_bytes = 0
 
     def render(self, call_ids: Iterable[str], *, max_chars: int = RENDER_CHARS) -> str:
-        """What is still kept of these calls, oldest call first, in at most `max_chars`.
+        """Write the kept results of these calls, oldest call first, in at most `max_chars`.
 
-        One block a call: its tool and arguments, then the result, a list's items on numbered
-        lines. The newest result gets half of the room, the one before it half of the rest, and so
-        on; a line says how many found none. Empty when nothing is kept.
+        Each call is a block: its tool and arguments, then its result, with the items of lists on
+        numbered lines. The newest result gets half of the room, the one before it half of the
+        rest, and so on; a line says how many did not fit. The text is empty when nothing is kept.
         """
         self._expire()
         found = [self._entries[each] for each in dict.fromkeys(call_ids) if each in self._entries]
@@ -117,7 +117,7 @@ class ToolDataCache:
         left = max_chars
         for entry in reversed(found):
             missing = len(found) - len(blocks)
-            reserve = len(_older(missing)) + 1 if missing > 1 else 0
+            reserve = len(_omitted_note(missing)) + 1 if missing > 1 else 0
             room = left - reserve
             # Half of what is left, so that one long result does not hide all those before it.
             block = (_block(entry, room // 2) if missing > 1 else None) or _block(entry, room)
@@ -126,7 +126,7 @@ class ToolDataCache:
             blocks.append(block)
             left -= len(block) + 1
         missing = len(found) - len(blocks)
-        if blocks and missing and len(note := _older(missing)) <= left:
+        if blocks and missing and len(note := _omitted_note(missing)) <= left:
             blocks.append(note)
         return "\n".join(reversed(blocks))
 
@@ -147,29 +147,29 @@ class ToolDataCache:
             self._size_bytes -= entry.size_bytes
 
 
-def _older(count: int) -> str:
+def _omitted_note(count: int) -> str:
     return f"({count} older results not shown)" if count > 1 else "(1 older result not shown)"
 
 
 def _block(entry: ToolData, max_chars: int) -> str | None:
-    """The entry in at most `max_chars`; None where that is too little to be of use."""
+    """Write the entry in at most `max_chars`, or return None where that is too little for it."""
     title = f"{entry.tool} {entry.arguments}:"
     room = max_chars - len(title) - 1
-    cap = room
+    limit = room
     line = entry.line
     while True:
-        if len(line) <= cap and len(body := _numbered(line)) <= room:
+        if len(line) <= limit and len(body := _numbered(line)) <= room:
             return f"{title}\n{body}"
-        cap = cap * 9 // 10  # numbers and new lines take a tenth, mostly
-        if cap < MIN_CHARS:
+        limit = limit * 9 // 10  # the numbers and new lines mostly take a tenth
+        if limit < MIN_CHARS:
             return None
-        line = to_line(entry.line, max_chars=cap)
+        line = to_line(entry.line, max_chars=limit)
 
 
 def _numbered(line: str) -> str:
-    """A line of JSON with the items of its outermost lists on numbered lines, counted from 1.
+    """Put the items of a JSON line's outermost lists on lines numbered from 1.
 
-    So "the second one" can be looked up by whoever reads them.
+    So the model can look up "the second one".
     """
     value = JsonTexts().read(line)
     if isinstance(value, list):
@@ -191,10 +191,12 @@ def _numbered(line: str) -> str:
 
 def _items(values: list[Any]) -> list[str]:
     return [
-        each if noted_items([each]) else f"{number}. {each if _is_words(each) else _encode(each)}"
+        each if noted_items([each]) else f"{number}. {_item_text(each)}"
         for number, each in enumerate(values, 1)
     ]
 
 
-def _is_words(value: object) -> bool:
-    return isinstance(value, str) and len(value.splitlines()) == 1
+def _item_text(value: object) -> str:
+    if isinstance(value, str) and len(value.splitlines()) == 1:
+        return value
+    return _encode(value)

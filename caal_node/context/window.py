@@ -1,9 +1,9 @@
-"""Which part of a conversation the model is shown.
+"""Cuts the window of a conversation: the part that the model reads.
 
-The history is replayed item by item, and where it first grows past a limit the oldest turns go,
-down to `KEPT` of both limits. So the same history is always cut at the same places, whoever asks
-and how often, with nothing to remember between two requests; and between two cuts the window only
-grows at its end, which is what keeps a model server's prompt cache warm.
+The history is replayed item by item. Wherever it grows past a limit, the oldest turns are dropped,
+down to `KEPT` of both limits. So the same history is always cut at the same places, however often
+it is asked for, and no state is needed between two requests. Between two cuts the window only
+grows at its end, so that a model server can reuse its prompt cache.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from caal_node.context.token_estimate import item_tokens, items_tokens, text_tok
 from caal_node.core.items import CallItem, Item, ResultItem, SystemItem, UserItem
 
 KEPT: Final = 0.75
-"""Part of the limits that a cut leaves. A cut costs a cold prompt, so it makes room for several
-turns; less than this would forget more than the model server gains."""
+"""The part of the limits that a cut leaves. A cut costs a cold prompt, so it makes room for several
+turns; to keep less would forget more than the model server gains."""
 DATA_TOKENS: Final = 800
-"""Tokens kept free, after a cut, for the data of calls that are gone: about ten short records.
-Two cores read it in some 15 s, once a cut."""
+"""Tokens that a cut leaves free for the data of dropped calls: about ten short records. Two cores
+evaluate them in some 15 s, once after each cut."""
 DATA_PART: Final = 5
-"""At most a fifth of the room goes to that data."""
+"""That data gets at most a fifth of the room."""
 FIXED_STEP: Final = 128
-"""Tokens that instructions and tools are rounded up to, so that instructions which carry the
-time of day do not move every cut whenever they change by a word."""
+"""The tokens of instructions and tools are rounded up to a multiple of this, so that instructions
+which contain the time of day do not move every cut when a word of them changes."""
 BEGINNING_CHARS: Final = 160
-"""Characters of a shortened result that its note keeps: enough to know what it was."""
+"""Characters of a shortened result that its note keeps: enough to recognise it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowLimits:
-    """`tokens` counts everything the model reads: instructions, tools (`tools_tokens`), items."""
+    """Limits of a window. `tokens` counts all that the model reads: instructions, tools, items."""
 
     turns: int
     tokens: int
@@ -44,34 +44,34 @@ class WindowLimits:
 @dataclass(frozen=True, slots=True)
 class Window:
     head: tuple[SystemItem, ...]
-    """Instructions: those the conversation begins with, then those of turns that are gone."""
+    """The instructions that the conversation begins with, then those of dropped turns."""
     kept: tuple[Item, ...]
     """Whole turns, the newest at the end."""
     dropped: tuple[Item, ...]
-    """What was cut away, oldest first, without instructions."""
+    """The dropped items, oldest first, without instructions."""
     cut_at: int | None
-    """Position, in the items given, of the item that set off the last cut."""
+    """The position, in the given items, of the item that caused the last cut."""
     data_tokens: int
-    """Room left between head and kept for the data of dropped calls; 0 where none is dropped."""
+    """Tokens left between `head` and `kept` for the data of dropped calls; 0 without any."""
 
 
 def cut(items: Sequence[Item], limits: WindowLimits) -> Window:
-    """The window of a repaired conversation. Linear in its length.
+    """Cut the window of a repaired conversation, in linear time.
 
     A turn begins with a user's words; what comes before the first of them belongs to the first
-    turn. Turns are kept or dropped whole, so a call is never parted from its result, and the
-    newest turn always stays. Where it outgrows the limit by itself, its oldest results are
-    replaced by notes, never its newest result and never anything that was said.
+    turn. Turns are kept or dropped whole, so a call is never separated from its result, and the
+    newest turn always stays. Where it alone is larger than the limit, notes replace its oldest
+    results, but never its newest result and never anything that was said.
 
-    More than `limits.tokens` comes out only where head, tools, words and that newest result are
-    more by themselves.
+    The window has more than `limits.tokens` only where head, tools, words and that newest result
+    together have more.
     """
     head = tuple(item for item in takewhile(_is_system, items) if isinstance(item, SystemItem))
     fixed = limits.tools_tokens + items_tokens(head)
     room = max(0, limits.tokens - -(-fixed // FIXED_STEP) * FIXED_STEP)
     replay = _Replay(limits.turns, room)
     for position in range(len(head), len(items)):
-        replay.see(position, items[position])
+        replay.add(position, items[position])
 
     start = replay.turns[0].start if replay.turns else len(items)
     before = items[len(head) : start]
@@ -92,15 +92,15 @@ def _is_system(item: Item) -> bool:
 class _Turn:
     start: int
     tokens: int = 0
-    """What dropping the turn frees: all of it but its instructions, which move to the head."""
+    """Tokens that dropping the turn frees: all but its instructions, which move to the head."""
     has_user: bool = False
     has_calls: bool = False
     results: deque[tuple[int, ResultItem]] = field(default_factory=deque[tuple[int, ResultItem]])
-    """Results with their positions that can still be shortened, oldest first."""
+    """The results that can still be shortened with their positions, oldest first."""
 
 
 class _Replay:
-    """The window's state while the history runs by."""
+    """The window's state while the history is replayed."""
 
     def __init__(self, max_turns: int, room: int) -> None:
         self.turns: list[_Turn] = []
@@ -109,11 +109,11 @@ class _Replay:
         self.reserved = 0
         self._total = 0
         self._room = room
-        self._low = int(room * KEPT)
+        self._kept_tokens = int(room * KEPT)
         self._max_turns = max_turns
-        self._low_turns = max(1, int(max_turns * KEPT))
+        self._kept_turns = max(1, int(max_turns * KEPT))
 
-    def see(self, position: int, item: Item) -> None:
+    def add(self, position: int, item: Item) -> None:
         tokens = item_tokens(item)
         self._total += tokens
         turn = self._turn_of(position, item)
@@ -137,22 +137,22 @@ class _Replay:
         return turn
 
     def _drop_turns(self, position: int) -> None:
-        gone = 0
-        while gone < len(self.turns) - 1 and (
-            self._total > self._low or len(self.turns) - gone > self._low_turns
+        dropped = 0
+        while dropped < len(self.turns) - 1 and (
+            self._total > self._kept_tokens or len(self.turns) - dropped > self._kept_turns
         ):
-            turn = self.turns[gone]
+            turn = self.turns[dropped]
             self._total -= turn.tokens
             if turn.has_calls and not self.reserved:
                 self.reserved = min(DATA_TOKENS, self._room // DATA_PART)
                 self._total += self.reserved
-            gone += 1
-        if gone:
-            del self.turns[:gone]
+            dropped += 1
+        if dropped:
+            del self.turns[:dropped]
             self.cut_at = position
 
     def _shorten(self, turn: _Turn) -> None:
-        while self._total > self._low and len(turn.results) > 1:
+        while self._total > self._kept_tokens and len(turn.results) > 1:
             position, result = turn.results.popleft()
             note = _note(result)
             freed = text_tokens(result.output) - text_tokens(note.output)

@@ -1,4 +1,4 @@
-"""Server addresses as people write them, as URLs that a client can use."""
+"""Turns server addresses as people write them into URLs that a client can use."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def ollama_url(host: str) -> str:
-    """OLLAMA_HOST as Ollama itself reads it: `host`, `host:port`, or a URL.
+    """Return the URL that Ollama itself reads from OLLAMA_HOST: `host`, `host:port`, or a URL.
 
     Without a scheme the port is 11434; with one it is that scheme's own. A listening address
     (0.0.0.0, ::), which people share between server and clients, becomes the loopback.
 
     Raises:
-        ValueError: in plain words, when it is no address.
+        ValueError: This is no address; the message says why in plain words.
     """
     text = host.strip()
     if text == "ollama.com":
         return "https://ollama.com:443"
-    bare = "://" not in text
-    if bare and text.count(":") > 1 and not text.startswith("["):
+    has_scheme = "://" in text
+    if not has_scheme and text.count(":") > 1 and not text.startswith("["):
         text = f"[{text}]"  # an IPv6 address without brackets has no port
-    parts = _split(f"http://{text}" if bare else text, ("http", "https"))
+    parts = _split(text if has_scheme else f"http://{text}", ("http", "https"))
     name = _loopback(parts.hostname or "127.0.0.1")
-    port = parts.port or (OLLAMA_PORT if bare else _DEFAULT_PORTS[parts.scheme])
+    port = parts.port or (_DEFAULT_PORTS[parts.scheme] if has_scheme else OLLAMA_PORT)
     host_part = f"[{name}]" if ":" in name else name
     return f"{parts.scheme}://{host_part}:{port}{parts.path.rstrip('/')}"
 
 
 def server_url(text: str, schemes: tuple[str, ...]) -> str:
-    """A whole URL with one of `schemes`, without the slash at its end.
+    """Check a whole URL with one of `schemes`, and return it without a slash at its end.
 
     Raises:
-        ValueError: in plain words.
+        ValueError: This is no such URL; the message says why in plain words.
     """
     parts = _split(text.strip(), schemes)
     if not parts.hostname:
@@ -45,7 +45,7 @@ def server_url(text: str, schemes: tuple[str, ...]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host`, a name or an address without port, is this machine alone."""
+    """Return whether `host`, a name or an address without port, is this machine alone."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -55,7 +55,7 @@ def is_loopback(host: str) -> bool:
 def _split(text: str, schemes: tuple[str, ...]) -> SplitResult:
     try:
         parts = urlsplit(text)
-        _ = parts.port  # the parser looks at the port only when it is asked for
+        _ = parts.port  # the parser checks the port only when it is read
     except ValueError as error:
         raise ValueError("this is no address; check brackets and port (0 to 65535)") from error
     if parts.scheme not in schemes:

@@ -1,15 +1,15 @@
-"""Everything caal-node raises, in one tree.
+"""All exceptions of caal-node, in one tree.
 
     CaalError
-    ├── ConfigError             a setting or a file is wrong; the message names file, key and mend
+    ├── ConfigError             a setting or a file is wrong; the message names file, key and remedy
     ├── ModelError              the model's server
     │   ├── ModelUnreachable    no connection (retryable)
     │   ├── ModelTimeout        no answer in time (retryable)
     │   ├── ModelMissing        the server does not have the model
     │   ├── ModelLacksTools     the server refuses tools for this model
-    │   └── ModelReplyError     an error in place of a reply, or in the middle of one
+    │   └── ModelReplyError     the server sent an error in place of a reply, or during one
     │       ├── ModelContextFull    the prompt is longer than what the model can read
-    │       └── ModelSilent         no way of asking gave a reply
+    │       └── ModelSilent         no strategy gave a reply
     └── ToolFailure             one call of one tool; `str()` is written for the model
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
@@ -18,8 +18,9 @@
         ├── ToolUnavailable     the tool's server cannot be reached
         └── ToolBroke           the tool answered with an error, or raised
 
-`spoken` is a key of prompts/sentences.toml: what a person hears. An exception's own text is for
-logs and for the model, and is never spoken. `kind` is the stable word for events and the model.
+`spoken` is the key, in prompts/sentences.toml, of the sentence that a person hears. An exception's
+own text is for logs and for the model, and is never spoken. `kind` is the stable word that events
+and the model get.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import ClassVar
 
 
 class CaalError(Exception):
-    """Root of the tree."""
+    """The root of the tree."""
 
     kind: ClassVar[str] = "internal"
     spoken: ClassVar[str] = "went_wrong"
@@ -37,7 +38,7 @@ class CaalError(Exception):
 
 
 class ConfigError(CaalError):
-    """A setting or a file is wrong. The message says where, what, and how to mend it."""
+    """A setting or a file is wrong. The message says which one, why, and how to correct it."""
 
     kind = "config"
 
@@ -74,7 +75,7 @@ class ModelReplyError(ModelError):
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
-        """HTTP status, or None where the error came inside a 200 stream."""
+        """The HTTP status, or None where the error came inside a stream with status 200."""
 
 
 class ModelContextFull(ModelReplyError):
@@ -93,7 +94,7 @@ class ToolFailure(CaalError):
     kind = "error"
     spoken = "tool_failed"
     words: str | None = None
-    """What a person is to hear as it stands, where the tool's author says so."""
+    """The text that a person hears word for word, where the tool's author gave one."""
 
 
 class UnknownTool(ToolFailure):
@@ -103,7 +104,7 @@ class UnknownTool(ToolFailure):
         super().__init__(f"There is no tool named {name!r}.")
         self.name = name
         self.valid = tuple(valid)
-        """The nearest names that do exist, best first."""
+        """The names of the table that are most like it, best first."""
 
 
 class InvalidArguments(ToolFailure):

@@ -1,4 +1,4 @@
-"""What happens in a conversation, as a closed union of frozen events.
+"""The events of a conversation, as a closed union of frozen dataclasses.
 
 The same objects feed `caal-node chat --json`, the demo's transcript and the room's
 `caal.tools` text stream. `to_json` gives one line; the key `type` names the event.
@@ -10,18 +10,18 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled"]
 CueKind: TypeAlias = Literal["tool", "agent", "error", "tick"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
 API_CALL: Final = "api_"
-"""How the ids of calls begin that came over the Tools API, and not from the model."""
+"""The prefix of the ids of calls that came over the Tools API, and not from the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserSaid:
-    """The turn's words, after speech to text or as typed."""
+    """A person's words, as speech to text gave them or as they were typed."""
 
     type: ClassVar[str] = "user"
     text: str
@@ -37,12 +37,12 @@ class ToolCallStarted:
     tier: TierName
     source: str
     arguments: Mapping[str, Any] | None
-    """None where the reader may not see arguments (the room, by default)."""
+    """It is None where the reader may not see arguments, as in the room by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """A tool's source tells how far a call has come: a few times a second at most."""
+    """A tool's source has reported progress; it does so a few times a second at most."""
 
     type: ClassVar[str] = "tool_progress"
     call_id: str
@@ -50,14 +50,16 @@ class ToolProgress:
     tier: TierName
     source: str
     done: float
-    """Grows; in units of the source's choice."""
+    """It only grows. The source chooses its unit."""
     total: float | None
     message: str
-    """The source's own words, for the eye."""
+    """The source's own words. They are shown, never spoken."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallEnded:
+    """A call is over. `duration_ms` counts from its start."""
+
     type: ClassVar[str] = "tool_call_ended"
     call_id: str
     tool: str
@@ -68,7 +70,7 @@ class ToolCallEnded:
 
 @dataclass(frozen=True, slots=True)
 class CuePlayed:
-    """A ping was handed to the room."""
+    """A cue was given to the room to be played."""
 
     type: ClassVar[str] = "cue"
     kind: CueKind
@@ -76,7 +78,7 @@ class CuePlayed:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A piece of text as it goes to speech synthesis."""
+    """A sentence has gone to speech synthesis."""
 
     type: ClassVar[str] = "speech"
     text: str
@@ -84,7 +86,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """A turn's sums: `rounds` of tools, `requests` to the model, and its whole length."""
+    """A turn is over, after so many `rounds` of tools and `requests` to the model."""
 
     type: ClassVar[str] = "turn_ended"
     rounds: int
@@ -98,32 +100,21 @@ Event: TypeAlias = (
 
 
 def to_json(event: Event) -> str:
-    """One line of JSON: `type` first, then the event's fields in their order."""
+    """Write an event as one line of JSON: `type` first, then the event's fields in order."""
     fields = {f.name: getattr(event, f.name) for f in dataclasses.fields(event)}
     return json.dumps(
         {"type": event.type, **fields}, ensure_ascii=False, separators=(",", ":"), default=str
     )
 
 
-_TYPES: Final = {
-    kind.type: kind
-    for kind in (
-        UserSaid,
-        ToolCallStarted,
-        ToolProgress,
-        ToolCallEnded,
-        CuePlayed,
-        Spoken,
-        TurnEnded,
-    )
-}
+_TYPES: Final = {event_type.type: event_type for event_type in get_args(Event)}
 
 
 def from_json(line: str) -> Event:
-    """The event of a line that `to_json` wrote.
+    """Read the event of a line that `to_json` wrote.
 
     Raises:
-        ValueError: the line is none, or is of a newer version.
+        ValueError: The line holds no event, or one of a newer version.
     """
     fields = json.loads(line)
     try:

@@ -1,8 +1,8 @@
-"""A conversation as the model is shown it: five frozen kinds of item.
+"""The items of a conversation: five frozen dataclasses.
 
-Every other part of the context room takes and gives tuples of these. They hold no LiveKit type,
-so that pairing, windows and tool data can be tried without a session;
-`caal_node.models.chat_context` turns LiveKit's ChatContext into them and back.
+Everything between LiveKit's ChatContext and a model's request works on tuples of these. They hold
+no LiveKit type, so that pairing, windows and tool data can be tested without a session;
+`caal_node.models.chat_context` converts a ChatContext into items and back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class SystemItem:
-    """Instructions. The first item of a conversation; LiveKit may add others later."""
+    """Instructions. A conversation begins with them, and LiveKit may add others later."""
 
     text: str
     id: str = ""
@@ -22,7 +22,7 @@ class SystemItem:
 
 @dataclass(frozen=True, slots=True)
 class UserItem:
-    """What a person said. A turn begins here."""
+    """What a person said. A turn begins with it."""
 
     text: str
     id: str = ""
@@ -38,7 +38,7 @@ class AssistantItem:
 
 @dataclass(frozen=True, slots=True)
 class CallItem:
-    """One tool call. `arguments` is one line of JSON, an object."""
+    """One tool call. `arguments` is a JSON object on one line."""
 
     call_id: str
     name: str
@@ -48,7 +48,7 @@ class CallItem:
 
 @dataclass(frozen=True, slots=True)
 class ResultItem:
-    """What a call gave. `output` is text for the model: JSON on one line, or plain words."""
+    """The result of a call. `output` is text for the model: JSON on one line, or plain words."""
 
     call_id: str
     name: str
@@ -61,10 +61,10 @@ Item: TypeAlias = SystemItem | UserItem | AssistantItem | CallItem | ResultItem
 
 
 def rounds_done(items: Sequence[Item]) -> int:
-    """Rounds of tool calls since the person last spoke.
+    """Count the rounds of tool calls since the person last spoke.
 
-    The calls of one reply share the part of their id before the last slash, which is how LiveKit
-    numbers them; a call without one counts as a round of its own.
+    LiveKit numbers the calls of one reply behind the last slash of an id that they share; a call
+    whose id has no slash counts as a round of its own.
     """
     replies: set[str] = set()
     for item in reversed(items):

@@ -1,7 +1,7 @@
-"""A model in one word: `qwen3:8b`, `openai:local`, `ollama:llama3.2@http://box:11434`.
+"""Reads a model in one word: `qwen3:8b`, `openai:local`, `ollama:llama3.2@http://box:11434`.
 
-The form is `[API:]MODEL[@URL]`. What stands before the first colon is the API only where it is one
-(`qwen3:8b` has none), and what stands behind an `@` is the address only where it has a scheme.
+The form is `[API:]MODEL[@URL]`. The text before the first colon is an API only where it names one
+(`qwen3:8b` has none), and the text behind an `@` is the address only where it has a scheme.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final, Literal, TypeAlias
 from caal_node.core.addresses import ollama_url, server_url
 
 Api: TypeAlias = Literal["ollama", "openai", "completions", "livekit"]
-_PLACED: Final = re.compile(r"(.*?)@(\w+://.*)")
+_WITH_URL: Final = re.compile(r"(.*?)@(\w+://.*)")
 APIS: Final[tuple[Api, ...]] = typing.get_args(Api)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReference:
-    """`api` and `base_url` are None where the settings' own are meant."""
+    """A model, its API and its address; None stands for the settings' own API or address."""
 
     model: str
     api: Api | None = None
@@ -35,10 +35,10 @@ def parse_reference(text: str) -> ModelReference:
     """Read a reference.
 
     Raises:
-        ValueError: in plain words.
+        ValueError: This is no reference; the message says why in plain words.
     """
     rest, base_url = text.strip(), None
-    if match := _PLACED.fullmatch(rest):
+    if match := _WITH_URL.fullmatch(rest):
         rest, base_url = match.groups()
     start, colon, name = rest.partition(":")
     api: Api | None = next((known for known in APIS if colon and start == known), None)

@@ -1,4 +1,4 @@
-"""Folders of the user's: where state is kept, and what `~` stands for in a configuration."""
+"""Paths in the user's folders: where state is kept, and what `~` means in a configuration."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ STATE_VARIABLE: Final = "CAAL_STATE"
 
 
 def state_folder() -> Path:
-    """`$CAAL_STATE`, else the platform's folder for state. It need not exist yet.
+    """Return `$CAAL_STATE`, else the platform's folder for state. It may not exist yet.
 
     Raises:
-        ConfigError: the variable names the home folder of nobody.
+        ConfigError: The variable names the home folder of an unknown user.
     """
     if own := os.environ.get(STATE_VARIABLE):
         return from_home(own, STATE_VARIABLE)
@@ -25,25 +25,25 @@ def state_folder() -> Path:
 
 
 def tool_pins() -> Path:
-    """The folder that keeps the definitions of MCP tools as they were accepted."""
+    """Return the folder with the definitions of MCP tools that were accepted."""
     return state_folder() / "mcp-pins"
 
 
 def sign_ins() -> Path:
-    """The folder that keeps what signing in to MCP servers has brought."""
+    """Return the folder with the tokens of MCP servers that a person signed in to."""
     return state_folder() / "mcp-sign-ins"
 
 
 def validations() -> Path:
-    """The file that keeps what `caal-node validate` has found."""
+    """Return the database with the results of `caal-node validate`."""
     return state_folder() / "validations.db"
 
 
 def from_home(path: str, where: str) -> Path:
-    """`path` with the home folder in place of `~`. `where` is the variable or key it stands in.
+    """Put the home folder in place of `~` in `path`. `where` is the variable or key of the path.
 
     Raises:
-        ConfigError: nobody has that name.
+        ConfigError: No user has that name.
     """
     try:
         return Path(path).expanduser()

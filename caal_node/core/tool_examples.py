@@ -1,6 +1,6 @@
-"""Example utterances in authors' words: `Example: time in Oslo -> {"zone": "Europe/Oslo"}`.
+"""Reads an author's example utterances: `Example: time in Oslo -> {"zone": "Europe/Oslo"}`.
 
-One notation for method docstrings and for the notes of n8n workflows. The arguments are a JSON
+Method docstrings and the notes of n8n workflows use the same notation. The arguments are a JSON
 object on the same line; an example without an arrow means a call without arguments.
 """
 
@@ -16,11 +16,11 @@ _LINE: Final = re.compile(
     r"^\s*(?:-\s*)?Example:\s*(?P<say>.+?)\s*(?:->\s*(?P<args>\{.*\})\s*)?$", re.I
 )
 EXAMPLES_MAX: Final = 3
-"""Examples kept of one tool. Three are what helped a 0.5B; each costs about 60 tokens of prompt."""
+"""Examples that are kept of one tool. Three helped a 0.5B model; each costs about 60 tokens."""
 
 
 def from_text(text: str | None) -> tuple[Example, ...]:
-    """The examples written in `text`, in order. A line whose JSON is broken is left out."""
+    """Return the examples in `text`, in order. A line whose JSON is broken is left out."""
     found: list[Example] = []
     for line in (text or "").splitlines():
         if not (match := _LINE.match(line)):
@@ -34,5 +34,5 @@ def from_text(text: str | None) -> tuple[Example, ...]:
 
 
 def without_examples(text: str) -> str:
-    """`text` less its example lines, which the prompt shows elsewhere."""
+    """Return `text` without its example lines, which the prompt shows elsewhere."""
     return "\n".join(line for line in text.splitlines() if not _LINE.match(line)).strip()

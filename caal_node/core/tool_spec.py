@@ -1,4 +1,4 @@
-"""What a tool is, whichever tier it comes from."""
+"""The description of a tool, whichever tier it comes from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ToolSchema: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Words a person could say, and the arguments of the call they mean."""
+    """Words that a person could say, and the arguments of the call that they ask for."""
 
     utterance: str
     arguments: Mapping[str, Any]
@@ -28,24 +28,25 @@ class ToolSpec:
     source: str
     """The agent's class name, `n8n`, or the MCP server's name."""
     name: str
-    """The name at the source; what the tier is called with."""
+    """The name that the source calls the tool by."""
     wanted: str
-    """The name to expose when it is free and allowed (MCP: `server__tool`)."""
+    """The name to expose where it is free and allowed, such as `server__tool` for MCP."""
     description: str
     parameters: Mapping[str, Any]
-    """JSON schema of an object."""
+    """The JSON schema of an object."""
     examples: tuple[Example, ...] = field(default=())
     details: str = ""
-    """The whole description where `description` is cut: for discovery, never for the prompt."""
+    """The whole description where `description` is cut. Searches read it, prompts never do."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Parameter -> where it was found, in words for the tool's author. Empty: its own schema."""
+    """Where each parameter was found, in words for the tool's author. It is empty where the source
+    gives a schema."""
     facts: tuple[str, ...] = ()
-    """More for the author, a line each: how it is called, what is wrong with its notes."""
+    """Lines for the author: how the tool is called, and what is wrong with its notes."""
     timeout_s: float | None = None
-    """How long a call may take where that is more than usual."""
+    """Seconds that a call may take, where that is more than usual."""
     read_only: bool | None = None
-    """Whether a call changes nothing, as far as its source says; None: it says nothing."""
+    """Whether a call changes nothing, as its source declares; None where it declares nothing."""
     own_name: str = ""
-    """What the server itself calls it, where `name` is not that."""
+    """The server's own name of the tool, where `name` is another."""
     remembered: bool = True
-    """Whether its results are something to refer back to, later in the conversation."""
+    """Whether its results are kept for later turns, so that a person can refer to them."""

@@ -1,4 +1,4 @@
-"""The calls of a session as LiveKit tells them, turned into this project's events."""
+"""Tracks the calls and turns of a session, and makes their events."""
 
 from __future__ import annotations
 
@@ -9,44 +9,51 @@ from typing import Any, Final, TypeAlias, cast
 
 from livekit.agents import llm
 
-from caal_node.core.events import Outcome, TierName, ToolCallEnded, ToolCallStarted
+from caal_node.core.events import (
+    Event,
+    Outcome,
+    TierName,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEnded,
+)
+from caal_node.models.backends.base import ServerCall, ServerResult
+from caal_node.room.clock import Clock
+
+SERVER_SOURCE: Final = "model server"
+"""The source, in events, of tools that the model's server runs by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOrigin:
-    """Where a tool comes from. `source` is the agent's class, `n8n`, or an MCP server's name."""
+    """The origin of a tool. `source` is the agent's class, `n8n`, or an MCP server's name."""
 
     tier: TierName
     source: str
 
 
 Describe: TypeAlias = Callable[[str], ToolOrigin]
-"""Exposed name -> origin."""
+"""It returns the origin of the tool with an exposed name."""
 OutcomeOf: TypeAlias = Callable[[str], Outcome | None]
-"""Call id -> how it ended, where that is known better than LiveKit knows it."""
+"""It returns how the call of an id ended, where more is known of that than LiveKit knows."""
 
 _OUTCOMES: Final[dict[str, Outcome]] = {"done": "ok", "error": "error", "cancelled": "cancelled"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningCall:
     tool: str
     tier: TierName
     began: float
 
 
-def no_outcome(call_id: str) -> Outcome | None:
-    """Leave every outcome to LiveKit."""
-    return None
-
-
 class CallTracker:
-    """The calls that run in one session, by id. Times in seconds."""
+    """The calls that LiveKit runs in one session, by id. `now` is a time in seconds."""
 
     def __init__(self, describe: Describe, outcome_of: OutcomeOf) -> None:
         self._describe = describe
         self._outcome_of = outcome_of
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningCall] = {}
 
     @property
     def under_way(self) -> bool:
@@ -54,27 +61,103 @@ class CallTracker:
 
     def started(self, now: float, call: llm.FunctionCall) -> ToolCallStarted:
         origin = self._describe(call.name)
-        self._running[call.call_id] = _Running(call.name, origin.tier, now)
+        self._running[call.call_id] = _RunningCall(call.name, origin.tier, now)
         return ToolCallStarted(
             call.call_id, call.name, origin.tier, origin.source, arguments_of(call.arguments)
         )
 
     def ended(self, now: float, call_id: str, status: str) -> ToolCallEnded | None:
-        """`status` is LiveKit's. None for a call that was never seen to start."""
+        """Return the event for LiveKit's `status`, or None for a call whose start is unknown."""
         if (call := self._running.pop(call_id, None)) is None:
             return None
         outcome = _OUTCOMES[status]
         if outcome != "cancelled":
-            # A cancelled call has no other end, whatever was noted while it was stopped.
+            # A cancelled call stays cancelled, whatever outcome was noted while it was stopped.
             outcome = self._outcome_of(call_id) or outcome
         duration_ms = round((now - call.began) * 1000)
         return ToolCallEnded(call_id, call.tool, call.tier, outcome, duration_ms)
 
 
-def arguments_of(arguments: str) -> dict[str, Any] | None:
-    """The object that `arguments` holds; None where it is no JSON object.
+class ServerCallTracker:
+    """The calls of one session that the model's server runs by itself.
 
-    LiveKit has repaired the JSON by the time it runs a call.
+    `begin(call_id, tool)` and `end(call_id, outcome)` play the cues, and `emit` takes the events.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        emit: Callable[[Event], None],
+        begin: Callable[[str, str], None],
+        end: Callable[[str, Outcome], None],
+    ) -> None:
+        self._clock = clock
+        self._emit = emit
+        self._begin = begin
+        self._end = end
+        self._open: dict[str, tuple[str, float]] = {}
+
+    def note(self, run: ServerCall | ServerResult) -> None:
+        """Take the start or the result of a call."""
+        if isinstance(run, ServerCall):
+            self._open[run.id] = (run.name, self._clock.time())
+            self._begin(run.id, run.name)
+            arguments = arguments_of(run.arguments)
+            self._emit(ToolCallStarted(run.id, run.name, "mcp", SERVER_SOURCE, arguments))
+        else:
+            self._close(run.id, "error" if run.failed else "ok")
+
+    def reply_over(self) -> None:
+        """End the calls that are still open as cancelled, since the reply's stream has ended."""
+        for call_id in list(self._open):
+            self._close(call_id, "cancelled")
+
+    def _close(self, call_id: str, outcome: Outcome) -> None:
+        if (call := self._open.pop(call_id, None)) is not None:
+            tool, began = call
+            duration_ms = round((self._clock.time() - began) * 1000)
+            self._emit(ToolCallEnded(call_id, tool, "mcp", outcome, duration_ms))
+            self._end(call_id, outcome)
+
+
+class TurnMeter:
+    """Counts a turn's requests and rounds, and its time. `now` is in seconds.
+
+    Requests count from the end of the turn before, since LiveKit may begin an answer before the
+    turn's words are known.
+    """
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._rounds = 0
+        self._requests = 0
+
+    @property
+    def open(self) -> bool:
+        return self._began is not None
+
+    def begin(self, now: float) -> None:
+        self._began = now
+
+    def note_request(self) -> None:
+        self._requests += 1
+
+    def note_round(self) -> None:
+        self._rounds += 1
+
+    def end(self, now: float) -> TurnEnded | None:
+        """End the turn, or return None where none is open, as after a greeting."""
+        began, rounds, requests = self._began, self._rounds, self._requests
+        self._began, self._rounds, self._requests = None, 0, 0
+        if began is None:
+            return None
+        return TurnEnded(rounds, requests, duration_ms=round((now - began) * 1000))
+
+
+def arguments_of(arguments: str) -> dict[str, Any] | None:
+    """Return the JSON object in `arguments`, or None where it holds none.
+
+    LiveKit has repaired the JSON before it runs a call.
     """
     try:
         value: object = json.loads(arguments or "{}")

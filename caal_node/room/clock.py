@@ -1,34 +1,24 @@
-"""The time as a port, so that what waits can be tried without waiting."""
+"""The part of an event loop that tells the time, so that tests can replace it and never wait."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
 
 class ClockTimer(Protocol):
+    """A timer, as `asyncio.TimerHandle` is one."""
+
     def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
-    def now(self) -> float:
-        """Seconds, from any start, never backwards."""
+    """A clock with timers, as `asyncio.AbstractEventLoop` is one."""
+
+    def time(self) -> float:
+        """Return the time in seconds. It starts anywhere and never goes back."""
         ...
 
     def call_at(self, when: float, callback: Callable[[], None]) -> ClockTimer:
-        """Call `callback` once `now()` has reached `when`, unless cancelled before."""
+        """Call `callback` once `time()` has reached `when`, unless the timer is cancelled first."""
         ...
-
-
-class LoopClock:
-    """The running event loop's own clock."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-
-    def now(self) -> float:
-        return self._loop.time()
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> ClockTimer:
-        return self._loop.call_at(when, callback)

@@ -1,4 +1,4 @@
-"""Waiting for a room: LiveKit starts an agent before its room is connected."""
+"""Waits for a room, since LiveKit starts an agent before its room is connected."""
 
 # pyright: reportUnknownMemberType=false
 # LiveKit leaves the event types of its rooms open, so they are half unknown.
@@ -11,17 +11,17 @@ from livekit import rtc
 
 
 async def connected(room: rtc.Room) -> None:
-    """Wait until `room` is connected. Who waits is ended with the agent, as LiveKit's own is."""
+    """Wait until `room` is connected, without a deadline: the agent's end cancels the wait."""
     if room.isconnected():
         return
-    came = asyncio.Event()
+    is_connected = asyncio.Event()
 
     def on_state(state: rtc.ConnectionState) -> None:
         if room.isconnected():
-            came.set()
+            is_connected.set()
 
     room.on("connection_state_changed", on_state)
     try:
-        await came.wait()
+        await is_connected.wait()
     finally:
         room.off("connection_state_changed", on_state)

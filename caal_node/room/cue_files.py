@@ -1,4 +1,4 @@
-"""A WAV file in the place of a synthesised cue: decoded once, at start, never when it is played."""
+"""Loads WAV files in place of synthesised cues. They are decoded once, at the start."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from caal_node.core.events import CueKind
 from caal_node.room.cues import SAMPLE_RATE_HZ, CueSet, Samples, conform
 
 LENGTH_MAX_S: Final = 1.0
-"""A ping and no jingle: it stands in front of the answer, and fits the room's audio queue whole."""
+"""Seconds of the longest cue. It delays the answer, and the room's audio queue has to hold it."""
 FILE_MAX_BYTES: Final = 4 * 1024 * 1024
-"""One second of eight channels of 64-bit samples at 48 kHz is 3 MB."""
+"""Bytes of the largest file: one second of eight channels of 64-bit samples at 48 kHz is 3 MB."""
 RATES_HZ: Final = (4_000, 384_000)
-"""Telephone to studio. Outside, the header is wrong, and a resampler would build giant tables."""
-_MEND: Final = "save it as 16-bit PCM WAV of at most 1 second, or take the setting away"
+"""Sample rates from telephone to studio. With another rate the header is wrong, and the resampler
+would build giant tables."""
+_REMEDY: Final = "save it as 16-bit PCM WAV of at most 1 second, or take the setting away"
 
 
 def load_cues(files: Mapping[CueKind, Path]) -> CueSet:
-    """The synthesised cues, with `files` in the place of some.
+    """Make the synthesised cues, with `files` in place of some.
 
-    Reads and decodes: call it before the event loop runs, or in a thread.
+    This reads and decodes files: call it before the event loop runs, or in a thread.
 
     Raises:
-        ConfigError: a file cannot be used; names it and the mend.
+        ConfigError: A file cannot be used; the message names it and the remedy.
     """
     return CueSet.of({kind: load_wav(path) for kind, path in files.items()})
 
@@ -37,10 +38,11 @@ def load_cues(files: Mapping[CueKind, Path]) -> CueSet:
 def load_wav(path: Path) -> Samples:
     """Decode a WAV file of any sample format, rate and channel count to a cue.
 
-    Ends are shaped, DC is taken out and the peak brought down to what a cue may have.
+    It is faded in and out, its DC is removed, and its peak is lowered to that of a cue.
 
     Raises:
-        ConfigError: missing, unreadable, too large, too long or empty; names file and mend.
+        ConfigError: The file is missing, unreadable, too large, too long or empty; the message
+            names it and the remedy.
     """
     try:
         if not path.is_file():
@@ -63,7 +65,7 @@ def _decode(path: Path) -> Samples:
         if not container.streams.audio:
             _refuse(path, "holds no sound")
         codec = container.streams.audio[0].codec_context
-        if not codec:  # None for an encoding that nobody knows, whatever its type says
+        if not codec:  # it is None for an unknown encoding, although its type does not say so
             _refuse(path, "is of an unknown encoding")
         rate = codec.sample_rate
         if not RATES_HZ[0] <= rate <= RATES_HZ[1]:
@@ -78,4 +80,4 @@ def _decode(path: Path) -> Samples:
 
 
 def _refuse(path: Path, what: str, cause: Exception | None = None) -> NoReturn:
-    raise ConfigError(f"{path}: the cue's file {what}; {_MEND}") from cause
+    raise ConfigError(f"{path}: the cue's file {what}; {_REMEDY}") from cause

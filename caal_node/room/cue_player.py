@@ -1,4 +1,4 @@
-"""The policy's hands: plays what it decides, and asks it again when it wants to be asked."""
+"""Plays what the cue policy decides, and wakes the policy at the time that it asks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from caal_node.core.events import CuePlayed
 from caal_node.room.clock import Clock, ClockTimer
-from caal_node.room.cue_policy import Act, CuePolicy
+from caal_node.room.cue_policy import CueAction, CuePolicy
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cues import CueSet
 
@@ -15,9 +15,9 @@ _log = logging.getLogger(__name__)
 
 
 class CuePlayer:
-    """`tell` hears of cues that come by time; the others are returned by `act`.
+    """Plays cues. `perform` returns the cue that it plays; `on_timed_cue` gets those of the timer.
 
-    Without a `sink` nothing sounds. A sink that fails is logged, and stops nothing else.
+    Without a `sink` no cue is played. A sink that fails is logged, and nothing else stops.
     """
 
     def __init__(
@@ -27,39 +27,39 @@ class CuePlayer:
         sink: CueSink | None,
         cues: CueSet,
         clock: Clock,
-        tell: Callable[[CuePlayed | None], None],
+        on_timed_cue: Callable[[CuePlayed | None], None],
     ) -> None:
         self._policy = policy
         self._sink = sink
         self._cues = cues
         self._clock = clock
-        self._tell = tell
+        self._on_timed_cue = on_timed_cue
         self._timer: ClockTimer | None = None
         self._timer_due: float | None = None
 
-    def act(self, act: Act = None) -> CuePlayed | None:
-        """Do what the policy said; due after every word to it. Returns the cue that sounds."""
-        played = self._perform(act)
+    def perform(self, action: CueAction = None) -> CuePlayed | None:
+        """Do what the policy decided, after each event, and return the cue that is played."""
+        played = self._play_or_stop(action)
         self._reschedule()
         return played
 
     def close(self) -> None:
-        """Fall silent and forget what was due. Nothing here runs on, so nothing is awaited."""
+        """Stop the sound and the timer. No task runs, so there is nothing to await."""
         self._policy.abandon()
-        self.act("stop")
+        self.perform("stop")
 
-    def _perform(self, act: Act) -> CuePlayed | None:
-        if self._sink is None or act is None:
+    def _play_or_stop(self, action: CueAction) -> CuePlayed | None:
+        if self._sink is None or action is None:
             return None
         try:
-            if act == "stop":
+            if action == "stop":
                 self._sink.stop()
                 return None
-            self._sink.play(self._cues[act])
+            self._sink.play(self._cues[action])
         except Exception:
-            _log.exception("a cue failed: %s", act)
+            _log.exception("a cue failed: %s", action)
             return None
-        return CuePlayed(act)
+        return CuePlayed(action)
 
     def _reschedule(self) -> None:
         due = self._policy.due
@@ -72,4 +72,4 @@ class CuePlayer:
 
     def _wake(self) -> None:
         self._timer = self._timer_due = None
-        self._tell(self.act(self._policy.wake(self._clock.now())))
+        self._on_timed_cue(self.perform(self._policy.wake(self._clock.time())))

@@ -1,12 +1,12 @@
-"""Which cue when: a state machine fed with what happens, that answers with what to do.
+"""Decides which cue is played when: a state machine that takes events and returns actions.
 
-Pure: every method takes the time in seconds, nothing here sleeps or plays. The rules:
+It is pure: every method takes the time in seconds, and nothing here sleeps or plays. The rules are:
 
-- a cue the moment a call is known; the calls of one round of tools share one;
-- never over speech. Behind the agent's own words a cue waits, if it still says something then;
-  behind the person's it is dropped. Speech that begins cuts a cue that sounds;
-- one error cue a round;
-- while a person waits for a call: a tick after four seconds without a sound, and every four again.
+- A cue is played as soon as a call is known. The calls of one round of tools share one.
+- No cue is played over speech. A cue waits for the end of the agent's words, if it still has a
+  meaning then; during the person's words it is dropped. Speech that begins stops a cue.
+- A round has at most one error cue.
+- While a person waits for a call, a tick is played after every four seconds of silence.
 """
 
 from __future__ import annotations
@@ -17,145 +17,145 @@ from typing import Final, Literal, TypeAlias
 
 from caal_node.core.events import CueKind, Outcome
 
-Act: TypeAlias = CueKind | Literal["stop"] | None
-"""Play this cue, stop the one that sounds, or nothing."""
+CueAction: TypeAlias = CueKind | Literal["stop"] | None
+"""Play this cue, stop the one that is playing, or (None) do nothing."""
 
 AGENT_TOOLS: Final = frozenset({"spawn_agent", "delegate", "run_sub_agent"})
-"""Tools that hand the work to another agent, by default."""
+"""The default names of tools that give their work to another agent."""
 TICK_EVERY_S: Final = 4.0
-"""Seconds of quiet that begin to sound like a dropped line; sooner, the tick nags."""
+"""Seconds of silence after which people think that the line is broken. Sooner, ticks annoy."""
 SPEECH_GAP_S: Final = 0.15
-"""Between the agent's last word and a cue: closer, they run into each other at a listener."""
-_HEARD_LATER_S: Final = 0.1
-"""A cue sounds at a listener this long after it was handed over; until then it can be cut."""
+"""Seconds between the agent's last word and a cue. With less, a listener hears them as one."""
+_DELIVERY_S: Final = 0.1
+"""Seconds from playing a cue until a listener hears it. Until then it can be stopped."""
 _FAILED: Final[frozenset[Outcome]] = frozenset({"error", "timeout", "refused"})
 
 
 class CuePolicy:
-    """One conversation's cues. `lengths` are the cues' own, in seconds."""
+    """The cues of one conversation. `lengths` are the lengths of the cues in seconds."""
 
     def __init__(
         self, lengths: Mapping[CueKind, float], agent_tools: Collection[str] = AGENT_TOOLS
     ) -> None:
         self._lengths = dict(lengths)
         self._agent_tools = frozenset(agent_tools)
-        self._waited: set[str] = set()
-        self._released: set[str] = set()
-        self._round_cued = False
-        self._round_erred = False
+        self._awaited_calls: set[str] = set()
+        self._background_calls: set[str] = set()
+        self._round_has_cue = False
+        self._round_has_error_cue = False
         self._agent_speaks = False
         self._user_speaks = False
-        self._owed: CueKind | None = None
+        self._waiting_cue: CueKind | None = None
         self._due: float | None = None
-        self._sounds_until = -math.inf
+        self._plays_until = -math.inf
 
     @property
     def due(self) -> float | None:
-        """When `wake` wants to be called; None: not before something else happens."""
+        """The time at which `wake` has to be called, or None where it need not be."""
         return self._due
 
-    def call_started(self, now: float, call_id: str, name: str) -> Act:
-        self._waited.add(call_id)
-        if self._due is None and not self._speech:
+    def call_started(self, now: float, call_id: str, name: str) -> CueAction:
+        self._awaited_calls.add(call_id)
+        if self._due is None and not self._anyone_speaks:
             self._due = now + TICK_EVERY_S
-        if self._round_cued:
+        if self._round_has_cue:
             return None
-        self._round_cued = True
-        return self._sound(now, "agent" if name in self._agent_tools else "tool")
+        self._round_has_cue = True
+        return self._play(now, "agent" if name in self._agent_tools else "tool")
 
     def call_released(self, call_id: str) -> None:
-        """The call goes on in the background, and the person is told so: nobody waits for it."""
-        if call_id in self._waited:
-            self._waited.discard(call_id)
-            self._released.add(call_id)
-            self._settle()
+        """Note that a call goes on in the background, so that nobody waits for it any more."""
+        if call_id in self._awaited_calls:
+            self._awaited_calls.discard(call_id)
+            self._background_calls.add(call_id)
+            self._drop_unneeded()
 
-    def call_ended(self, now: float, call_id: str, outcome: Outcome) -> Act:
-        if call_id not in self._waited | self._released:
+    def call_ended(self, now: float, call_id: str, outcome: Outcome) -> CueAction:
+        if call_id not in self._awaited_calls | self._background_calls:
             return None
-        self._waited.discard(call_id)
-        self._released.discard(call_id)
-        self._settle()
-        if outcome not in _FAILED or self._round_erred:
+        self._awaited_calls.discard(call_id)
+        self._background_calls.discard(call_id)
+        self._drop_unneeded()
+        if outcome not in _FAILED or self._round_has_error_cue:
             return None
-        self._round_erred = True
-        return self._sound(now, "error")
+        self._round_has_error_cue = True
+        return self._play(now, "error")
 
     def round_ended(self) -> None:
-        """All calls of one reply have their results; the next call is a new round's."""
-        self._round_cued = False
-        self._round_erred = False
+        """Note that all calls of a reply have their results. The next call begins a new round."""
+        self._round_has_cue = False
+        self._round_has_error_cue = False
 
     def abandon(self) -> None:
-        """The person went on to something else: what they waited for is no longer news."""
-        self._waited.clear()
-        self._owed = None
-        self._settle()
+        """Forget the calls and the waiting cue, as the person has gone on to something else."""
+        self._awaited_calls.clear()
+        self._waiting_cue = None
+        self._drop_unneeded()
         self.round_ended()
 
-    def agent_speech_started(self, now: float) -> Act:
+    def agent_speech_started(self, now: float) -> CueAction:
         self._agent_speaks = True
-        self._owed = None
-        return self._hush(now)
+        self._waiting_cue = None
+        return self._silence(now)
 
     def agent_speech_ended(self, now: float) -> None:
         if self._agent_speaks:
             self._agent_speaks = False
-            self._resume(now)
+            self._schedule_after_speech(now)
 
-    def user_speech_started(self, now: float) -> Act:
+    def user_speech_started(self, now: float) -> CueAction:
         self._user_speaks = True
-        self._owed = None
-        return self._hush(now)
+        self._waiting_cue = None
+        return self._silence(now)
 
     def user_speech_ended(self, now: float) -> None:
         if self._user_speaks:
             self._user_speaks = False
-            self._resume(now)
+            self._schedule_after_speech(now)
 
-    def wake(self, now: float) -> Act:
-        """Call it at `due`, or any time after."""
+    def wake(self, now: float) -> CueAction:
+        """Return the cue that is due. It is called at `due` or later."""
         if self._due is None or now < self._due:
             return None
-        return self._sound(now, self._owed or "tick")
+        return self._play(now, self._waiting_cue or "tick")
 
     @property
-    def _speech(self) -> bool:
+    def _anyone_speaks(self) -> bool:
         return self._agent_speaks or self._user_speaks
 
-    def _sound(self, now: float, kind: CueKind) -> Act:
+    def _play(self, now: float, kind: CueKind) -> CueAction:
         if self._user_speaks:
             return None
         if self._agent_speaks:
-            self._owed = kind
+            self._waiting_cue = kind
             return None
-        self._owed = None
+        self._waiting_cue = None
         if kind in ("tool", "agent"):
-            # One that waited may sound a round late; it announces that round too.
-            self._round_cued = True
-        self._due = now + TICK_EVERY_S if self._waited else None
-        self._sounds_until = max(self._sounds_until, now) + self._lengths[kind]
+            # A cue that waited may be played in the next round, which it announces as well.
+            self._round_has_cue = True
+        self._due = now + TICK_EVERY_S if self._awaited_calls else None
+        self._plays_until = max(self._plays_until, now) + self._lengths[kind]
         return kind
 
-    def _hush(self, now: float) -> Act:
+    def _silence(self, now: float) -> CueAction:
         self._due = None
-        sounds = now < self._sounds_until + _HEARD_LATER_S
-        self._sounds_until = -math.inf
-        return "stop" if sounds else None
+        is_playing = now < self._plays_until + _DELIVERY_S
+        self._plays_until = -math.inf
+        return "stop" if is_playing else None
 
-    def _resume(self, now: float) -> None:
-        if self._speech:
+    def _schedule_after_speech(self, now: float) -> None:
+        if self._anyone_speaks:
             return
-        if self._owed is not None:
+        if self._waiting_cue is not None:
             self._due = now + SPEECH_GAP_S
-        elif self._waited:
+        elif self._awaited_calls:
             self._due = now + TICK_EVERY_S
 
-    def _settle(self) -> None:
-        """With nobody waiting, only a failure is still worth a sound."""
-        if self._waited:
+    def _drop_unneeded(self) -> None:
+        """Drop what is due if nobody waits for a call, except an error cue."""
+        if self._awaited_calls:
             return
-        if self._owed != "error":
-            self._owed = None
-        if self._owed is None:
+        if self._waiting_cue != "error":
+            self._waiting_cue = None
+        if self._waiting_cue is None:
             self._due = None

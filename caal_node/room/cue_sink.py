@@ -1,4 +1,4 @@
-"""Where cues go: a port, which a room's track, a local audio loop and a recorder all fit."""
+"""The interface that plays cues: a room's track, local speakers and a recorder implement it."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from caal_node.room.cues import Samples
 
 
 class CueSink(Protocol):
-    """Plays short sounds, one after the other, and can fall silent at once."""
+    """Plays short sounds, one after the other, and can stop at once."""
 
     def play(self, samples: Samples) -> None:
-        """Hand `samples` over to be heard now, behind what still sounds. It never blocks."""
+        """Play `samples` now, or after the sound that is still playing. It never blocks."""
         ...
 
     def stop(self) -> None:
-        """Fall silent; what was handed over and has not been heard yet never is."""
+        """Stop the sound, and drop all that was not heard yet."""
         ...
 
     async def aclose(self) -> None: ...
 
 
 class SilentCueSink:
-    """A sink for where nothing can sound: the cues are told as events all the same."""
+    """A sink without sound, with which the cues are still reported as events."""
 
     def play(self, samples: Samples) -> None:
         """Play nothing."""
 
     def stop(self) -> None:
-        """Do nothing, as nothing sounds."""
+        """Do nothing, as nothing plays."""
 
     async def aclose(self) -> None:
         """Do nothing, as nothing is open."""
 
 
 class LateCueSink:
-    """A sink that can be handed out before its room is connected.
+    """A sink that can be used before its room is connected.
 
-    It is silent until `ready` gives it the sink that it passes everything on to.
+    It is silent until `ready` gives it the sink that plays its sounds.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
-"""A LiveKit track of its own for the cues.
+"""The LiveKit track that plays the cues.
 
-Measured at a participant, this shape is at the floor of what a room allows: published before it is
-needed, nothing pushed while idle (a queue of silence stands in front of the ping), the whole ping
-as one frame in one call (from then on it needs no event loop). The speech track, a mixer and
-LiveKit's background audio are all later, by 10 to 600 ms.
+Measured at a participant, cues cannot be faster in a room than so: the track is published before
+it is needed, nothing is pushed while it is idle (a queue of silence would delay the cue), and a
+whole cue is one frame in one call (from then on it needs no event loop). The speech track, a mixer
+and LiveKit's background audio are all 10 to 600 ms later.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from caal_node.room.eager_task import begin
 
 TRACK_NAME: Final = "caal-cues"
 QUEUE_MS: Final = 1000
-"""The longest cue fits whole. Zero would be no queue at all: LiveKit is 800 ms late then."""
+"""Milliseconds of the queue, which the longest cue fits whole. Without a queue (zero) LiveKit is
+800 ms late."""
 TAKE_BACK_S: Final = 2.0
-"""For a track that is being published while its agent leaves; normally it takes some 100 ms."""
+"""Seconds for a track that is being published while its agent leaves. It takes some 100 ms."""
 _CLOSE_DEADLINE_S: Final = 2.0
-"""A room that is already gone may never answer; leaving must not hang on it."""
+"""Seconds for taking the track out of the room. A room that is closed may never answer."""
 
 _log = logging.getLogger(__name__)
 
 
 class CueTrack:
-    """The `CueSink` of a room. Make it with `publish`, once the room is connected."""
+    """The `CueSink` of a room. `publish` makes it, once the room is connected."""
 
     def __init__(
         self, room: rtc.Room, source: rtc.AudioSource, publication: rtc.LocalTrackPublication
@@ -46,7 +47,7 @@ class CueTrack:
 
     @classmethod
     async def publish(cls, room: rtc.Room) -> CueTrack:
-        """Publish the track, silent. Its source is left unnamed: the microphone is the speech."""
+        """Publish the silent track. It names no source, as the microphone is the speech."""
         source = rtc.AudioSource(SAMPLE_RATE_HZ, 1, queue_size_ms=QUEUE_MS)
         track = rtc.LocalAudioTrack.create_audio_track(TRACK_NAME, source)
         return cls(room, source, await room.local_participant.publish_track(track))
@@ -60,13 +61,13 @@ class CueTrack:
         push.add_done_callback(self._pushed)
 
     def stop(self) -> None:
-        # A frame that is on its way into the queue would arrive behind the clearing.
+        # A frame that is on its way into the queue would arrive after the queue was cleared.
         self._revoked |= self._pushes
         if not self._closed:
             self._source.clear_queue()
 
     async def aclose(self) -> None:
-        """Fall silent, take the track out of the room, and wait until both are done."""
+        """Stop the sound, take the track out of the room, and wait until both are done."""
         if self._closed:
             return
         self.stop()
@@ -84,7 +85,7 @@ class CueTrack:
         await self._source.aclose()
 
     async def _unpublish(self) -> None:
-        # By name: LiveKit gives a track another sid when it reconnects.
+        # The track is found by name, as LiveKit gives it another sid when it reconnects.
         own = self._room.local_participant
         for publication in list(own.track_publications.values()):
             if publication.name == self._publication.name and self._room.isconnected():
@@ -107,8 +108,8 @@ async def publish_cues(
 ) -> None:
     """Give `late` the room's track as soon as the room is connected.
 
-    Where it cannot be published there are no cues, which the log tells. A track whose agent left in
-    the meantime is taken back.
+    Where the track cannot be published there are no cues, and the log says so. The track is taken
+    back if its agent has left in the meantime.
     """
     try:
         await connected(room)
@@ -118,7 +119,8 @@ async def publish_cues(
 
 
 async def _published(publishing: Awaitable[CueSink]) -> CueSink:
-    # Shielded: LiveKit publishes a track all the same, and one that nobody owns stays in the room.
+    # It is shielded because LiveKit publishes the track even after a cancellation, and a track that
+    # nobody owns would stay in the room.
     task = asyncio.ensure_future(publishing)
     try:
         return await asyncio.shield(task)

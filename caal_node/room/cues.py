@@ -1,15 +1,16 @@
-"""The pings: short sounds made of sines, pure numpy.
+"""Synthesises the cues: short sounds made of sines with numpy.
 
-Mono, 48 kHz, int16: what the room's audio source takes, so nothing is resampled on the way. Every
-cue begins and ends on a zero sample under a raised cosine (an abrupt end clicks), has no DC, and
-keeps its frequencies between 300 and 1200 Hz, where small speakers and hearing are at their best.
+They are mono, 48 kHz, int16, as the room's audio source takes them, so that nothing is resampled.
+Every cue begins and ends on a zero sample under a raised cosine (an abrupt end clicks), has no DC,
+and keeps its frequencies between 300 and 1200 Hz, where small speakers and hearing are at their
+best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,28 +18,28 @@ import numpy.typing as npt
 from caal_node.core.events import CueKind
 
 Samples: TypeAlias = npt.NDArray[np.int16]
-"""Mono, SAMPLE_RATE_HZ."""
+"""Mono samples at SAMPLE_RATE_HZ."""
 _Wave: TypeAlias = npt.NDArray[np.float64]
 
 SAMPLE_RATE_HZ: Final = 48_000
-"""Opus's own rate; any other would be resampled before it is sent."""
+"""The rate of Opus. Any other would be resampled before it is sent."""
 PEAK_MAX_DBFS: Final = -12.0
-"""No cue is louder, its own file's neither: speech sits around it, and a ping must not startle."""
+"""No cue is louder, even from a file: speech has about this level, and a cue must not startle."""
 
 _LEVEL_DBFS: Final = -14.0
 _TICK_LEVEL_DBFS: Final = -24.0
-"""A third of the other cues' amplitude: it repeats, and says nothing new."""
+"""A third of the other cues' amplitude, as the tick repeats and says nothing new."""
 _EDGE_MS: Final = 12
-"""Rise and fall of a note; below 10 ms they are heard as clicks."""
+"""Rise and fall time of a note. Below 10 ms they sound like clicks."""
 _TICK_EDGE_MS: Final = 20
 _FILE_EDGE_MS: Final = 10
-"""The shortest that does not click: the sound is somebody else's."""
+"""The shortest time without a click, so that a user's sound is changed least."""
 
 _TOOL_HZ: Final = (660.0, 880.0)
 _AGENT_HZ: Final = (523.25, 659.26, 783.99)
 """C5, E5, G5 in equal temperament, A4 = 440 Hz."""
 _ERROR_HZ: Final = (520.0, 340.0)
-"""From, to. Its lowest stays above 300 Hz, below which a phone's speaker is silent."""
+"""The first and last frequency. Below 300 Hz a phone's speaker is silent."""
 _TICK_HZ: Final = 660.0
 
 _TOOL_NOTE_MS: Final = 75
@@ -49,43 +50,25 @@ _TICK_MS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class CueSet:
-    """One sound for each kind of cue."""
+    """The sound of each kind of cue."""
 
-    tool: Samples
-    agent: Samples
-    error: Samples
-    tick: Samples
-
-    def __getitem__(self, kind: CueKind) -> Samples:
-        match kind:
-            case "tool":
-                return self.tool
-            case "agent":
-                return self.agent
-            case "error":
-                return self.error
-            case "tick":
-                return self.tick
+    sounds: Mapping[CueKind, Samples]
 
     @classmethod
     def of(cls, replaced: Mapping[CueKind, Samples] | None = None) -> CueSet:
-        """The synthesised set, with `replaced` in the place of some."""
-        own = replaced or {}
-        return cls(
-            tool=own.get("tool", render("tool")),
-            agent=own.get("agent", render("agent")),
-            error=own.get("error", render("error")),
-            tick=own.get("tick", render("tick")),
-        )
+        """Make the synthesised set, with `replaced` in place of some."""
+        return cls({kind: render(kind) for kind in get_args(CueKind)} | dict(replaced or {}))
+
+    def __getitem__(self, kind: CueKind) -> Samples:
+        return self.sounds[kind]
 
     def lengths(self) -> dict[CueKind, float]:
-        """Each cue's length in seconds."""
-        kinds: tuple[CueKind, ...] = ("tool", "agent", "error", "tick")
-        return {kind: self[kind].size / SAMPLE_RATE_HZ for kind in kinds}
+        """Return each cue's length in seconds."""
+        return {kind: sound.size / SAMPLE_RATE_HZ for kind, sound in self.sounds.items()}
 
 
 def render(kind: CueKind) -> Samples:
-    """Synthesise one cue: tool rises, agent is an arpeggio, error falls, tick is short and soft."""
+    """Synthesise a cue: tool rises, agent is an arpeggio, error falls, tick is short and soft."""
     match kind:
         case "tool":
             notes = [_tone(hz, hz, _TOOL_NOTE_MS, _EDGE_MS) for hz in _TOOL_HZ]
@@ -100,7 +83,7 @@ def render(kind: CueKind) -> Samples:
 
 
 def conform(sound: _Wave) -> Samples:
-    """Hold a recorded sound (-1..1) to what every cue promises: ends, DC and peak."""
+    """Give a recorded sound (-1..1) the silent ends, the zero DC and the peak of a cue."""
     shaped = _without_dc(sound, _edges(sound.size, _FILE_EDGE_MS))
     loudest = float(np.max(np.abs(shaped), initial=0.0))
     limit = _amplitude(PEAK_MAX_DBFS)
@@ -115,7 +98,7 @@ def _tone(start_hz: float, end_hz: float, length_ms: int, edge_ms: int) -> _Wave
 
 
 def _edges(count: int, edge_ms: int) -> _Wave:
-    """A raised cosine up from zero and back down to zero; ones between."""
+    """Make a window of ones that rises from zero and falls to zero as a raised cosine."""
     rise = min(SAMPLE_RATE_HZ * edge_ms // 1000, count // 2)
     window = np.ones(count)
     slope = 0.5 - 0.5 * np.cos(np.pi * np.arange(rise) / max(rise, 1))
@@ -125,7 +108,7 @@ def _edges(count: int, edge_ms: int) -> _Wave:
 
 
 def _without_dc(wave: _Wave, window: _Wave) -> _Wave:
-    """`wave` under `window`, its mean taken out under the window too: the ends stay zero."""
+    """Apply `window` to `wave`, and remove the mean so that the ends stay zero."""
     weight = float(window.sum())
     mean = float((wave * window).sum()) / weight if weight else 0.0
     return (wave - mean) * window
@@ -136,5 +119,5 @@ def _amplitude(dbfs: float) -> float:
 
 
 def _to_int16(wave: _Wave) -> Samples:
-    # Towards zero: rounding up would lift a peak over its limit.
+    # Truncation rounds towards zero; rounding up would raise a peak over its limit.
     return np.trunc(wave * 32767.0).astype(np.int16)

@@ -1,8 +1,8 @@
-"""Begin a coroutine at once, not when the event loop comes to it.
+"""Starts a coroutine at once, not when the event loop comes to it.
 
-`asyncio.create_task` queues a coroutine behind everything that is ready, and a tool's own code is
-among that: one blocking call in it would hold back the very ping that announces it. Python 3.12
-has `eager_start` for this; 3.11, which we support, has not.
+`asyncio.create_task` queues a coroutine behind everything that is ready, such as a tool's own code:
+a blocking call in it would delay the cue that announces it. Python 3.12 has `eager_start` for this;
+3.11, which we support, does not.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from typing import Any
 
 
 def begin(work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
-    """Run `work` up to its first wait, now; what is left is returned, to be awaited in a task.
+    """Run `work` up to its first wait now, and return the rest, which a task has to await.
 
     Raises:
-        Exception: whatever `work` raises before its first wait.
+        Exception: Whatever `work` raises before its first wait.
     """
     try:
         waits_for = work.send(None)
     except StopIteration:
-        return _nothing()
+        return _return_none()
     return _rest(work, waits_for)
 
 
-async def _nothing() -> None:
+async def _return_none() -> None:
     return None
 
 
 async def _rest(work: Coroutine[Any, Any, None], waits_for: Any) -> None:
-    await _go_on(work, waits_for)
+    await _continue(work, waits_for)
 
 
 @types.coroutine
-def _go_on(work: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """What `await` does with a coroutine, for one that has already come to its first wait."""
+def _continue(work: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Continue a coroutine that has reached its first wait, as `await` would."""
     while True:
         thrown: BaseException | None = None
         sent: Any = None
         try:
             sent = yield waits_for
-        except BaseException as error:  # a cancellation too is `work`'s to handle
+        except BaseException as error:  # `work` handles cancellations too
             thrown = error
         try:
             waits_for = work.send(sent) if thrown is None else work.throw(thrown)

@@ -1,7 +1,7 @@
-"""Three callbacks for front ends that need no more than that: a lamp, a face, a log on a screen.
+"""Three callbacks for simple front ends, such as a lamp, a face or a log on a screen.
 
-They are told from the same events as everything else, so a reply that was begun too early and
-thrown away calls none of them. `on_event` tells all there is.
+They follow the same events as everything else, so a reply that was begun early and thrown away
+calls none of them. `on_event` gets every event.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from caal_node.core.events import (
 )
 
 Phase: TypeAlias = Literal["thinking", "calling", "answering", "idle"]
-"""The model is asked; tools run; the model is asked with their results; the turn is over."""
+"""In this order: the model is asked, tools run, the model has their results, the turn is over."""
 
 MAX_INTERIM: Final = 64
-"""Calls whose interim speech is remembered. A reply has a few; those of replies that were thrown
-away never start and are pushed out by the next."""
+"""Calls whose interim speech is kept. A reply has a few; calls of replies that were thrown away
+never start, and newer ones replace them."""
 
 
-def _nobody(*_: Any) -> None:
+def _do_nothing(*_: Any) -> None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Called on the event loop; must not block. One that fails is logged, and stops nothing."""
+    """Callbacks on the event loop. They must not block; one that fails is logged."""
 
-    on_status: Callable[[Phase], None] = _nobody
-    """The phase that a turn has come to; each is told once as it begins."""
-    on_interim_speech: Callable[[str], None] = _nobody
-    """What a reply says before its calls ("Let me check that."), once these begin."""
-    on_tool_call: Callable[[str, Mapping[str, Any]], None] = _nobody
-    """Name and arguments of a call that begins."""
+    on_status: Callable[[Phase], None] = _do_nothing
+    """It gets each phase of a turn once, as the phase begins."""
+    on_interim_speech: Callable[[str], None] = _do_nothing
+    """It gets what a reply says before its calls ("Let me check that."), once these begin."""
+    on_tool_call: Callable[[str, Mapping[str, Any]], None] = _do_nothing
+    """It gets the name and the arguments of a call that begins."""
 
 
 class HookNotifier:
-    """The listener that calls `hooks`."""
+    """An event listener that calls `hooks`."""
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
@@ -53,7 +53,7 @@ class HookNotifier:
         self._interim: dict[str, str] = {}
 
     def note_interim(self, call_id: str, text: str) -> None:
-        """The reply that makes the call of `call_id` says `text` first."""
+        """Note that the reply which makes the call `call_id` says `text` first."""
         self._interim[call_id] = text
         if len(self._interim) > MAX_INTERIM:
             del self._interim[next(iter(self._interim))]
@@ -61,17 +61,14 @@ class HookNotifier:
     def __call__(self, event: Event) -> None:
         match event:
             case UserSaid():
-                self._open.clear()  # a call of an earlier turn is no phase of this one
+                self._open.clear()  # calls of earlier turns do not count for this one
                 self._enter("thinking")
-            case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments) if (
-                call_id.startswith(API_CALL)
-            ):
-                self._hooks.on_tool_call(tool, arguments or {})  # no phase of a turn
             case ToolCallStarted(call_id=call_id, tool=tool, arguments=arguments):
-                self._open.add(call_id)
-                if text := self._interim.pop(call_id, ""):
-                    self._hooks.on_interim_speech(text)
-                self._enter("calling")
+                if not call_id.startswith(API_CALL):  # an API call belongs to no turn
+                    self._open.add(call_id)
+                    if text := self._interim.pop(call_id, ""):
+                        self._hooks.on_interim_speech(text)
+                    self._enter("calling")
                 self._hooks.on_tool_call(tool, arguments or {})
             case ToolCallEnded(call_id=call_id) if call_id in self._open:
                 self._open.discard(call_id)

@@ -1,11 +1,12 @@
-"""What a session does, told to people: cues for the ear, events for everything else.
+"""Shows people what a session does: cues for the ear, events for everything else.
 
-Listens to a LiveKit AgentSession and changes nothing in it. LiveKit's executor runs the calls and
-says `tool_execution_updated`; this is the only place that turns it into sound and events.
+It listens to a LiveKit AgentSession and changes nothing in it. LiveKit's executor runs the calls
+and emits `tool_execution_updated`; only this module turns it into cues and events.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
@@ -25,30 +26,34 @@ from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice import events as lk
 
 from caal_node.core.events import CuePlayed, Event, Outcome, UserSaid
-from caal_node.room.call_tracker import CallTracker, Describe, OutcomeOf, no_outcome
-from caal_node.room.clock import Clock, LoopClock
+from caal_node.room.call_tracker import (
+    CallTracker,
+    Describe,
+    OutcomeOf,
+    ServerCallTracker,
+    TurnMeter,
+)
+from caal_node.room.clock import Clock
 from caal_node.room.cue_player import CuePlayer
 from caal_node.room.cue_policy import AGENT_TOOLS, CuePolicy
 from caal_node.room.cue_sink import CueSink
 from caal_node.room.cues import CueSet
-from caal_node.room.server_tools import ServerTools
-from caal_node.room.turn_meter import TurnMeter
 
 EventListener: TypeAlias = Callable[[Event], None]
-"""It is told of every event, in order, on the event loop, and must not block."""
+"""It gets every event, in order, on the event loop, and must not block."""
 
 _log = logging.getLogger(__name__)
 
 
 class Presence:
-    """Drives the cues of one session and tells its events.
+    """Plays the cues of one session and emits its events.
 
-    `describe` says where the tool of an exposed name comes from. `outcome_of` says how the call
-    of an id ended where that is known better than LiveKit knows it (done, error or cancelled): a
-    deadline and a refusal are otherwise plain errors; None leaves it to LiveKit. Without a `sink`
-    nothing sounds, and no cue is told.
+    `describe` returns the origin of the tool with an exposed name. `outcome_of` returns how the
+    call of an id ended, or None to leave that to LiveKit, which knows only done, error and
+    cancelled: a deadline and a refusal would be plain errors. Without a `sink` no cue is played
+    and none is reported.
 
-    Make it on the running event loop; in a session that is under way it goes on from there.
+    Make it on the running event loop. It takes over the state of a session that is already running.
     `aclose` detaches it; the sink and the listeners belong to whoever made them.
     """
 
@@ -57,7 +62,7 @@ class Presence:
         session: AgentSession[Any],
         *,
         describe: Describe,
-        outcome_of: OutcomeOf = no_outcome,
+        outcome_of: OutcomeOf = lambda _: None,
         listeners: Sequence[EventListener] = (),
         sink: CueSink | None = None,
         cues: CueSet | None = None,
@@ -67,21 +72,21 @@ class Presence:
         cues = cues or CueSet.of()
         self._session = session
         self._listeners = tuple(listeners)
-        self._clock = clock or LoopClock()
+        self._clock = clock or asyncio.get_running_loop()
         self._calls = CallTracker(describe, outcome_of)
         self._turns = TurnMeter()
-        self._speeches: set[SpeechHandle] = set()
-        self._aside = False
-        """A task has the conversation, as where a tool asks something. Told by its handoffs: the
-        task may be over when the words that ended it arrive."""
+        self._open_speeches: set[SpeechHandle] = set()
+        self._task_leads = False
+        """Whether an AgentTask leads the conversation, as when a tool asks something. Handoffs say
+        so, as the task itself may be over when the words that ended it arrive."""
         self._policy = CuePolicy(cues.lengths(), agent_tools)
         self._player = CuePlayer(
-            self._policy, sink=sink, cues=cues, clock=self._clock, tell=self._tell
+            self._policy, sink=sink, cues=cues, clock=self._clock, on_timed_cue=self._emit_cue
         )
-        self.server_tools = ServerTools(
+        self.server_calls = ServerCallTracker(
             self._clock, self.emit, self._server_call_began, self._server_call_ended
         )
-        """Calls that the model's server runs by itself; only the node knows of them."""
+        """The calls that the model's server runs by itself, of which only the node knows."""
         self._handlers: dict[lk.EventTypes, Callable[[Any], None]] = {
             "tool_execution_updated": _safely(self._on_tool),
             "function_tools_executed": _safely(self._on_round),
@@ -91,16 +96,16 @@ class Presence:
             "speech_created": _safely(self._on_speech),
             "close": _safely(self._on_close),
         }
-        self._catch_up()
+        self._take_over_state()
         for name, handler in self._handlers.items():
             session.on(name, handler)  # pyright: ignore[reportUnknownMemberType]  # LiveKit's bare Callable
 
     def note_request(self) -> None:
-        """The node asks the model once more; counted for the turn."""
+        """Count a request of the node to its model for the turn."""
         self._turns.note_request()
 
     def emit(self, event: Event) -> None:
-        """Tell each listener of `event`, such as `Spoken`, which only the node knows.
+        """Pass `event` to each listener. Some, such as `Spoken`, only the node knows.
 
         A listener that fails is logged, and stops neither the others nor a call.
         """
@@ -111,18 +116,18 @@ class Presence:
                 _log.exception("a listener failed on %s", event.type)
 
     async def aclose(self) -> None:
-        """Detach from the session, silence what sounds, end a turn that is open."""
+        """Detach from the session, stop the cues, and end the open turn."""
         for name, handler in self._handlers.items():
             self._session.off(name, handler)  # pyright: ignore[reportUnknownMemberType]  # LiveKit's bare Callable
         self._handlers.clear()
-        for speech in self._speeches:
+        for speech in self._open_speeches:
             speech.remove_done_callback(self._on_speech_done)
-        self._speeches.clear()
+        self._open_speeches.clear()
         self._player.close()
         self._end_turn()
 
-    def _catch_up(self) -> None:
-        now = self._clock.now()
+    def _take_over_state(self) -> None:
+        now = self._clock.time()
         if self._session.user_state == "speaking":
             self._policy.user_speech_started(now)
         if self._session.agent_state == "speaking" and self._audible:
@@ -131,32 +136,32 @@ class Presence:
             self._follow(speech)
 
     def _on_tool(self, event: lk.ToolExecutionUpdatedEvent) -> None:
-        now = self._clock.now()
+        now = self._clock.time()
         match event.update:
             case lk.ToolCallStarted(function_call=call):
-                # The sound first: it is what must not be late.
-                cue = self._player.act(self._policy.call_started(now, call.call_id, call.name))
+                # The cue comes first, as it must not be late.
+                cue = self._player.perform(self._policy.call_started(now, call.call_id, call.name))
                 self.emit(self._calls.started(now, call))
-                self._tell(cue)
+                self._emit_cue(cue)
             case lk.ToolCallUpdated(call_id=call_id, silent=False):
                 self._policy.call_released(call_id)
-                self._player.act()
+                self._player.perform()
             case lk.ToolCallEnded(call_id=call_id, status=status):
                 if (ended := self._calls.ended(now, call_id, status)) is not None:
-                    act = self._policy.call_ended(now, call_id, ended.outcome)
-                    cue = self._player.act(act)
+                    action = self._policy.call_ended(now, call_id, ended.outcome)
+                    cue = self._player.perform(action)
                     self.emit(ended)
-                    self._tell(cue)
+                    self._emit_cue(cue)
             case _:
                 pass
 
     def _server_call_began(self, call_id: str, tool: str) -> None:
-        now = self._clock.now()
-        self._tell(self._player.act(self._policy.call_started(now, call_id, tool)))
+        now = self._clock.time()
+        self._emit_cue(self._player.perform(self._policy.call_started(now, call_id, tool)))
 
     def _server_call_ended(self, call_id: str, outcome: Outcome) -> None:
-        now = self._clock.now()
-        self._tell(self._player.act(self._policy.call_ended(now, call_id, outcome)))
+        now = self._clock.time()
+        self._emit_cue(self._player.perform(self._policy.call_ended(now, call_id, outcome)))
         self._policy.round_ended()
 
     def _on_round(self, _: FunctionToolsExecutedEvent) -> None:
@@ -166,76 +171,76 @@ class Presence:
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
         if event.new_state == "speaking":
             if self._audible:
-                self._player.act(self._policy.agent_speech_started(self._clock.now()))
+                self._player.perform(self._policy.agent_speech_started(self._clock.time()))
         elif event.old_state == "speaking":
-            self._policy.agent_speech_ended(self._clock.now())
-            self._player.act()
+            self._policy.agent_speech_ended(self._clock.time())
+            self._player.perform()
 
     def _on_user_state(self, event: UserStateChangedEvent) -> None:
         if event.new_state == "speaking":
-            self._player.act(self._policy.user_speech_started(self._clock.now()))
+            self._player.perform(self._policy.user_speech_started(self._clock.time()))
         elif event.old_state == "speaking":
-            self._policy.user_speech_ended(self._clock.now())
-            self._player.act()
+            self._policy.user_speech_ended(self._clock.time())
+            self._player.perform()
 
     def _on_item(self, event: ConversationItemAddedEvent) -> None:
         item = event.item
         if isinstance(item, llm.AgentHandoff):
-            self._aside = isinstance(self._session.current_agent, AgentTask)
+            self._task_leads = isinstance(self._session.current_agent, AgentTask)
         if not isinstance(item, llm.ChatMessage) or item.role != "user":
             return
-        if self._aside and self._calls.under_way and self._turns.open:
-            # It answers what a tool asks: the call goes on, and so does the turn it belongs to.
+        if self._task_leads and self._calls.under_way and self._turns.open:
+            # The words answer a tool's question: its call goes on, and so does the call's turn.
             self.emit(UserSaid(item.text_content or ""))
             return
         if self._turns.open:
             self._end_turn()
         self._policy.abandon()
-        self._player.act()
+        self._player.perform()
         self.emit(UserSaid(item.text_content or ""))
         if self._answering:
-            # Otherwise nothing is going to answer it, and there is no turn to end.
-            self._turns.begin(self._clock.now())
+            # Without an answer to come there would be nothing to end the turn.
+            self._turns.begin(self._clock.time())
 
     def _on_speech(self, event: SpeechCreatedEvent) -> None:
         self._follow(event.speech_handle)
 
     def _follow(self, speech: SpeechHandle) -> None:
-        self._speeches.add(speech)
+        self._open_speeches.add(speech)
         speech.add_done_callback(self._on_speech_done)
 
     def _on_speech_done(self, speech: SpeechHandle) -> None:
-        # Not the agent's state: "listening" is also said while a speech only pauses.
-        self._speeches.discard(speech)
+        # The agent's state does not show it: it is "listening" also while a speech only pauses.
+        self._open_speeches.discard(speech)
         if speech.scheduled and not self._answering:
             self._end_turn()
 
     @property
     def _audible(self) -> bool:
-        """An answer that is only written is "spoken" too, and covers no sound."""
+        """Whether speech is heard. LiveKit also calls an answer spoken that is only written."""
         output = self._session.output
         return output.audio is not None and output.audio_enabled
 
     @property
     def _answering(self) -> bool:
-        """An answer begun while the person may still go on is not scheduled, and may never be."""
-        return any(speech.scheduled for speech in self._speeches)
+        """Whether an answer is certain: one that LiveKit began early may never be scheduled."""
+        return any(speech.scheduled for speech in self._open_speeches)
 
     def _on_close(self, _: CloseEvent) -> None:
         self._end_turn()
         self._player.close()
 
     def _end_turn(self) -> None:
-        if (ended := self._turns.end(self._clock.now())) is not None:
+        if (ended := self._turns.end(self._clock.time())) is not None:
             self.emit(ended)
 
-    def _tell(self, cue: CuePlayed | None) -> None:
+    def _emit_cue(self, cue: CuePlayed | None) -> None:
         if cue is not None:
             self.emit(cue)
 
 
 def _safely(handler: Callable[[Any], None]) -> Callable[[Any], None]:
-    """LiveKit's emitter lets some exceptions through to the call it tells of."""
+    """Log a handler's exceptions, as LiveKit's emitter would pass some on to the running call."""
 
     def handle(event: Any) -> None:
         try:

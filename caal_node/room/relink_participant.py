@@ -1,9 +1,9 @@
-"""A session that outlives a person's page: who comes back is heard, and who comes next too.
+"""Keeps a session when its person leaves the room, and links it to whoever comes next.
 
-LiveKit's own default closes the session when its person leaves. The agent is then in the room
-still, deaf, and no other is sent: a page that is loaded anew within the room's departure time (20 s
-by default) finds nobody. And a session listens to one identity, while most pages give a person a
-new one at every load. The room's own end still ends the job.
+By default LiveKit closes the session when its person leaves. The agent then stays in the room
+without listening, and no other is sent, so a page that is loaded again within the room's departure
+time (20 s by default) gets no answer. A session also listens to one identity only, while most pages
+give a person a new one at every load. The end of the room still ends the job.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -23,42 +23,42 @@ from livekit.agents.voice.room_io import RoomOptions
 
 
 async def start_and_stay(session: AgentSession[Any], agent: Agent, room: rtc.Room) -> None:
-    """Start `session` in `room`, for as long as the room is there."""
-    _listen_to_the_next(session, room)
+    """Start `session` in `room` for as long as the room exists."""
+    _link_to_next_person(session, room)
     await session.start(agent, room=room, room_options=RoomOptions(close_on_disconnect=False))
 
 
-def _listen_to_the_next(session: AgentSession[Any], room: rtc.Room) -> None:
-    """Until the session ends, link it to whoever is there when its own person is not."""
+def _link_to_next_person(session: AgentSession[Any], room: rtc.Room) -> None:
+    """Until the session ends, link it to another participant whenever its own has left."""
     loop = asyncio.get_running_loop()
 
     def link() -> None:
         try:
             linked = session.room_io
-        except RuntimeError:  # it ended, or has not begun
+        except RuntimeError:  # the session has ended, or has not begun
             return
-        if linked.linked_participant is None and (person := _person(room)) is not None:
+        if linked.linked_participant is None and (person := _find_person(room)) is not None:
             linked.set_participant(person.identity)
 
-    def moved(_: rtc.RemoteParticipant) -> None:
-        loop.call_soon(link)  # behind LiveKit's own handler, which links who comes back
+    def on_change(_: rtc.RemoteParticipant) -> None:
+        loop.call_soon(link)  # after LiveKit's own handler, which links a person who comes back
 
-    def leave(_: Any) -> None:
-        room.off("participant_connected", moved)
-        room.off("participant_disconnected", moved)
+    def detach(_: Any) -> None:
+        room.off("participant_connected", on_change)
+        room.off("participant_disconnected", on_change)
 
-    room.on("participant_connected", moved)
-    room.on("participant_disconnected", moved)
-    session.on("close", leave)
+    room.on("participant_connected", on_change)
+    room.on("participant_disconnected", on_change)
+    session.on("close", detach)
 
 
-def _person(room: rtc.Room) -> rtc.RemoteParticipant | None:
-    """Somebody whom LiveKit would listen to, were they the first: no agent, no agent's avatar."""
+def _find_person(room: rtc.Room) -> rtc.RemoteParticipant | None:
+    """Return a participant that LiveKit would link to first: no agent and no agent's avatar."""
     if not room.isconnected():
         return None
-    us = room.local_participant.identity
-    for one in room.remote_participants.values():
-        avatar = one.attributes.get(ATTRIBUTE_PUBLISH_ON_BEHALF) == us
-        if one.kind in DEFAULT_PARTICIPANT_KINDS and not avatar:
-            return one
+    own_identity = room.local_participant.identity
+    for participant in room.remote_participants.values():
+        is_avatar = participant.attributes.get(ATTRIBUTE_PUBLISH_ON_BEHALF) == own_identity
+        if participant.kind in DEFAULT_PARTICIPANT_KINDS and not is_avatar:
+            return participant
     return None

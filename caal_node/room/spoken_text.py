@@ -1,4 +1,4 @@
-"""Text on its way to speech: made speakable, and told sentence by sentence."""
+"""Makes text speakable on its way to speech, and reports it sentence by sentence."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ from caal_node.tts_text import SpokenForms, TextNormalizer
 _SPOKEN_FORMS: Final = SpokenForms.model_validate(tomllib.loads(read("speakable.toml")))
 
 _SENTENCE_END: Final = re.compile(r"[.!?…]['\")\]]*\s+(?=[^\sa-z])|\n+")
-"""A sentence is told once the next begins: `3.5` and `e.g.` at a chunk's end are not cut, nor is
-what goes on in lower case, as after `e.g. `."""
+"""A sentence ends where the next begins, so that `3.5` and `e.g.` at a chunk's end are not cut. No
+sentence begins in lower case, as the text after `e.g. ` may."""
 _END_CHARS: Final = 64
-"""No end of a sentence is longer; so much of what was searched is searched again."""
+"""The most characters of a sentence's end, so that many searched ones are searched again."""
 SENTENCE_CHARS: Final = 2000
-"""Text without an end is told in parts of this size, at a space: two minutes of speech."""
+"""Text without an end is reported in parts of this size, cut at a space: two minutes of speech."""
 
 
 async def speakable(text: AsyncIterable[str]) -> AsyncGenerator[str]:
-    """`text` as it is to be said. A LiveKit text transform, for `tts_text_transforms`."""
-    speaks = TextNormalizer(_SPOKEN_FORMS)
+    """Make `text` speakable. It is a LiveKit text transform, for `tts_text_transforms`."""
+    normalizer = TextNormalizer(_SPOKEN_FORMS)
     async for piece in text:
-        if said := speaks.feed(piece):
-            yield said
-    if said := speaks.finish():
-        yield said
+        if spoken := normalizer.feed(piece):
+            yield spoken
+    if spoken := normalizer.finish():
+        yield spoken
 
 
 async def watched(
-    text: AsyncIterable[Any], tell: Callable[[str], None], *, as_said: bool = False
+    text: AsyncIterable[Any], on_sentence: Callable[[str], None], *, as_spoken: bool = False
 ) -> AsyncGenerator[Any]:
-    """`text` unchanged and undelayed; `tell` gets each sentence, and at the end what is left.
+    """Pass `text` on as it comes; `on_sentence` gets each sentence, and at the end what is left.
 
-    `as_said` tells what the text would be in speech, where it goes on to people as it is written.
+    With `as_spoken` the sentences are what speech would say of a text that people only read.
     """
-    sentences = _Sentences()
-    speaks = TextNormalizer(_SPOKEN_FORMS) if as_said else None
+    splitter = _SentenceSplitter()
+    normalizer = TextNormalizer(_SPOKEN_FORMS) if as_spoken else None
     try:
         async for piece in text:
             yield piece
-            said = str(piece) if speaks is None else speaks.feed(str(piece))
-            for sentence in sentences.of(said):
-                tell(sentence)
+            spoken = str(piece) if normalizer is None else normalizer.feed(str(piece))
+            for sentence in splitter.feed(spoken):
+                on_sentence(sentence)
     finally:
-        # A barge-in ends the stream early; what had been said until then still was.
-        rest = "" if speaks is None else speaks.finish()
-        for sentence in (*sentences.of(rest), sentences.held.strip()):
+        # An interruption ends the stream early, and the words up to it were said.
+        rest = "" if normalizer is None else normalizer.finish()
+        for sentence in (*splitter.feed(rest), splitter.held.strip()):
             if sentence:
-                tell(sentence)
+                on_sentence(sentence)
 
 
-class _Sentences:
-    """Cuts a stream into sentences."""
+class _SentenceSplitter:
+    """Splits a stream into sentences."""
 
     def __init__(self) -> None:
         self.held = ""
 
-    def of(self, piece: str) -> Iterator[str]:
-        """Sentences that `piece` completes, without the white space around them."""
+    def feed(self, piece: str) -> Iterator[str]:
+        """Yield the sentences that `piece` completes, without the white space around them."""
         searched = max(0, len(self.held) - _END_CHARS)
         self.held += piece
         while (end := self._end(searched)) is not None:

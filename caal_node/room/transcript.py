@@ -2,22 +2,93 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from livekit import rtc
 
 from caal_node.core.events import Event, ToolCallStarted, to_json
 from caal_node.room.connection import connected
-from caal_node.room.outbox import Outbox, Ready, Send
+
+Send = Callable[[str], Awaitable[object]]
+Ready = Callable[[], Awaitable[object]]
 
 TOPIC: Final = "caal.tools"
+QUEUE_MESSAGES: Final = 256
+"""The messages of some turns. A room that takes none for so long is no longer there."""
+SEND_DEADLINE_S: Final = 5.0
+DRAIN_DEADLINE_S: Final = 3.0
+
+_log = logging.getLogger(__name__)
+
+
+class Outbox:
+    """Sends texts one after the other, from a task of its own, so that no caller waits.
+
+    A message that fails or is late is logged and skipped. With the queue full a new message is
+    dropped, so that what is sent is a whole beginning. Make it on the running event loop. `ready`
+    is awaited before the first message is sent, however long it takes, as an agent may speak before
+    its room is connected.
+    """
+
+    def __init__(
+        self, send: Send, *, name: str, size: int = QUEUE_MESSAGES, ready: Ready | None = None
+    ) -> None:
+        self._send = send
+        self._ready = ready
+        self._name = name
+        self._queue: asyncio.Queue[str] = asyncio.Queue(size)
+        self._dropped = 0
+        self._closed = False
+        self._task = asyncio.create_task(self._run(), name=f"caal-{name}")
+
+    def put(self, text: str) -> None:
+        """Queue one message."""
+        if self._closed:
+            return
+        try:
+            self._queue.put_nowait(text)
+        except asyncio.QueueFull:
+            self._dropped += 1
+            if self._dropped == 1:
+                _log.warning("%s: the room takes no messages; they are dropped", self._name)
+
+    async def aclose(self, deadline_s: float = DRAIN_DEADLINE_S) -> None:
+        """Send what is queued, for at most `deadline_s` seconds, and end the task."""
+        self._closed = True
+        if self._task.done():
+            return
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._queue.join()
+        except TimeoutError:
+            _log.warning("%s: closed with %d messages waiting", self._name, self._queue.qsize())
+        finally:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        if self._ready is not None:
+            await self._ready()  # `aclose` cancels it
+        while True:
+            text = await self._queue.get()
+            try:
+                async with asyncio.timeout(SEND_DEADLINE_S):
+                    await self._send(text)
+            except Exception as error:
+                _log.warning("%s: a message was not sent: %s", self._name, type(error).__name__)
+            finally:
+                self._queue.task_done()
 
 
 class Transcript:
-    """A listener of events. Everyone in the room reads it, so arguments are left out.
+    """An event listener that writes the events to the room.
 
-    `show_arguments` opens them. Results are in no event at all.
+    Everyone in the room reads them, so arguments are left out unless `show_arguments` is set.
+    Results are in no event at all.
     """
 
     def __init__(
@@ -29,7 +100,7 @@ class Transcript:
     @classmethod
     def of_room(cls, room: rtc.Room, *, show_arguments: bool = False) -> Transcript:
         async def send(text: str) -> None:
-            # Uncompressed: clients from before compression read it too, and it is short.
+            # It is short, and older clients cannot read compressed streams.
             await room.local_participant.send_text(text, topic=TOPIC, compress=False)
 
         return cls(send, show_arguments=show_arguments, ready=lambda: connected(room))
@@ -40,5 +111,5 @@ class Transcript:
         self._outbox.put(to_json(event))
 
     async def aclose(self) -> None:
-        """Send what is still queued, then end."""
+        """Send what is still queued, then end the task."""
         await self._outbox.aclose()

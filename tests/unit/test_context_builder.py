@@ -49,13 +49,13 @@ def data_of(items: tuple[Item, ...]) -> str | None:
     )
 
 
-def test_before_a_cut_the_history_is_shown_as_it_is() -> None:
+def test_before_a_cut_the_history_stays_as_it_is() -> None:
     data = ToolDataCache()
     items = [SystemItem("s"), *searched(data), UserItem("And the second one?")]
     assert ContextBuilder(10, 10_000, data).build(items) == tuple(items)
 
 
-def test_the_second_one_can_be_told_after_the_call_has_left_the_window() -> None:
+def test_the_second_one_can_be_found_after_the_call_has_left_the_window() -> None:
     data = ToolDataCache()
     items = [
         SystemItem("s"),
@@ -76,7 +76,7 @@ def test_the_second_one_can_be_told_after_the_call_has_left_the_window() -> None
     assert built[-1] == UserItem("More about the second one?")
 
 
-def test_data_of_calls_still_in_the_window_is_not_told_twice() -> None:
+def test_data_of_calls_still_in_the_window_is_not_repeated() -> None:
     data = ToolDataCache()
     items = [SystemItem("s"), *small_talk(4), *searched(data), UserItem("q")]
     built = ContextBuilder(4, 10_000, data).build(items)
@@ -84,7 +84,7 @@ def test_data_of_calls_still_in_the_window_is_not_told_twice() -> None:
     assert data_of(built) is None
 
 
-def test_between_cuts_the_data_message_stands_still_whatever_happens_to_the_data() -> None:
+def test_between_cuts_the_data_message_stays_the_same_whatever_happens_to_the_data() -> None:
     clock = Clock()
     data = ToolDataCache(max_age_s=60, clock=clock)
     builder = ContextBuilder(8, 10_000, data)
@@ -101,7 +101,7 @@ def test_between_cuts_the_data_message_stands_still_whatever_happens_to_the_data
     assert "something else" in (data_of(builder.build(items)) or "")
 
 
-def test_data_that_has_expired_by_the_time_of_a_cut_is_not_shown() -> None:
+def test_data_that_has_expired_by_the_time_of_a_cut_is_left_out() -> None:
     clock = Clock()
     data = ToolDataCache(max_age_s=60, clock=clock)
     items = [SystemItem("s"), *searched(data), *small_talk(4)]
@@ -152,7 +152,7 @@ def test_tools_count_against_the_budget() -> None:
     assert len(builder.build(items, tools_tokens=500)) < len(builder.build(items))
 
 
-def test_a_call_without_result_is_mended_before_the_window_looks_at_it() -> None:
+def test_a_call_without_result_is_repaired_before_the_window_is_cut() -> None:
     items = [SystemItem("s"), UserItem("u"), CallItem("a", "look", "{}"), UserItem("never mind")]
     built = ContextBuilder().build(items)
     assert ResultItem("a", "look", INTERRUPTED, is_error=True) in built
@@ -179,7 +179,7 @@ def newest_turn(items: tuple[Item, ...]) -> int:
 
 @tried(60)
 @given(grown(), limits_of)
-def test_what_stands_in_front_of_the_newest_turn_only_changes_at_a_cut(
+def test_what_precedes_the_newest_turn_only_changes_at_a_cut(
     grown: Grown, limits: tuple[int, int]
 ) -> None:
     data = ToolDataCache()

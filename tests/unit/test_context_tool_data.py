@@ -84,7 +84,7 @@ def test_the_oldest_go_when_they_are_too_large_together() -> None:
     assert [name for name in "abcd" if name in cache] == ["c", "d"]
 
 
-def test_what_is_too_old_is_gone_without_anyone_adding_more() -> None:
+def test_what_is_too_old_is_deleted_without_a_new_entry() -> None:
     clock = Clock()
     cache = ToolDataCache(max_age_s=60, clock=clock)
     cache.add("a", "tool", {}, "x")

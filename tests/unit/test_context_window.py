@@ -28,7 +28,7 @@ def users(window: Window) -> list[str]:
     return [item.text for item in window.kept if isinstance(item, UserItem)]
 
 
-def test_a_short_conversation_is_shown_whole() -> None:
+def test_a_short_conversation_is_kept_whole() -> None:
     items = chat(3)
     window = cut(items, WIDE)
     assert (*window.head, *window.kept) == tuple(items)
@@ -182,7 +182,7 @@ def test_between_two_cuts_the_window_only_grows_at_its_end(
 
 @tried(100)
 @given(grown(), limits_of)
-def test_a_cut_once_made_stands_wherever_the_conversation_goes(
+def test_a_cut_once_made_stays_wherever_the_conversation_goes(
     grown: Grown, limits: WindowLimits
 ) -> None:
     seen: int | None = None

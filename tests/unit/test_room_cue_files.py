@@ -88,7 +88,7 @@ def refused(path: Path) -> str:
     return message
 
 
-def test_what_is_no_usable_wav_is_refused_by_name_with_the_mend(tmp_path: Path) -> None:
+def test_an_unusable_wav_is_refused_by_name_with_the_remedy(tmp_path: Path) -> None:
     assert "is not a file" in refused(tmp_path / "missing.wav")
     assert "is not a file" in refused(tmp_path)
     text = tmp_path / "notes.wav"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from caal_node.core.events import Outcome
-from caal_node.room.cue_policy import SPEECH_GAP_S, TICK_EVERY_S, Act, CuePolicy
+from caal_node.room.cue_policy import SPEECH_GAP_S, TICK_EVERY_S, CueAction, CuePolicy
 from caal_node.room.cues import CueSet
 
 LENGTHS = CueSet.of().lengths()
@@ -18,9 +18,9 @@ def policy() -> CuePolicy:
     return CuePolicy(LENGTHS)
 
 
-def sounds_until(it: CuePolicy, end: float) -> list[tuple[float, Act]]:
+def sounds_until(it: CuePolicy, end: float) -> list[tuple[float, CueAction]]:
     """Wake it whenever it wants, up to `end`; what it then did, and when."""
-    heard: list[tuple[float, Act]] = []
+    heard: list[tuple[float, CueAction]] = []
     while (due := it.due) is not None and due <= end:
         heard.append((due, it.wake(due)))
     return heard
@@ -31,7 +31,7 @@ def test_a_call_is_announced_the_moment_it_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", ["spawn_agent", "delegate", "run_sub_agent"])
-def test_a_call_that_hands_on_to_an_agent_has_its_own_cue(name: str) -> None:
+def test_a_call_that_starts_another_agent_has_its_own_cue(name: str) -> None:
     assert policy().call_started(1.0, "a", name) == "agent"
 
 
@@ -59,7 +59,7 @@ def test_the_next_round_has_a_cue_again() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["error", "timeout", "refused"])
-def test_a_call_that_failed_is_heard(outcome: Outcome) -> None:
+def test_a_failed_call_plays_the_error_cue(outcome: Outcome) -> None:
     it = policy()
     it.call_started(1.0, "a", "x")
     assert it.call_ended(2.0, "a", outcome) == "error"
@@ -137,7 +137,7 @@ def test_a_call_that_ended_under_the_agents_words_is_not_announced_after_them() 
     assert sounds_until(it, 60.0) == []
 
 
-def test_a_failure_under_the_agents_words_is_heard_after_them() -> None:
+def test_an_error_cue_waits_for_the_end_of_the_agents_words() -> None:
     it = policy()
     it.agent_speech_started(0.0)
     it.call_started(1.0, "a", "x")
@@ -229,7 +229,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.sounding_until = -100.0
         self.calls = 0
 
-    def heard(self, act: Act) -> None:
+    def heard(self, act: CueAction) -> None:
         if act is None or act == "stop":
             return
         assert not self.agent

@@ -1,4 +1,4 @@
-"""The cues' track: whatever happens while it is published, somebody owns it or it is gone."""
+"""The cues' track is owned or taken back, whatever happens while it is published."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_agent_that_leaves_takes_back_the_track_that_is_being_published(
     assert sink.closed == is_closed
 
 
-async def test_a_track_that_cannot_be_published_is_told_of_and_ends_nothing(
+async def test_a_track_that_cannot_be_published_is_logged_and_ends_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def publish(_: rtc.Room) -> Sink:

@@ -1,4 +1,4 @@
-"""The three callbacks of a simple front end, told from the events."""
+"""The three callbacks of a simple front end follow the events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ended(call_id: str) -> ToolCallEnded:
 OVER = TurnEnded(1, 2, 30)
 
 
-def test_a_turn_with_two_calls_tells_each_phase_once() -> None:
+def test_a_turn_with_two_calls_reports_each_phase_once() -> None:
     told = Told()
     told.teller.note_interim("a", "Let me check that.")
     assert told.after(
@@ -57,7 +57,7 @@ def test_a_turn_without_calls_is_thinking_and_over() -> None:
     assert Told().after(UserSaid("hello"), OVER) == ["thinking", "idle"]
 
 
-def test_a_call_from_outside_the_conversation_is_told_and_is_no_phase_of_a_turn() -> None:
+def test_a_call_from_outside_the_conversation_is_reported_and_is_no_phase_of_a_turn() -> None:
     assert Told().after(started("api_1"), ended("api_1")) == [("look_up", {"name": "api_1"})]
 
 

@@ -1,4 +1,4 @@
-"""A real AgentSession, without a room: what presence makes of it."""
+"""What presence makes of a real AgentSession without a room."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def agent_state(old: str, new: str) -> AgentStateChangedEvent:
     return AgentStateChangedEvent.model_validate({"old_state": old, "new_state": new})
 
 
-async def test_a_turn_with_a_tool_is_told_in_order() -> None:
+async def test_a_turn_with_a_tool_emits_its_events_in_order() -> None:
     async with scene([Call("quick", {"city": "Bonn"})], "It is fine.") as it:
         await it.say("weather?")
         assert it.told == [
@@ -312,7 +312,7 @@ async def test_a_name_in_no_table_is_no_call_and_no_sound() -> None:
         assert it.told == [UserSaid("go"), TurnEnded(1, 2, 0)]
 
 
-async def test_a_long_call_ticks_and_its_length_is_told() -> None:
+async def test_a_long_call_ticks_and_its_length_is_reported() -> None:
     async with scene([Call("slow")], "Done.") as it:
         async with it.saying("go"):
             it.clock.advance(9)
@@ -389,7 +389,7 @@ async def test_words_in_the_middle_of_a_turn_end_it_and_its_sounds() -> None:
         assert it.sink.did == ["tool"]
 
 
-async def test_a_greeting_is_no_turn_and_its_requests_are_nobodys() -> None:
+async def test_a_greeting_is_no_turn_and_its_requests_count_for_none() -> None:
     async with scene("Welcome.", "Hello.") as it:
         async with asyncio.timeout(STEP_DEADLINE_S):
             await it.session.generate_reply(instructions="Greet.")
@@ -442,7 +442,7 @@ async def test_a_listener_that_fails_stops_neither_the_others_nor_the_call() -> 
         ]
 
 
-async def test_an_origin_that_cannot_be_told_does_not_stop_the_call() -> None:
+async def test_an_unknown_origin_does_not_stop_the_call() -> None:
     def fails(name: str) -> ToolOrigin:
         raise TypeError(name)
 
@@ -464,20 +464,20 @@ def fail(samples: Samples) -> None:
     raise RuntimeError("no room")
 
 
-async def test_without_a_sink_no_cue_is_told() -> None:
+async def test_without_a_sink_no_cue_is_reported() -> None:
     async with scene([Call("broken")], "Sorry.", silent=True) as it:
         await it.say("go")
         assert "cue" not in it.kinds()
         assert "tool_call_ended" in it.kinds()
 
 
-async def test_what_the_node_tells_goes_to_the_same_listeners() -> None:
+async def test_the_nodes_own_events_go_to_the_same_listeners() -> None:
     async with scene() as it:
         it.presence.emit(Spoken("Hello."))
         assert it.told == [Spoken("Hello.")]
 
 
-async def test_after_closing_nothing_is_told_or_due() -> None:
+async def test_after_closing_nothing_is_emitted_or_due() -> None:
     async with scene([Call("slow")], "Done.") as it:
         async with it.saying("go"):
             await it.presence.aclose()

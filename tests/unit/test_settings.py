@@ -94,7 +94,7 @@ def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path:
         ("OLLAMA_HOST", "host:99999", "check brackets and port"),
     ],
 )
-def test_a_wrong_variable_is_named_with_its_mend(
+def test_a_wrong_variable_is_named_with_its_remedy(
     tmp_path: Path, name: str, text: str, mend: str
 ) -> None:
     message = refusal({name: text}, tmp_path / "none.toml")
@@ -125,7 +125,7 @@ def test_a_wrong_variable_is_named_with_its_mend(
         ),
     ],
 )
-def test_a_wrong_line_is_named_with_its_mend(
+def test_a_wrong_line_is_named_with_its_remedy(
     tmp_path: Path, text: str, line: str, mend: str
 ) -> None:
     path = write(tmp_path, text)
@@ -212,7 +212,7 @@ def test_the_models_address_is_the_base_url_or_ollamas(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x.md", "~0", "~\0/x"])
-def test_a_home_folder_that_nobody_has_is_named(path: str) -> None:
+def test_an_unknown_users_home_folder_is_named(path: str) -> None:
     with pytest.raises(ConfigError, match=r"^CAAL_INSTRUCTIONS: '~.*' is nobody's home folder"):
         load_settings({"CAAL_INSTRUCTIONS": path}, Path("no-such-file.toml"))
 

@@ -1,4 +1,4 @@
-"""Text on its way to speech: told sentence by sentence, passed on with every space."""
+"""Text on its way to speech is reported sentence by sentence, and passed on with every space."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ async def pieces(*given: str) -> AsyncIterator[str]:
         yield piece
 
 
-async def told(*given: str, as_said: bool = False) -> tuple[str, list[str]]:
+async def told(*given: str, as_spoken: bool = False) -> tuple[str, list[str]]:
     sentences: list[str] = []
-    out = [p async for p in watched(pieces(*given), sentences.append, as_said=as_said)]
+    out = [p async for p in watched(pieces(*given), sentences.append, as_spoken=as_spoken)]
     return "".join(out), sentences
 
 
-async def test_sentences_are_told_and_the_text_passes_unchanged() -> None:
+async def test_sentences_are_reported_and_the_text_passes_unchanged() -> None:
     text, sentences = await told("It is  3.", "5 miles, e.g", ". by bus. ", " Go!\n\nNow", " ok")
     assert text == "It is  3.5 miles, e.g. by bus.  Go!\n\nNow ok"
     assert sentences == ["It is  3.5 miles, e.g. by bus.", "Go!", "Now ok"]
@@ -38,14 +38,14 @@ async def test_no_chunking_loses_a_space_or_a_word(chunks: list[str]) -> None:
     assert sentences == whole[1]
 
 
-async def test_text_without_an_end_is_told_in_parts() -> None:
+async def test_text_without_an_end_is_reported_in_parts() -> None:
     _, sentences = await told(*["word "] * 1000)
     assert len(sentences) > 1
     assert max(map(len, sentences)) <= SENTENCE_CHARS
     assert " ".join(sentences).split() == ["word"] * 1000
 
 
-async def test_a_barge_in_tells_what_was_said_until_then() -> None:
+async def test_an_interruption_reports_what_was_said_until_then() -> None:
     sentences: list[str] = []
     stream = watched(pieces("First. Second", " half", " never"), sentences.append)
     assert await anext(stream) == "First. Second"
@@ -54,8 +54,8 @@ async def test_a_barge_in_tells_what_was_said_until_then() -> None:
     assert sentences == ["First.", "Second"]
 
 
-async def test_what_people_read_stays_written_and_what_is_told_is_said() -> None:
-    text, sentences = await told("It is **21", " °C**. See https://x.org/", "a.", as_said=True)
+async def test_what_people_read_stays_written_and_what_is_reported_is_speakable() -> None:
+    text, sentences = await told("It is **21", " °C**. See https://x.org/", "a.", as_spoken=True)
     assert text == "It is **21 °C**. See https://x.org/a."
     assert sentences == ["It is 21 degrees Celsius.", "See a link to x.org."]
 

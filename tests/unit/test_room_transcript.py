@@ -9,8 +9,7 @@ import pytest
 
 from caal_node.core.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
 from caal_node.room.attributes import AGAIN_S, LAST_S, SET_DEADLINE_S, Attributes
-from caal_node.room.outbox import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Outbox
-from caal_node.room.transcript import Transcript
+from caal_node.room.transcript import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Outbox, Transcript
 from tests import virtual_loop
 
 STARTED = ToolCallStarted("c1", "pay", "mcp", "bank", {"iban": "DE00"})
@@ -86,7 +85,7 @@ async def test_closing_does_not_wait_for_a_room_that_takes_nothing() -> None:
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-t"]
 
 
-def test_what_is_told_before_the_room_is_connected_is_sent_when_it_is() -> None:
+def test_events_before_the_room_is_connected_are_sent_once_it_is() -> None:
     async def story() -> None:
         room, connected = Room(), asyncio.Event()
         box = Outbox(room.send, name="t", ready=connected.wait)
@@ -200,7 +199,7 @@ async def test_attributes_show_the_running_call_and_then_idle() -> None:
     ]
 
 
-async def test_a_state_that_was_overtaken_is_not_sent() -> None:
+async def test_a_state_that_a_newer_one_replaced_is_not_sent() -> None:
     face = Face()
     attributes = Attributes(face.set_attributes)
     attributes.warmed()
@@ -258,7 +257,7 @@ def test_a_new_state_does_not_wait_for_the_next_try_of_the_one_before() -> None:
     virtual_loop.run(story())
 
 
-async def test_an_agent_that_was_not_warmed_up_yet_is_shown_as_warming() -> None:
+async def test_an_agent_is_warming_until_its_warm_up_is_over() -> None:
     face = Face()
     attributes = Attributes(face.set_attributes)
     await face.settled()

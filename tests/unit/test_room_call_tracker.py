@@ -1,4 +1,4 @@
-"""LiveKit's words about a call, as this project's events."""
+"""LiveKit's reports of a call become this project's events."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def test_a_call_ends_once_and_not_before_it_started() -> None:
     ("text", "told"),
     [('{"a":1}', {"a": 1}), ("", {}), ("[1]", None), ("{not json", None), ("null", None)],
 )
-def test_only_an_object_is_told_as_arguments(text: str, told: object) -> None:
+def test_only_an_object_counts_as_arguments(text: str, told: object) -> None:
     assert calls().started(0.0, call(text)).arguments == told

@@ -88,7 +88,7 @@ def test_a_long_text_is_shortened_before_any_item_is_left_out() -> None:
     assert shown[0]["text"].endswith("of 2500 characters shown)")
 
 
-def test_what_stands_behind_a_long_list_is_still_shown() -> None:
+def test_what_follows_a_long_list_is_still_written() -> None:
     shown = json.loads(to_line({"items": list(range(10_000)), "total": 10_000}, max_chars=300))
     assert shown["total"] == 10_000
     assert shown["items"][-1].endswith("of 10000 shown")
@@ -101,14 +101,14 @@ def test_an_object_used_as_a_list_says_how_many_members_it_shows() -> None:
     assert len(line) > 700
 
 
-def test_plain_text_too_long_says_how_much_of_it_is_shown() -> None:
+def test_plain_text_too_long_says_how_much_of_it_is_there() -> None:
     line = to_line("word " * 10_000, max_chars=200)
     assert line.startswith("word word")
     assert line.endswith("of 49999 characters shown)")
     assert len(line) <= 200
 
 
-def test_a_line_cut_twice_still_tells_the_first_total() -> None:
+def test_a_line_cut_twice_keeps_the_first_total() -> None:
     once = to_line([{"id": number} for number in range(1_000)], max_chars=800)
     twice = json.loads(to_line(once, max_chars=200))
     assert twice[-1] == f"… {len(twice) - 1} of 1000 shown"
@@ -148,7 +148,7 @@ def test_a_cap_too_small_for_any_note_is_refused() -> None:
         to_line({}, max_chars=MIN_CHARS - 1)
 
 
-def test_of_a_huge_value_only_what_is_shown_is_looked_at() -> None:
+def test_of_a_huge_value_only_what_is_written_is_read() -> None:
     class Counting(dict[str, Any]):
         seen = 0
 
