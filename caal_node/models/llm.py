@@ -87,6 +87,8 @@ class LLM(llm.LLM[Literal["caal"]]):
         self._api: Api = api
         self._max_tokens = max_tokens
         self._retiring: set[asyncio.Task[None]] = set()
+        self._last_tools: tuple[tuple[llm.Tool, ...], PromptTools] | None = None
+        """The tools of the last conversation that was asked about, and what prompts show of them."""
 
     @classmethod
     def over(cls, model: llm.LLM, *, native_tools: bool | None = True) -> LLM:
@@ -187,8 +189,11 @@ class LLM(llm.LLM[Literal["caal"]]):
         may_call: bool = True,
     ) -> Question:
         """The question that a LiveKit conversation and its tools make."""
-        examples = {tool.id: from_text(tool.__doc__) for tool in tools}
-        shown = PromptTools(to_schemas(tools), examples)
+        given = tuple(tools)
+        if self._last_tools is None or self._last_tools[0] != given:
+            examples = {tool.id: from_text(tool.__doc__) for tool in tools}
+            self._last_tools = given, PromptTools(to_schemas(tools), examples)
+        shown = self._last_tools[1]
         return Question(to_items(chat_ctx), shown, stream=stream, may_call=may_call)
 
     async def warm(self, question: Question) -> None:
