@@ -88,7 +88,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         self._max_tokens = max_tokens
         self._retiring: set[asyncio.Task[None]] = set()
         self._last_tools: tuple[tuple[llm.Tool, ...], PromptTools] | None = None
-        """The tools of the last conversation that was asked about, and what prompts show of them."""
+        """The tools of the last conversation, and what prompts show of them."""
 
     @classmethod
     def over(cls, model: llm.LLM, *, native_tools: bool | None = True) -> LLM:
