@@ -34,7 +34,7 @@ LIVES_S: Final = 3_600
 _CODE_S: Final = 60.0
 
 
-class Desk(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
+class SignInServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
     """Gives out codes and tokens, and knows which it gave."""
 
     def __init__(self) -> None:
@@ -119,18 +119,18 @@ class Desk(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, Acc
 
 
 @asynccontextmanager
-async def signing_server() -> AsyncGenerator[Desk]:
-    """A server on a port of its own; `desk.url` is where it is."""
-    desk = Desk()
+async def signing_server() -> AsyncGenerator[SignInServer]:
+    """A server on a port of its own; `provider.url` is where it is."""
+    provider = SignInServer()
     listener = socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    desk.url = f"{origin}/mcp"
+    provider.url = f"{origin}/mcp"
     server = MCPServer(
         "diary",
-        auth_server_provider=desk,
+        auth_server_provider=provider,
         auth=AuthSettings(
             issuer_url=AnyHttpUrl(origin),
-            resource_server_url=AnyHttpUrl(desk.url),
+            resource_server_url=AnyHttpUrl(provider.url),
             client_registration_options=ClientRegistrationOptions(enabled=True),
             validate_token_resource=False,
         ),
@@ -155,7 +155,7 @@ async def signing_server() -> AsyncGenerator[Desk]:
     # It listens already, so whoever connects waits until it serves.
     serving = asyncio.create_task(http.serve([listener]))
     try:
-        yield desk
+        yield provider
     finally:
         http.should_exit = True
         await serving

@@ -24,7 +24,7 @@ from caal_node.tools.sources.configured import configured_tiers
 from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns
 from mcp_bridge.transports import sign_ins
 from tests.mcp_events import HttpStandIn, events
-from tests.signing_mcp_server import Desk, signing_server
+from tests.signing_mcp_server import SignInServer, signing_server
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def has(room: Settings, **servers: Any) -> None:
     room.mcp_servers.chmod(0o600)
 
 
-def manager(desk: Desk) -> ServerManager:
+def manager(provider: SignInServer) -> ServerManager:
     """As every room has one."""
-    config = ServerConfig("diary", transport="http", url=desk.url)
+    config = ServerConfig("diary", transport="http", url=provider.url)
     return ServerManager([config], oauth=OAuth(stores=SignIns(paths.sign_ins())))
 
 
@@ -58,63 +58,63 @@ async def called(servers: ServerManager) -> object:
 async def test_who_signs_in_once_is_let_in_in_every_room(
     room: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
-        async with manager(desk) as before:
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
+        async with manager(provider) as before:
             assert "sign in" in before.failed["diary"]
             await signing.login(room, "diary")
             assert "signed in to diary: 2 tools" in capsys.readouterr().out
             # A room that is live has it at its next reload, and a new one from the beginning.
             await before.reload()
             assert await called(before) == "dentist at nine"
-        async with manager(desk) as after:
+        async with manager(provider) as after:
             assert await called(after) == "dentist at nine"
-        assert desk.signed_in == 1
+        assert provider.signed_in == 1
 
 
 @pytest.mark.parametrize("until", [1.0, None], ids=["in time", "after a refusal"])
 async def test_a_token_that_ended_between_two_runs_is_renewed_without_a_person(
     room: Settings, until: float | None
 ) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
-        desk.end()
+        provider.end()
         (file,) = paths.sign_ins().glob("*.json")
         file.write_text(json.dumps({**json.loads(file.read_text()), "until": until}))
-        async with manager(desk) as later:
+        async with manager(provider) as later:
             assert await called(later) == "dentist at nine"
-            desk.end()
+            provider.end()
             assert await called(later) == "dentist at nine"
-        assert (desk.signed_in, desk.renewed) == (1, 2)
+        assert (provider.signed_in, provider.renewed) == (1, 2)
         # What was renewed is kept: what it came from would not be taken twice.
-        async with manager(desk) as still_later:
+        async with manager(provider) as still_later:
             assert await called(still_later) == "dentist at nine"
-        assert desk.renewed == 2
+        assert provider.renewed == 2
 
 
 async def test_what_one_room_renewed_is_good_for_the_others(room: Settings) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
-        async with manager(desk) as one, manager(desk) as other:
+        async with manager(provider) as one, manager(provider) as other:
             assert await called(one) == await called(other) == "dentist at nine"
             for _ in range(2):
-                desk.end()
+                provider.end()
                 assert await called(one) == await called(other) == "dentist at nine"
-        assert (desk.signed_in, desk.renewed) == (1, 2)
+        assert (provider.signed_in, provider.renewed) == (1, 2)
 
 
 async def test_a_live_room_has_what_a_person_signed_in_to_again(room: Settings) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
-        async with manager(desk) as servers:
+        async with manager(provider) as servers:
             assert await called(servers) == "dentist at nine"
-            desk.revoke()
+            provider.revoke()
             await signing.login(room, "diary")
             assert await called(servers) == "dentist at nine"
-        assert (desk.signed_in, desk.renewed) == (2, 0)
+        assert (provider.signed_in, provider.renewed) == (2, 0)
 
 
 async def test_a_room_goes_on_with_tokens_that_could_not_be_kept(
@@ -123,15 +123,15 @@ async def test_a_room_goes_on_with_tokens_that_could_not_be_kept(
     def full(path: Path, data: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
-        async with manager(desk) as servers:
+        async with manager(provider) as servers:
             monkeypatch.setattr(sign_ins, "replace_file", full)
             for _ in range(2):
-                desk.end()
+                provider.end()
                 assert await called(servers) == "dentist at nine"
-        assert (desk.signed_in, desk.renewed) == (1, 2)
+        assert (provider.signed_in, provider.renewed) == (1, 2)
         assert "was not kept: No space left on device" in caplog.text
 
 
@@ -147,11 +147,11 @@ async def test_tokens_too_long_to_be_read_again_are_not_written(
 
 
 async def test_where_nothing_can_be_renewed_the_room_says_who_can_mend_it(room: Settings) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
-        desk.revoke()
-        async with manager(desk) as servers:
+        provider.revoke()
+        async with manager(provider) as servers:
             assert servers.failed["diary"] == "wants a person to sign in; sign in to diary"
             await signing.login(room, "diary")
             await servers.reload()
@@ -159,8 +159,8 @@ async def test_where_nothing_can_be_renewed_the_room_says_who_can_mend_it(room: 
 
 
 async def test_what_is_kept_is_for_its_user_alone_and_for_one_address(room: Settings) -> None:
-    async with signing_server() as desk, signing_server() as other:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider, signing_server() as other:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
         (file,) = paths.sign_ins().glob("*.json")
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -171,8 +171,8 @@ async def test_what_is_kept_is_for_its_user_alone_and_for_one_address(room: Sett
 
 
 async def test_a_sign_in_that_is_forgotten_is_gone(room: Settings) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
         await signing.logout(room, "diary")
         assert list(paths.sign_ins().glob("*.json")) == []
@@ -181,23 +181,23 @@ async def test_a_sign_in_that_is_forgotten_is_gone(room: Settings) -> None:
 
 
 async def test_a_damaged_file_is_as_none(room: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
         (file,) = paths.sign_ins().glob("*.json")
         file.write_text("{")
-        async with manager(desk) as servers:
+        async with manager(provider) as servers:
             assert "sign in" in servers.failed["diary"]
         assert "is damaged; sign in again" in caplog.text
 
 
 async def test_no_token_is_logged(room: Settings, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "mcp_bridge")
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
-        desk.revoke()
-        async with manager(desk):
+        provider.revoke()
+        async with manager(provider):
             pass
         (file,) = paths.sign_ins().glob("*.json")
         tokens = json.loads(file.read_text())["tokens"]
@@ -206,18 +206,18 @@ async def test_no_token_is_logged(room: Settings, caplog: pytest.LogCaptureFixtu
 
 
 async def test_a_server_that_repeats_its_token_tells_nobody(room: Settings) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
-        async with manager(desk) as servers:
+        async with manager(provider) as servers:
             for _ in range(2):
                 given = await servers.call_tool("diary__show_ticket", {"angry": False})
                 assert given.value == {"result": "you came with ***"}
                 with pytest.raises(ServerError) as refused:
                     await servers.call_tool("diary__show_ticket", {"angry": True})
                 assert "I do not like ***" in str(refused.value)
-                desk.end()  # and the one that it is renewed to is not told of either
-        assert desk.renewed == 1
+                provider.end()  # and the one that it is renewed to is not told of either
+        assert provider.renewed == 1
 
 
 @pytest.fixture
@@ -252,21 +252,21 @@ def agreed_to(page: str) -> str:
 async def test_a_machine_without_a_browser_is_told_the_page_and_asks_for_the_address(
     room: Settings, keyboard: BinaryIO, page: asyncio.Future[str]
 ) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         async with asyncio.TaskGroup() as both:
             both.create_task(signing.login(room, "diary", browser=False))
             address = await asyncio.to_thread(agreed_to, await page)
             keyboard.write(f" {address}\n".encode())
-        assert desk.signed_in == 1
+        assert provider.signed_in == 1
 
 
 async def test_a_keyboard_that_is_gone_is_told_of(
     room: Settings, keyboard: BinaryIO, page: asyncio.Future[str]
 ) -> None:
     keyboard.close()
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         with pytest.raises(ConfigError, match=r"diary: .*no address was typed in"):
             await signing.login(room, "diary", browser=False)
 
@@ -286,9 +286,9 @@ login.SIGN_IN_S = 0.3
 webbrowser.open = lambda page: os.read(0, 1)
 
 async def main():
-    async with signing_server() as desk:
+    async with signing_server() as provider:
         servers = Path(sys.argv[1])
-        servers.write_text('{"diary": {"url": "%s"}}' % desk.url)
+        servers.write_text('{"diary": {"url": "%s"}}' % provider.url)
         servers.chmod(0o600)
         for browser in (True, False):
             try:
@@ -323,8 +323,8 @@ async def test_a_sign_in_that_cannot_be_kept_is_not_said_to_be(
     room: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sign_ins, "MAX_FILE_BYTES", 10)
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         with pytest.raises(ConfigError, match="the sign-in to diary could not be kept"):
             await signing.login(room, "diary")
 
@@ -380,22 +380,22 @@ async def test_a_sign_in_that_nobody_finishes_can_be_given_up(
         return True
 
     monkeypatch.setattr(signing.webbrowser, "open", looked_at)
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         signing_in = asyncio.create_task(signing.login(room, "diary"))
         await shown.wait()
         signing_in.cancel()
         with pytest.raises(asyncio.CancelledError):
             await signing_in
-        config = ServerConfig("diary", transport="http", url=desk.url)
+        config = ServerConfig("diary", transport="http", url=provider.url)
         assert not await SignIns(paths.sign_ins())(config).known()
 
 
 async def test_the_agent_says_which_command_mends_it_and_calls_with_what_it_brought(
     room: Settings,
 ) -> None:
-    async with signing_server() as desk:
-        has(room, diary={"url": desk.url})
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
         tier = configured_tiers(room)["mcp"]
         try:
             wants = (await tier.discover()).failed["diary"]
