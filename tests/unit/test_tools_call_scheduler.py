@@ -16,8 +16,7 @@ from caal_node.core.errors import ToolRefused, ToolTimeout
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.call_scheduler import CallScheduler
-from caal_node.tools.gates import Gates, all_at_once
-from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.pipeline import Gates, Pipeline, all_at_once
 from caal_node.tools.table import ToolEntry
 
 
