@@ -1,4 +1,4 @@
-"""RecordedN8n: the replay of the demo, with all that tests ask of an n8n beside it."""
+"""RecordedN8n: the replay, with all that tests ask of an n8n beside it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from caal_node.cli.demo.n8n_replay import ReplayedN8n
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse
-from caal_node.cli.demo.n8n_replay.recordings import RecordedReply
-from caal_node.cli.demo.n8n_replay.replayed_n8n import http_response
-from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS, RecordedWebhook, changed_reply
 from tests.recorded_n8n.executions import RECORDED_FAILURES, ReplayedExecutions
 from tests.recorded_n8n.instance import ChangingInstance
 from tests.recorded_n8n.mcp_server import MCP_PATH, MCP_TOKEN, RecordedMcpServer
+from tests.recorded_n8n.replay import ReplayedN8n
+from tests.recorded_n8n.replay.loopback import LoopbackRequest, LoopbackResponse
+from tests.recorded_n8n.replay.recordings import RecordedReply
+from tests.recorded_n8n.replay.replayed_n8n import http_response
+from tests.recorded_n8n.replay.webhooks import RIGHT_CREDENTIALS, RecordedWebhook, changed_reply
 
 WRONG_CREDENTIALS: Final[Mapping[str, str]] = {
     "header auth": "wrong",

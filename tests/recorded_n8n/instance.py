@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from caal_node.cli.demo.n8n_replay.instance import ReplayedInstance, facts_of, workflow_id_of
 from n8n.core.json_values import mapping, mappings
 from n8n.core.workflow_tool import WEBHOOK_TYPE
+from tests.recorded_n8n.replay.instance import ReplayedInstance, facts_of, workflow_id_of
 
 
 class ChangingInstance(ReplayedInstance):

@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from caal_node.cli.demo.n8n_replay.loopback import (
+from n8n.core.json_values import mapping
+from tests.recorded_n8n.instance import ChangingInstance
+from tests.recorded_n8n.replay.loopback import (
     LoopbackRequest,
     LoopbackResponse,
     compact_json,
     json_response,
 )
-from caal_node.cli.demo.n8n_replay.recordings import load_recordings
-from n8n.core.json_values import mapping
-from tests.recorded_n8n.instance import ChangingInstance
+from tests.recorded_n8n.replay.recordings import load_recordings
 
 MCP_TOKEN: Final = "recorded-mcp-token"  # noqa: S105 - it guards nothing but recordings
 MCP_PATH: Final = "/mcp-server/http"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from caal_node.cli.demo.n8n_replay.recordings import load_recordings
 from n8n.core.json_values import mapping, mappings
+from tests.recorded_n8n.replay.recordings import load_recordings
 
 
 class ReplayedInstance:

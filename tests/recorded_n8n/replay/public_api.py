@@ -8,9 +8,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from caal_node.cli.demo.n8n_replay.instance import ReplayedInstance
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, json_response
 from n8n.core.json_values import mapping
+from tests.recorded_n8n.replay.instance import ReplayedInstance
+from tests.recorded_n8n.replay.loopback import LoopbackRequest, LoopbackResponse, json_response
 
 API_KEY: Final = "recorded-api-key"
 API_PREFIX: Final = "/api/v1/"

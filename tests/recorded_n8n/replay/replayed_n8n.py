@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, Self
 
-from caal_node.cli.demo.n8n_replay.instance import ReplayedInstance
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
-from caal_node.cli.demo.n8n_replay.public_api import API_KEY, API_PREFIX, ReplayedPublicApi
-from caal_node.cli.demo.n8n_replay.recordings import RecordedReply
-from caal_node.cli.demo.n8n_replay.webhooks import (
+from tests.recorded_n8n.replay.instance import ReplayedInstance
+from tests.recorded_n8n.replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
+from tests.recorded_n8n.replay.public_api import API_KEY, API_PREFIX, ReplayedPublicApi
+from tests.recorded_n8n.replay.recordings import RecordedReply
+from tests.recorded_n8n.replay.webhooks import (
     WEBHOOKS,
     RecordedWebhook,
     not_registered,
