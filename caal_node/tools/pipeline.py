@@ -18,7 +18,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias, cast
@@ -83,16 +83,6 @@ async def allow_all(entry: ToolEntry, arguments: Arguments) -> None:
     """Allow every call of a tool in the table."""
 
 
-class _ImmediateTurn(nullcontext[None]):
-    async def come(self) -> None:
-        """Return at once."""
-
-
-def all_at_once(entry: ToolEntry, arguments: Arguments, call_id: str) -> CallTurn:
-    """Let all calls of a reply run side by side."""
-    return _ImmediateTurn()
-
-
 def redact_nothing(text: str) -> str:
     """Return the text as it is."""
     return text
@@ -134,14 +124,12 @@ class Pipeline:
         *,
         gates: Gates | None = None,
         timeout_s: float = TOOL_TIMEOUT_S,
-        result_chars: int = RESULT_CHARS,
     ) -> None:
         self.outcomes: Final = CallOutcomes()
         self._data = data
         self._gates = gates or Gates()
         self._plan = self._gates.plan or CallScheduler()
         self._timeout_s = timeout_s
-        self._result_chars = result_chars
 
     async def run(
         self,
@@ -227,9 +215,9 @@ class Pipeline:
             value, words = value.value, self.redact(value.words)
         if _is_long(value):
             # Only text is made in the thread: a call cancelled meanwhile leaves no tool data.
-            line, kept = await asyncio.to_thread(_lines, value, self._result_chars)
+            line, kept = await asyncio.to_thread(_lines, value)
         else:
-            line, kept = _lines(value, self._result_chars)
+            line, kept = _lines(value)
         shown = self.redact(line)
         if entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
@@ -259,9 +247,9 @@ def outcome_of(error: BaseException) -> Outcome:
     return _OUTCOMES.get(kind, "error")
 
 
-def _lines(value: Any, max_chars: int) -> tuple[str, str]:
+def _lines(value: Any) -> tuple[str, str]:
     """Return the line for the model, and the one for the tool data."""
-    line = to_line(value, max_chars=max_chars)
+    line = to_line(value, max_chars=RESULT_CHARS)
     return line, line if len(line) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
 
 
