@@ -8,7 +8,7 @@ import httpx2
 
 from caal_node.cli.demo.replayed_n8n import WORKFLOW, ReplayedN8n
 from n8n import N8nTools
-from tests.recorded_n8n.replay.recordings import load_recordings
+from tests.recorded_n8n.recordings import load_recordings
 
 
 async def test_the_workflow_is_found_and_called() -> None:

@@ -16,7 +16,7 @@ from caal_node.config.settings import load_settings
 from caal_node.core.tool_spec import Example
 from caal_node.tools.example_store import FILE_NAME, ExampleStore
 from tests.conversation import FakeTier, weather_spec
-from tests.recorded_n8n.replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
+from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 
 
 class Kitchen(CaalAgent):

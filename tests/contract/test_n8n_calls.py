@@ -15,7 +15,7 @@ from n8n import BasicAuth, HeaderAuth, JwtAuth, N8nError, N8nTools, Progress, Wo
 from n8n.calls.call import MAX_REPLY_BYTES, call_webhook
 from n8n.core.http import open_client
 from tests.recorded_n8n import RecordedN8n
-from tests.recorded_n8n.replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
+from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import pytest
 from n8n import Discovery, N8nError, N8nTools, WorkflowTool
 from n8n.core.api_client import KEPT_FOR_LISTING, RateLimiter
 from tests.recorded_n8n import RecordedN8n
-from tests.recorded_n8n.replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
+from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 
 
 def by_id(found: Discovery) -> dict[tuple[str, str], WorkflowTool]:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.raw_http import RawReply, ask
 from tests.recorded_n8n import WRONG_CREDENTIALS, RecordedN8n
-from tests.recorded_n8n.replay.expressions import EXPRESSIONS
-from tests.recorded_n8n.replay.recordings import RecordedExchange, load_recordings
+from tests.recorded_n8n.expressions import EXPRESSIONS
+from tests.recorded_n8n.recordings import RecordedExchange, load_recordings
 
 RECORDINGS = load_recordings()
 

@@ -29,8 +29,8 @@ from n8n import (
     WebhookAuth,
 )
 from tests.recorded_n8n import WRONG_CREDENTIALS, RecordedN8n
-from tests.recorded_n8n.replay.recordings import RecordedExchange, load_recordings
-from tests.recorded_n8n.replay.webhooks import RIGHT_CREDENTIALS
+from tests.recorded_n8n.recordings import RecordedExchange, load_recordings
+from tests.recorded_n8n.webhooks import RIGHT_CREDENTIALS
 
 RECORDINGS = load_recordings()
 REAL = os.environ.get("N8N_TEST_URL")

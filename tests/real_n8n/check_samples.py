@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from n8n import HeaderAuth, N8nError, N8nTools, Progress
-from tests.recorded_n8n.replay.webhooks import RIGHT_CREDENTIALS
+from tests.recorded_n8n.webhooks import RIGHT_CREDENTIALS
 
 
 @asynccontextmanager

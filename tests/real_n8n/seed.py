@@ -11,8 +11,8 @@ from typing import Any, Final
 import httpx2
 
 from n8n.core.json_values import mapping, mappings
-from tests.recorded_n8n.replay.recordings import load_recordings
-from tests.recorded_n8n.replay.webhooks import RIGHT_CREDENTIALS
+from tests.recorded_n8n.recordings import load_recordings
+from tests.recorded_n8n.webhooks import RIGHT_CREDENTIALS
 
 JWT_SECRET: Final = "a passphrase of the tests, long enough for HS256"  # noqa: S105 - guards nothing
 HEADER: Final = RIGHT_CREDENTIALS["header auth"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from n8n.core.json_values import mapping, mappings
-from tests.recorded_n8n.replay.loopback import LoopbackRequest
+from tests.recorded_n8n.loopback import LoopbackRequest
 
 RECORDED_FAILURES: Final = frozenset(("fails_respond_node", "fails_last_node"))
 """Workflows that stop with the recorded error, by their webhooks' paths. Of the other failures no

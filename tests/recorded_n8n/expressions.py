@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from n8n.core.json_values import mapping, sequence
-from tests.recorded_n8n.replay.loopback import LoopbackRequest, compact_json
+from tests.recorded_n8n.loopback import LoopbackRequest, compact_json
 
 UNDEFINED: Final = object()
 """JavaScript's undefined: JSON.stringify leaves out what has this value."""
