@@ -43,9 +43,6 @@ LONG_CHARS: Final = 16_384
 LONG_VALUES: Final = 1_000
 """Results with more characters or values than this become text in a thread: it takes 15 ms for
 megabytes, most of an audio frame, and less than 2 ms below it."""
-
-Execute: TypeAlias = Callable[[], Awaitable[Any]]
-"""It does a call's work, and returns a JSON value, text, or either in a `VerbatimResult`."""
 MESSAGE_MAX: Final = 300
 """Characters of an error's text that the model is shown."""
 MAX_OUTCOMES: Final = 256
@@ -53,6 +50,8 @@ MAX_OUTCOMES: Final = 256
 _OUTCOMES: Final[Mapping[str, Outcome]] = {"timeout": "timeout", "refused": "refused"}
 """The outcome by an error's kind; every other kind is an "error"."""
 
+Execute: TypeAlias = Callable[[], Awaitable[Any]]
+"""It does a call's work, and returns a JSON value, text, or either in a `VerbatimResult`."""
 Policy: TypeAlias = Callable[[ToolEntry, Arguments], Awaitable[None]]
 """A policy raises ToolRefused where the call may not run."""
 Redact: TypeAlias = Callable[[str], str]
