@@ -52,9 +52,7 @@ from caal_node.room.cue_sink import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import SessionServices
 from caal_node.tools.direct_calls import DirectCalls
-from caal_node.tools.gates import Gates
-from caal_node.tools.outcomes import error_text
-from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.pipeline import Gates, Pipeline, error_text
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers

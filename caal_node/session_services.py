@@ -42,7 +42,7 @@ from caal_node.room.hooks import HookNotifier, Hooks
 from caal_node.room.presence import EventListener, Presence
 from caal_node.room.spoken_text import speakable, watched
 from caal_node.room.transcript import Transcript
-from caal_node.tools.outcomes import CallOutcomes
+from caal_node.tools.pipeline import CallOutcomes
 
 logger = logging.getLogger("caal_node")
 

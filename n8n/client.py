@@ -23,7 +23,7 @@ from n8n.core.errors import N8nError
 from n8n.core.http import open_client, without_userinfo
 from n8n.core.workflow_tool import Discovery, WorkflowTool
 from n8n.discovery.discover import DiscoveryCache, discover_mcp, discover_rest
-from n8n.discovery.mcp_server import MCP_PATH
+from n8n.discovery.instance_apis import MCP_PATH
 from n8n.discovery.normalise import id_of
 from n8n.workflow_lint import Finding, lint
 

@@ -21,7 +21,7 @@ from n8n.core.workflow_tool import (
     Workflow,
     WorkflowTool,
 )
-from n8n.discovery.node_inputs import may_read_all
+from n8n.discovery.nodes import may_read_all
 from n8n.discovery.normalise import DESCRIPTION_CHARS, normalise, published_nodes, title_of
 
 FindingLevel: TypeAlias = Literal["error", "warning", "advice"]

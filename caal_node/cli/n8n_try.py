@@ -16,8 +16,7 @@ from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
 from caal_node.core.prompt_files import sentence
-from caal_node.tools.outcomes import error_text
-from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.table import ToolEntry, ToolTable

@@ -1,24 +1,43 @@
 """What one call says to the conversation: its progress as events, its questions to the person.
 
 A tool's source asks from a task of its own, but LiveKit lets only the tool's task hold the
-conversation. So `run` runs the call beside that task, which asks what comes up meanwhile.
+conversation. So `RoomCallConversation.run` runs the call beside that task, which asks what comes up
+meanwhile. LiveKit's AgentTask holds the conversation while the tool waits: what the person says
+next is the answer, and neither interrupts the call nor goes to the model. The answer is read from
+English words by the functions at the end, which need no session.
 """
+
+# pyright: reportUnknownMemberType=false
+# LiveKit leaves the event types of its sessions open, so they are half unknown.
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import re
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine
 from typing import Any, Final, TypeAlias, TypeVar
 
-from livekit.agents import RunContext
+from livekit.agents import Agent, AgentTask, ModelSettings, RunContext, TurnHandlingOptions, llm
+from livekit.agents.voice.turn import PreemptiveGenerationOptions
 
 from caal_node.core.events import ToolProgress
-from caal_node.tools.question_task import QuestionTask
+from caal_node.core.prompt_files import sentence
 from caal_node.tools.table import ToolEntry
-from mcp_bridge import Answer, Declined, Question
+from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
 
 T = TypeVar("T")
 _OpenQuestion: TypeAlias = tuple[Question, asyncio.Future[Answer]]
+FieldValue: TypeAlias = str | int | float | bool | list[str]
+
+MAX_TRIES: Final = 2
+"""Tries for each field: whoever was not understood twice is not asked a third time."""
+MAX_CHOICES: Final = 5
+"""Choices of a field that are read out; nobody keeps more in mind."""
+_YES: Final = frozenset({"yes", "yeah", "yep", "sure", "ok", "okay", "right", "correct", "please"})
+_NO: Final = frozenset({"no", "nope", "not", "don't", "never"})
+_CANCEL: Final = re.compile(r"\s*(never ?mind|cancel( (it|that))?|stop|forget (it|that))\W*", re.I)
+_NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)?")
+_WORD: Final = re.compile(r"[\w']+")
 
 
 class RoomCallConversation:
@@ -76,3 +95,135 @@ class RoomCallConversation:
         given = await task
         if not answer.done():
             answer.set_result(given)
+
+
+class QuestionTask(AgentTask[Answer]):
+    """Asks for the question's fields in turn, with the agent's voice. Await it in the tool's task.
+
+    Optional fields are left to the server's defaults, unless nothing else is asked.
+    """
+
+    def __init__(self, question: Question, agent: Agent) -> None:
+        # An answer that is begun early would be taken from half of what the person says.
+        early = PreemptiveGenerationOptions(enabled=False)
+        handling = TurnHandlingOptions(preemptive_generation=early)
+        super().__init__(instructions="", tools=[], turn_handling=handling)
+        self._question: Final = question
+        self._agent: Final = agent
+        required = [field for field in question.fields if field.required]
+        self._open_fields: Final[list[Field]] = required or list(question.fields[:1])
+        self._content: Final[dict[str, FieldValue]] = {}
+        self._tries = 0
+
+    async def on_enter(self) -> None:
+        self._say(self._question.message)
+        if len(self._open_fields) > 1:
+            self._say(_question_for(self._open_fields[0]))
+
+    async def llm_node(
+        self,
+        chat_ctx: llm.ChatContext,
+        tools: list[llm.Tool],
+        model_settings: ModelSettings,
+    ) -> AsyncGenerator[str]:
+        """Take the person's words, typed or spoken, as the answer; no model is asked."""
+        messages = [message for message in chat_ctx.messages() if message.role == "user"]
+        if messages and not self.done():
+            reply = self._take_answer(messages[-1].text_content or "")
+            if reply:
+                self._say(reply)
+        return
+        yield  # it says nothing itself; a node is a generator
+
+    def _say(self, words: str) -> None:
+        # Not into the history: the model would read it behind the call's result, as still open.
+        self.session.say(words, add_to_chat_ctx=False)
+
+    def _take_answer(self, words: str) -> str | None:
+        """Use the person's words, and return the next question, if there is one."""
+        if is_cancellation(words):
+            return self.complete(Dismissed())
+        if not self._open_fields:
+            agreed = yes_or_no(words)
+            if agreed is None:
+                return self._repeat("")
+            return self.complete(Accepted({}) if agreed else Declined())
+        if (value := field_value(self._open_fields[0], words)) is None:
+            return self._repeat(_question_for(self._open_fields[0]))
+        self._content[self._open_fields.pop(0).name] = value
+        self._tries = 0
+        if self._open_fields:
+            return _question_for(self._open_fields[0])
+        return self.complete(Accepted(self._content))
+
+    def _repeat(self, question: str) -> str | None:
+        self._tries += 1
+        if self._tries == MAX_TRIES:
+            return self.complete(Dismissed())
+        return f"{sentence('say_again')} {question}".strip()
+
+    # The agent's own nodes speak and report these words as they do all others.
+    def tts_node(self, text: AsyncIterable[str], model_settings: ModelSettings) -> Any:
+        return self._agent.tts_node(text, model_settings)
+
+    def transcription_node(self, text: AsyncIterable[Any], model_settings: ModelSettings) -> Any:
+        return self._agent.transcription_node(text, model_settings)
+
+
+def _question_for(field: Field) -> str:
+    question = f"{field.description or field.title}?".replace(".?", "?").replace("??", "?")
+    choices = ", ".join(words for _, words in field.choices[:MAX_CHOICES])
+    return f"{question} {choices}." if choices else question
+
+
+def is_cancellation(words: str) -> bool:
+    """Say whether the person wants to leave the question."""
+    return _CANCEL.fullmatch(words) is not None
+
+
+def yes_or_no(words: str) -> bool | None:
+    """Return what the words mean; None where they say neither, or both."""
+    said = {word.lower() for word in _WORD.findall(words.replace("’", "'"))}
+    if bool(said & _YES) == bool(said & _NO):
+        return None
+    return bool(said & _YES)
+
+
+def field_value(field: Field, words: str) -> FieldValue | None:
+    """Return the field's value that the words give; None where they give none."""
+    match field.kind:
+        case "text":
+            return words.strip() or None
+        case "boolean":
+            return yes_or_no(words)
+        case "number" | "integer":
+            return _number(words, integer=field.kind == "integer")
+        case "choice":
+            chosen = _chosen(field, words)
+            return chosen[0] if len(chosen) == 1 else None
+        case "choices":
+            return _chosen(field, words) or None
+
+
+def _number(words: str, *, integer: bool) -> int | float | None:
+    numbers = _NUMBER.findall(words)
+    if len(numbers) != 1:
+        return None
+    number = float(numbers[0].replace(",", "."))
+    if integer:
+        return int(number) if number.is_integer() else None
+    return number
+
+
+def _chosen(field: Field, words: str) -> list[str]:
+    """Return the choices whose words, or whose value, are said as whole words."""
+    said = f" {_normalised(words)} "
+    return [
+        value
+        for value, name in field.choices
+        if any(f" {_normalised(label)} " in said for label in (name, value))
+    ]
+
+
+def _normalised(words: str) -> str:
+    return " ".join(_WORD.findall(words.lower()))

@@ -27,8 +27,7 @@ from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure, Tool
 from caal_node.core.events import API_CALL, Event, Outcome, ToolCallEnded, ToolCallStarted
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import WAIT_S
-from caal_node.tools.outcomes import outcome_of
-from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.pipeline import Pipeline, outcome_of
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import becomes_text

@@ -1,30 +1,35 @@
 """The one way of a call from its arguments to its result, the same for every tier.
 
 1. The call takes its turn among the calls of its reply (`call_scheduler.py`).
-2. The policy may refuse it (`gates.py`), and its arguments are checked (`argument_check.py`).
+2. The policy may refuse it, and its arguments are checked (`argument_check.py`).
 3. It waits for earlier calls that it conflicts with, and runs under a deadline.
 4. Its value becomes one line of text for the model, is redacted, and is kept as tool data.
-5. Its outcome is noted for those who report it to people (`outcomes.py`), and logged.
+5. Its outcome is noted for those who report it to people, and logged.
+
+`Gates` holds an owner's rules: who may refuse, delay or redact a call. Each place holds one
+function, so that a rule is a function, and two rules are two functions called in turn.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
-from caal_node.core.errors import ToolBroke, ToolFailure, ToolTimeout
+from caal_node.core.errors import CaalError, ToolBroke, ToolFailure, ToolTimeout, UnknownTool
 from caal_node.core.events import Outcome
+from caal_node.core.prompt_files import sentence
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import CallScheduler
-from caal_node.tools.gates import Gates
-from caal_node.tools.outcomes import CallOutcomes, outcome_of
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
 
@@ -38,9 +43,75 @@ LONG_CHARS: Final = 16_384
 LONG_VALUES: Final = 1_000
 """Results with more characters or values than this become text in a thread: it takes 15 ms for
 megabytes, most of an audio frame, and less than 2 ms below it."""
+MESSAGE_MAX: Final = 300
+"""Characters of an error's text that the model is shown."""
+MAX_OUTCOMES: Final = 256
+"""Call ids whose outcome is kept until it is asked for; far fewer run at once."""
+_OUTCOMES: Final[Mapping[str, Outcome]] = {"timeout": "timeout", "refused": "refused"}
+"""The outcome by an error's kind; every other kind is an "error"."""
 
 Execute: TypeAlias = Callable[[], Awaitable[Any]]
 """It does a call's work, and returns a JSON value, text, or either in a `VerbatimResult`."""
+Policy: TypeAlias = Callable[[ToolEntry, Arguments], Awaitable[None]]
+"""A policy raises ToolRefused where the call may not run."""
+Redact: TypeAlias = Callable[[str], str]
+"""A redaction takes text that would go to the model, and returns what the model may see of it."""
+
+
+class CallTurn(AbstractContextManager[None], Protocol):
+    """A call's turn among the other calls.
+
+    It is entered in the order of the model's calls, before anything is awaited, and left when the
+    call is over, whatever ended it.
+    """
+
+    async def come(self) -> None:
+        """Wait until the call may run.
+
+        Raises:
+            ToolFailure: it may not run any more.
+        """
+        ...
+
+
+Plan: TypeAlias = Callable[[ToolEntry, Arguments, str], CallTurn]
+"""A plan gives a call its turn, by the call's entry, arguments and id."""
+
+
+async def allow_all(entry: ToolEntry, arguments: Arguments) -> None:
+    """Allow every call of a tool in the table."""
+
+
+def redact_nothing(text: str) -> str:
+    """Return the text as it is."""
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The rules of one agent's pipeline; without any, all is allowed and nothing redacted."""
+
+    policy: Policy = allow_all
+    plan: Plan | None = None
+    """None makes calls wait for earlier ones that they conflict with."""
+    redact: Redact = redact_nothing
+
+
+class CallOutcomes:
+    """The outcomes of calls by call id, for those who report them to people."""
+
+    def __init__(self) -> None:
+        self._outcomes: OrderedDict[str, Outcome] = OrderedDict()
+
+    def note(self, call_id: str, outcome: Outcome) -> None:
+        """Keep the outcome of a call; the oldest one goes when there are too many."""
+        self._outcomes[call_id] = outcome
+        while len(self._outcomes) > MAX_OUTCOMES:
+            self._outcomes.popitem(last=False)
+
+    def take(self, call_id: str) -> Outcome | None:
+        """Return and forget the outcome; None for a call that never reached the pipeline."""
+        return self._outcomes.pop(call_id, None)
 
 
 class Pipeline:
@@ -52,14 +123,12 @@ class Pipeline:
         *,
         gates: Gates | None = None,
         timeout_s: float = TOOL_TIMEOUT_S,
-        result_chars: int = RESULT_CHARS,
     ) -> None:
         self.outcomes: Final = CallOutcomes()
         self._data = data
         self._gates = gates or Gates()
         self._plan = self._gates.plan or CallScheduler()
         self._timeout_s = timeout_s
-        self._result_chars = result_chars
 
     async def run(
         self,
@@ -145,9 +214,9 @@ class Pipeline:
             value, words = value.value, self.redact(value.words)
         if _is_long(value):
             # Only text is made in the thread: a call cancelled meanwhile leaves no tool data.
-            line, kept = await asyncio.to_thread(_lines, value, self._result_chars)
+            line, kept = await asyncio.to_thread(_lines, value)
         else:
-            line, kept = _lines(value, self._result_chars)
+            line, kept = _lines(value)
         shown = self.redact(line)
         if entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
@@ -155,9 +224,31 @@ class Pipeline:
         return shown if words is None else VerbatimResult(shown, words)
 
 
-def _lines(value: Any, max_chars: int) -> tuple[str, str]:
+def error_text(error: CaalError) -> str:
+    """Return one line of JSON for the model: kind, message, valid names, and what to say."""
+    message = " ".join(str(error).split())
+    body: dict[str, object] = {
+        "error": error.kind,
+        "message": message if len(message) <= MESSAGE_MAX else message[: MESSAGE_MAX - 1] + "…",
+    }
+    if isinstance(error, UnknownTool) and error.valid:
+        body["valid_names"] = list(error.valid)
+    elif error.kind != "invalid_arguments":
+        # The model corrects and repeats a call with wrong arguments; all else a person must hear.
+        words = error.words if isinstance(error, ToolFailure) else None
+        body["say"] = words or sentence(error.spoken)
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """Return the word by which events report a call that ended with `error`."""
+    kind = error.kind if isinstance(error, ToolFailure) else ""
+    return _OUTCOMES.get(kind, "error")
+
+
+def _lines(value: Any) -> tuple[str, str]:
     """Return the line for the model, and the one for the tool data."""
-    line = to_line(value, max_chars=max_chars)
+    line = to_line(value, max_chars=RESULT_CHARS)
     return line, line if len(line) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
 
 

@@ -24,8 +24,7 @@ from caal_node.models.embedding import kept_vectors
 from caal_node.models.server_embedder import ServerEmbedder
 from caal_node.tools.call_conversation import RoomCallConversation
 from caal_node.tools.example_store import FILE_NAME, with_examples
-from caal_node.tools.outcomes import error_text
-from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.source import (
     ToolListing,
     ToolProvider,

@@ -98,12 +98,14 @@ class TextNormalizer:
         if white := _WHITE_SPACE.match(self._held):
             self._buffer.add_space(white[0])
             return self._consume(white.end())
+        if self._held[0].isalpha() and self._table is None:
+            return self._read_word(final=final)  # A letter begins a word, and no construct.
         if self._buffer.at_line_start:
             if self._held[0] == "|":
                 return self._read_row(final=final)
             if self._table is not None:
                 self._end_table()
-            if not self._held[0].isalpha() and (read := self._read_marker(final=final)) is not None:
+            if (read := self._read_marker(final=final)) is not None:
                 return read
         if self._held[0] in "`~" and (read := self._open_fence(final=final)) is not None:
             return read

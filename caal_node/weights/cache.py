@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from platformdirs import user_cache_path
 
 from caal_node.core.errors import ConfigError
 from caal_node.core.paths import from_home
@@ -22,12 +22,7 @@ def root() -> Path:
     """Return `$CAAL_CACHE`, else the platform's cache folder. It need not exist yet."""
     if own := os.environ.get("CAAL_CACHE"):
         return from_home(own, "CAAL_CACHE")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "caal-node"
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-        return Path(local) / "caal-node" / "Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "caal-node"
+    return user_cache_path("caal-node", appauthor=False)
 
 
 def weights() -> Path:

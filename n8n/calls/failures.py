@@ -12,11 +12,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from n8n.calls.html_text import text_of_html
 from n8n.core.errors import CallFailure, N8nError
 from n8n.core.http import HttpResponse
 from n8n.core.json_values import LONG_BYTES, mapping, parse_json
-from n8n.core.text import clip, one_line
+from n8n.core.text import clip, one_line, text_of_html
 from n8n.core.workflow_tool import WorkflowTool
 
 MAX_SPOKEN_CHARS: Final = 1_000

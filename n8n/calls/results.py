@@ -16,7 +16,6 @@ from n8n.calls.failures import (
     run_failed,
     words_to_speak,
 )
-from n8n.calls.html_text import text_of_html
 from n8n.calls.progress import StreamReader
 from n8n.core.http import HttpResponse
 from n8n.core.json_values import (
@@ -27,7 +26,7 @@ from n8n.core.json_values import (
     parse_long_json,
     well_formed,
 )
-from n8n.core.text import one_line
+from n8n.core.text import one_line, text_of_html
 from n8n.core.workflow_tool import WorkflowTool
 
 ResultKind: TypeAlias = Literal["object", "array", "text", "scalar", "empty", "started", "binary"]

@@ -10,8 +10,14 @@ from typing import TypeAlias, TypeVar
 from n8n.core.api_client import ApiClient
 from n8n.core.errors import N8nError
 from n8n.core.workflow_tool import Discovery, Skipped, SkipReason, Workflow, WorkflowTool
-from n8n.discovery.mcp_server import get_workflow, search_workflows
-from n8n.discovery.node_inputs import may_read_all
+from n8n.discovery.instance_apis import (
+    get_workflow,
+    list_active,
+    read_pinned_data,
+    read_version,
+    search_workflows,
+)
+from n8n.discovery.nodes import may_read_all
 from n8n.discovery.normalise import (
     UnnamedTool,
     id_of,
@@ -21,7 +27,6 @@ from n8n.discovery.normalise import (
     skipped_for,
     version_of,
 )
-from n8n.discovery.public_api import list_active, read_pinned_data, read_version
 from n8n.discovery.tool_names import assign_names
 
 T = TypeVar("T")

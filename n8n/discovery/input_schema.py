@@ -21,8 +21,7 @@ from n8n.core.workflow_tool import (
     ParameterOrigin,
     placeholders,
 )
-from n8n.discovery.node_inputs import FoundInputs, inputs_read_by
-from n8n.discovery.webhook_node import WebhookNode
+from n8n.discovery.nodes import FoundInputs, WebhookNode, inputs_read_by
 from n8n.notes.parameter import MAX_NAME_CHARS, Parameter, type_schema
 from n8n.notes.parser import Notes
 

@@ -18,8 +18,8 @@ from n8n.core.workflow_tool import (
     WorkflowTool,
 )
 from n8n.discovery.input_schema import TRIGGER_TYPE, build_inputs
+from n8n.discovery.nodes import WebhookNode, is_webhook, read_webhook
 from n8n.discovery.tool_names import NameCandidate
-from n8n.discovery.webhook_node import WebhookNode, is_webhook, read_webhook
 from n8n.notes.parser import Notes, parse_notes
 
 DESCRIPTION_CHARS = 300

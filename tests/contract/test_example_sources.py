@@ -12,11 +12,11 @@ import pytest
 from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from caal_node.config.settings import load_settings
 from caal_node.core.tool_spec import Example
 from caal_node.tools.example_store import FILE_NAME, ExampleStore
 from tests.conversation import FakeTier, weather_spec
+from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 
 
 class Kitchen(CaalAgent):

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from n8n import BasicAuth, HeaderAuth, JwtAuth, N8nError, N8nTools, Progress, WorkflowTool
 from n8n.calls.call import MAX_REPLY_BYTES, call_webhook
 from n8n.core.http import open_client
 from tests.recorded_n8n import RecordedN8n
+from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 
 
 @asynccontextmanager

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from n8n import Discovery, N8nError, N8nTools, WorkflowTool
 from n8n.core.api_client import KEPT_FOR_LISTING, RateLimiter
 from tests.recorded_n8n import RecordedN8n
+from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 
 
 def by_id(found: Discovery) -> dict[tuple[str, str], WorkflowTool]:

@@ -17,8 +17,6 @@ import httpx2
 import jwt
 import pytest
 
-from caal_node.cli.demo.n8n_replay.recordings import RecordedExchange, load_recordings
-from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
 from n8n import (
     BasicAuth,
     Discovery,
@@ -31,6 +29,8 @@ from n8n import (
     WebhookAuth,
 )
 from tests.recorded_n8n import WRONG_CREDENTIALS, RecordedN8n
+from tests.recorded_n8n.recordings import RecordedExchange, load_recordings
+from tests.recorded_n8n.webhooks import RIGHT_CREDENTIALS
 
 RECORDINGS = load_recordings()
 REAL = os.environ.get("N8N_TEST_URL")

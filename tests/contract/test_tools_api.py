@@ -23,7 +23,7 @@ from caal_node.control.rpc import FetchChunk, SendChunk
 from caal_node.core.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnavailable
 from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.tools.gates import Gates
+from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import ToolListing, VerbatimResult
 from tests.agent_rooms import AgentRooms
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
 from n8n import HeaderAuth, N8nError, N8nTools, Progress
+from tests.recorded_n8n.webhooks import RIGHT_CREDENTIALS
 
 
 @asynccontextmanager

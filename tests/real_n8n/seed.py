@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import httpx2
 
-from caal_node.cli.demo.n8n_replay.recordings import load_recordings
-from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS
 from n8n.core.json_values import mapping, mappings
+from tests.recorded_n8n.recordings import load_recordings
+from tests.recorded_n8n.webhooks import RIGHT_CREDENTIALS
 
 JWT_SECRET: Final = "a passphrase of the tests, long enough for HS256"  # noqa: S105 - guards nothing
 HEADER: Final = RIGHT_CREDENTIALS["header auth"]

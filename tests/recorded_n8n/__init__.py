@@ -1,4 +1,4 @@
-"""RecordedN8n: the replay of the demo, with all that tests ask of an n8n beside it."""
+"""RecordedN8n: the recordings of a real n8n 2.41.1 as a server, with all that tests ask of one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import asyncio
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
-from caal_node.cli.demo.n8n_replay import ReplayedN8n
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse
-from caal_node.cli.demo.n8n_replay.recordings import RecordedReply
-from caal_node.cli.demo.n8n_replay.replayed_n8n import http_response
-from caal_node.cli.demo.n8n_replay.webhooks import RIGHT_CREDENTIALS, RecordedWebhook, changed_reply
 from tests.recorded_n8n.executions import RECORDED_FAILURES, ReplayedExecutions
-from tests.recorded_n8n.instance import ChangingInstance
+from tests.recorded_n8n.instance import RecordedInstance
+from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 from tests.recorded_n8n.mcp_server import MCP_PATH, MCP_TOKEN, RecordedMcpServer
+from tests.recorded_n8n.public_api import API_KEY, API_PREFIX, ReplayedPublicApi
+from tests.recorded_n8n.recordings import RecordedReply
+from tests.recorded_n8n.webhooks import (
+    RIGHT_CREDENTIALS,
+    WEBHOOKS,
+    RecordedWebhook,
+    changed_reply,
+    not_registered,
+    reply_to,
+)
 
 WRONG_CREDENTIALS: Final[Mapping[str, str]] = {
     "header auth": "wrong",
@@ -23,6 +29,9 @@ WRONG_CREDENTIALS: Final[Mapping[str, str]] = {
     "jwt": "Bearer no.real.token",
 }
 """Credentials of the right form that open nothing. n8n takes other forms for none at all."""
+_HTML: Final = (("content-type", "text/html; charset=utf-8"),)
+_EDITOR: Final = b'<!DOCTYPE html>\n<html lang="en"><head><title>n8n</title></head></html>'
+"""In place of the editor, a page that n8n gives for every address that it does not know."""
 
 
 @dataclass(slots=True)
@@ -34,34 +43,55 @@ class HeldWebhook:
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class RecordedN8n(ReplayedN8n):
-    """Replays an n8n whose workflows change, with its MCP server and its records of runs.
+class RecordedN8n:
+    """Replays an n8n on 127.0.0.1: its public API, its MCP server, its webhooks, its records of
+    runs; its workflows may change.
 
     async with RecordedN8n(active=["get_weather"]) as r:
         async with N8nTools(r.base_url, mcp_token=r.mcp_token) as n: ...
         r.activate("list_events")
 
-    Some workflows were recorded by the public API only, and only that tells of them.
+    A webhook answers with the recorded status, type and body. If the body depends on the request,
+    the workflow's own expression computes it (expressions.py), so `get_weather` answers for any
+    city, always sunny. A webhook that was not recorded answers 501. Refusals of the API (401, 404)
+    have n8n's status and no recorded body. Some workflows were recorded by the public API only, and
+    only that tells of them. The keys are the replay's own and guard nothing.
     """
-
-    instance: ChangingInstance
 
     def __init__(
         self, port: int = 0, *, active: Iterable[str] | None = None, pace: float = 0.0
     ) -> None:
-        super().__init__(port, active=active, pace=pace)
-        self.mcp = RecordedMcpServer(self.instance)
-        self.mcp_token = MCP_TOKEN
+        """`active` are the names of the workflows to begin with, None for all.
+
+        `pace` is 1.0 for replies as slow as they were recorded, 0.0 for replies at once. Raises
+        KeyError for a name that was not recorded.
+        """
+        self.instance = RecordedInstance(active)
         self.executions = ReplayedExecutions()
-        self.public_api.list_executions = self.executions.page
+        self.public_api = ReplayedPublicApi(self.instance, self.executions)
+        self.mcp = RecordedMcpServer(self.instance)
+        self.base_url = ""
+        self.api_key = API_KEY
+        self.mcp_token = MCP_TOKEN
+        self.pace = pace
         self.webhook_headers: Mapping[str, tuple[str, str]] = RIGHT_CREDENTIALS
         """Credentials that its webhooks take, by kind: `header auth`, `basic`, `jwt`."""
         self.requests: list[LoopbackRequest] = []
         """All that came in."""
         self._held: dict[str, HeldWebhook] = {}
+        self._port = port
+        self._server = LoopbackServer(self._answer)
 
-    def make_instance(self, active: Iterable[str] | None) -> ChangingInstance:
-        return ChangingInstance(active)
+    async def __aenter__(self) -> Self:
+        self.base_url = f"http://127.0.0.1:{await self._server.start(self._port)}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End every connection, whatever it is waiting for."""
+        await self._server.aclose()
 
     def activate(self, *names: str) -> None:
         """Switch recorded workflows on. Raises KeyError for a name that was not recorded."""
@@ -85,7 +115,7 @@ class RecordedN8n(ReplayedN8n):
             del self._held[path]
             held.released.set()
 
-    async def answer(self, request: LoopbackRequest) -> LoopbackResponse:
+    async def _answer(self, request: LoopbackRequest) -> LoopbackResponse:
         self.requests.append(request)
         if (held := self._held.get(request.path)) is not None:
             held.reached.set()
@@ -97,10 +127,34 @@ class RecordedN8n(ReplayedN8n):
         if request.path.startswith("/webhook-test/"):
             # Nobody is listening there.
             path = request.path.removeprefix("/webhook-test/")
-            return http_response(changed_reply("test url", {"get_weather": path}))
-        return await super().answer(request)
+            return _http_response(changed_reply("test url", {"get_weather": path}))
+        if request.path.startswith(API_PREFIX) and request.method == "GET":
+            return self.public_api.answer(request)
+        _, _, path = request.path.partition("/webhook/")
+        if request.path.startswith("/webhook/") and path:
+            return await self._answer_webhook(request, path)
+        if request.method == "GET":
+            return LoopbackResponse(200, _EDITOR, _HTML)
+        return LoopbackResponse(404, f"Cannot {request.method} {request.path}".encode(), _HTML)
 
-    def on_reply(
+    async def _answer_webhook(self, request: LoopbackRequest, path: str) -> LoopbackResponse:
+        other_method = None
+        for webhook in WEBHOOKS:
+            params = webhook.match(path)
+            if params is None or not self.instance.is_active(webhook.workflow):
+                continue
+            if webhook.method == request.method:
+                reply = reply_to(webhook, request, params, self.base_url)
+                await asyncio.sleep(self.pace * reply.ms / 1000)
+                self._record_run(webhook, request, reply)
+                return _http_response(reply)
+            other_method = webhook
+        if other_method is None and self.instance.has_unrecorded_webhook(path):
+            plain = (("content-type", "text/plain"),)
+            return LoopbackResponse(501, b"This webhook was not recorded.", plain)
+        return _http_response(not_registered(request, path, other_method))
+
+    def _record_run(
         self, webhook: RecordedWebhook, request: LoopbackRequest, reply: RecordedReply
     ) -> None:
         workflow_id = self.instance.id_of(webhook.workflow)
@@ -108,3 +162,10 @@ class RecordedN8n(ReplayedN8n):
             self.executions.add_failure(workflow_id, request)
         elif reply.status == 200:
             self.executions.add_success(workflow_id, self.pace * reply.ms)
+
+
+def _http_response(reply: RecordedReply) -> LoopbackResponse:
+    headers = (("content-type", reply.content_type), ("www-authenticate", reply.www_authenticate))
+    return LoopbackResponse(
+        reply.status, reply.body, tuple((n, v) for n, v in headers if v is not None)
+    )

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest
 from n8n.core.json_values import mapping, mappings
+from tests.recorded_n8n.loopback import LoopbackRequest
 
 RECORDED_FAILURES: Final = frozenset(("fails_respond_node", "fails_last_node"))
 """Workflows that stop with the recorded error, by their webhooks' paths. Of the other failures no

@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from caal_node.cli.demo.n8n_replay.loopback import (
+from n8n.core.json_values import mapping
+from tests.recorded_n8n.instance import RecordedInstance
+from tests.recorded_n8n.loopback import (
     LoopbackRequest,
     LoopbackResponse,
     compact_json,
     json_response,
 )
-from caal_node.cli.demo.n8n_replay.recordings import load_recordings
-from n8n.core.json_values import mapping
-from tests.recorded_n8n.instance import ChangingInstance
+from tests.recorded_n8n.recordings import load_recordings
 
 MCP_TOKEN: Final = "recorded-mcp-token"  # noqa: S105 - it guards nothing but recordings
 MCP_PATH: Final = "/mcp-server/http"
@@ -38,7 +38,7 @@ _NOT_ACCEPTABLE: Final = (
 class RecordedMcpServer:
     """Answers the two tools that read, as 2.41.1 does."""
 
-    def __init__(self, instance: ChangingInstance) -> None:
+    def __init__(self, instance: RecordedInstance) -> None:
         self._instance = instance
         self.enabled = True
         """Whether `MCP access` is switched on in the instance."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from n8n.core.workflow_tool import Skipped, WorkflowTool
-from n8n.discovery.node_inputs import inputs_read_by
+from n8n.discovery.nodes import inputs_read_by
 from n8n.discovery.normalise import (
     DESCRIPTION_CHARS,
     normalise,

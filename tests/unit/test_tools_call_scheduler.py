@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -16,8 +17,7 @@ from caal_node.core.errors import ToolRefused, ToolTimeout
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.call_scheduler import CallScheduler
-from caal_node.tools.gates import Gates, all_at_once
-from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.pipeline import CallTurn, Gates, Pipeline
 from caal_node.tools.table import ToolEntry
 
 
@@ -215,7 +215,15 @@ async def test_waiting_has_an_end() -> None:
     await work.end("first")
 
 
-async def test_without_a_plan_all_run_at_once() -> None:
+class ImmediateTurn(nullcontext[None]):
+    async def come(self) -> None:
+        return
+
+
+async def test_an_owners_plan_decides_that_all_run_at_once() -> None:
+    def all_at_once(*_: object) -> CallTurn:
+        return ImmediateTurn()
+
     work = Work(gates=Gates(plan=all_at_once))
     work.call(entry("first"))
     work.call(entry("second"))

@@ -22,9 +22,7 @@ from caal_node.core.errors import (
     UnknownTool,
 )
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.tools.gates import Gates
-from caal_node.tools.outcomes import error_text
-from caal_node.tools.pipeline import RESULT_CHARS, Pipeline
+from caal_node.tools.pipeline import RESULT_CHARS, Gates, Pipeline, error_text
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.table import ToolEntry, ToolTable
 

@@ -11,7 +11,7 @@ import pytest
 
 from caal_node.core.errors import ToolRefused, ToolTimeout
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.tools.outcomes import error_text
+from caal_node.tools.pipeline import error_text
 from caal_node.tools.source import CallConversation, ToolListing, ToolSource, as_tool_source
 from caal_node.tools.sources import (
     ApprovalRequiredSource,

@@ -7,10 +7,9 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from caal_node.cli.demo.n8n_replay import ReplayedN8n
+from caal_node.cli.demo.replayed_n8n import ReplayedN8n
 from caal_node.config.settings import Settings
 
-WORKFLOW = "get_weather"
 _TIME_EXAMPLES = [
     {"say": "what time is it in London", "arguments": {"timezone": "Europe/London"}},
     {"say": "tell me the time in Los Angeles", "arguments": {"timezone": "America/Los_Angeles"}},
@@ -48,7 +47,7 @@ async def open_n8n(settings: Settings, open_: AsyncExitStack) -> tuple[str, dict
     """
     if settings.n8n_url:
         return f"n8n at {settings.n8n_url}", {}
-    recorded = await open_.enter_async_context(ReplayedN8n(active=[WORKFLOW], pace=1.0))
+    recorded = await open_.enter_async_context(ReplayedN8n())
     return (
         "n8n (recorded: a local server replays a real n8n 2.41.1)",
         {"N8N_URL": recorded.base_url, "N8N_API_KEY": recorded.api_key, "N8N_MCP_TOKEN": ""},

@@ -8,13 +8,15 @@ The agent's own methods are the first tier. They are LiveKit function tools alre
 """
 
 from caal_node.tools.source import ToolListing, ToolSource
-from caal_node.tools.sources.approval import ApprovalRequiredSource
-from caal_node.tools.sources.filtered import FilteredSource
 from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.tools.sources.n8n import N8nToolSource
-from caal_node.tools.sources.prefixed import PrefixedSource
-from caal_node.tools.sources.timed import TimedSource
-from caal_node.tools.sources.wrapper import WrapperSource
+from caal_node.tools.sources.wrappers import (
+    ApprovalRequiredSource,
+    FilteredSource,
+    PrefixedSource,
+    TimedSource,
+    WrapperSource,
+)
 
 __all__ = [
     "ApprovalRequiredSource",

@@ -1,19 +1,36 @@
-"""Which inputs a workflow's published nodes read from the webhook's request.
+"""What the nodes of a published workflow tell: how its webhook is called, and what it reads.
 
-An author who wrote no notes still told what the workflow needs: in expressions such as
+An author who wrote no notes still told which inputs the workflow needs: in expressions such as
 `$json.body.city`, `$('Webhook').item.json.query["page"]`, `const {a, b} = $input.item.json.body`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 from n8n.core.json_values import mapping, sequence
-from n8n.core.workflow_tool import Nodes, ParameterLocation
+from n8n.core.workflow_tool import (
+    WEBHOOK_TYPE,
+    AuthKind,
+    Nodes,
+    ParameterLocation,
+    placeholders,
+)
 from n8n.notes.parameter import Parameter
+
+_AUTH_KINDS: Mapping[str, AuthKind] = {
+    "none": "none",
+    "headerAuth": "header",
+    "basicAuth": "basic",
+    "jwtAuth": "jwt",
+}
+_METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
+"""What n8n offers; of a webhook that takes several, the first of these is used."""
 
 FoundInputs: TypeAlias = dict[str, tuple[ParameterLocation, Parameter]]
 """A parameter's name, where in the request it comes in, and what is known of its type."""
@@ -56,6 +73,66 @@ _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
 _WHOLE_ITEM = re.compile(r"\$json\b|\.json\b|\$input\b|\bitems?\b")
 _PASSING_ITEMS_ON = frozenset(("n8n-nodes-base.executeWorkflow",))
 _NOT_INPUTS = frozenset(("length", "constructor", "prototype", "hasOwnProperty", "toString"))
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookNode:
+    """The settings of a webhook node that matter for calling it."""
+
+    node_id: str
+    node_name: str
+    notes: str
+    method: str
+    path: str | None
+    """The path below `/webhook/`; None for an expression, which only n8n can evaluate."""
+    response_mode: str
+    auth_kind: AuthKind
+    answers_nothing: bool
+
+
+def is_webhook(node: Mapping[str, Any]) -> bool:
+    return node.get("type") == WEBHOOK_TYPE and not node.get("disabled")
+
+
+def read_webhook(
+    node: Mapping[str, Any], workflow_id: str, connected_outputs: frozenset[int] = frozenset()
+) -> WebhookNode:
+    """`connected_outputs` are those that lead to another node.
+
+    A webhook that takes several methods has an output for each.
+    """
+    parameters = mapping(node.get("parameters"))
+    options = mapping(parameters.get("options"))
+    return WebhookNode(
+        node_id=str(node.get("id") or node.get("name") or ""),
+        node_name=str(node.get("name") or ""),
+        notes=str(node.get("notes") or ""),
+        method=_method(parameters.get("httpMethod"), connected_outputs),
+        path=_path(node, str(parameters.get("path") or ""), workflow_id),
+        response_mode=str(parameters.get("responseMode") or "onReceived"),
+        auth_kind=_AUTH_KINDS.get(str(parameters.get("authentication") or "none"), "other"),
+        answers_nothing=parameters.get("responseData") == "noData"
+        or options.get("noResponseBody") is True,
+    )
+
+
+def _method(value: object, connected_outputs: frozenset[int]) -> str:
+    # n8n leaves out what is at its default, and GET is the node's default.
+    offered = [str(m).upper() for m in sequence(value) or [value or "GET"]]
+    useful = [method for i, method in enumerate(offered) if i in connected_outputs] or offered
+    return next((m for m in _METHODS if m in useful), "GET")
+
+
+def _path(node: Mapping[str, Any], path: str, workflow_id: str) -> str | None:
+    if path.startswith("="):
+        return None
+    path = path.strip("/")
+    webhook_id = node.get("webhookId")
+    if not webhook_id:
+        # Nodes made by hand may lack the id; n8n then builds the path out of these two.
+        return f"{workflow_id}/{quote(str(node.get('name', '')).lower(), safe='')}/{path}"
+    # A path with placeholders is registered under the node's webhookId.
+    return f"{webhook_id}/{path}" if placeholders(path) else path or str(webhook_id)
 
 
 def inputs_read_by(nodes: Nodes) -> FoundInputs:

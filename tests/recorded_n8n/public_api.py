@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from caal_node.cli.demo.n8n_replay.instance import ReplayedInstance
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, LoopbackResponse, json_response
 from n8n.core.json_values import mapping
+from tests.recorded_n8n.executions import ReplayedExecutions
+from tests.recorded_n8n.instance import RecordedInstance
+from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, json_response
 
 API_KEY: Final = "recorded-api-key"
 API_PREFIX: Final = "/api/v1/"
@@ -19,10 +20,9 @@ DEFAULT_PAGE: Final = 100
 
 
 class ReplayedPublicApi:
-    def __init__(self, instance: ReplayedInstance) -> None:
+    def __init__(self, instance: RecordedInstance, executions: ReplayedExecutions) -> None:
         self._instance = instance
-        self.list_executions: Callable[[Mapping[str, str]], Mapping[str, Any]] = _no_executions
-        """It returns the records of runs for a query."""
+        self._executions = executions
 
     def answer(self, request: LoopbackRequest) -> LoopbackResponse:
         """Answer a GET below API_PREFIX."""
@@ -34,7 +34,7 @@ class ReplayedPublicApi:
         if (problem := _problem(request.query)) is not None:
             return json_response(400, {"message": problem})
         if resource == "executions":
-            return json_response(200, self.list_executions(request.query))
+            return json_response(200, self._executions.page(request.query))
         if not rest:
             return json_response(200, self._page(request.query))
         workflow_id, _, version = rest.partition("/")
@@ -79,7 +79,3 @@ def _offset(cursor: str | None) -> int | None:
         return int(mapping(json.loads(base64.b64decode(cursor))).get("offset", 0))
     except (ValueError, binascii.Error):
         return None
-
-
-def _no_executions(_: Mapping[str, str]) -> Mapping[str, Any]:
-    return {"data": [], "nextCursor": None}

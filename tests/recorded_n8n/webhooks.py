@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from caal_node.cli.demo.n8n_replay.expressions import EXPRESSIONS, WebhookItem, stringify
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, form_values
-from caal_node.cli.demo.n8n_replay.recordings import RecordedReply, load_recordings
+from tests.recorded_n8n.expressions import EXPRESSIONS, WebhookItem, stringify
+from tests.recorded_n8n.loopback import LoopbackRequest, form_values
+from tests.recorded_n8n.recordings import RecordedReply, load_recordings
 
 RIGHT_CREDENTIALS: Final[Mapping[str, tuple[str, str]]] = {
     "header auth": ("x-recorded-key", "recorded-header-value"),

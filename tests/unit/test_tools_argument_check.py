@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from caal_node.tools.argument_check import fits
-from caal_node.tools.bounded_validator import (
+from caal_node.tools.argument_check import (
     STEPS_MAX,
     ValidationTooCostly,
-    faults,
+    bounded_faults,
+    fits,
     is_quick,
     of_one_dialect,
 )
@@ -69,9 +69,9 @@ def test_what_would_take_for_ever_or_goes_in_a_circle_is_left_to_the_server(
 
 def test_work_past_the_bound_is_said_to_be_too_much() -> None:
     schema = {"properties": {"rows": {"items": {"type": "integer"}}}}
-    assert faults(schema, {"rows": [1] * 100}) == []
+    assert bounded_faults(schema, {"rows": [1] * 100}) == []
     with pytest.raises(ValidationTooCostly):
-        faults(schema, {"rows": [1] * STEPS_MAX})
+        bounded_faults(schema, {"rows": [1] * STEPS_MAX})
 
 
 @pytest.mark.parametrize(
@@ -125,5 +125,5 @@ def test_within_its_bounds_it_finds_what_jsonschema_finds(
     schema: Any, arguments: dict[str, Any]
 ) -> None:
     plain = Draft202012Validator(schema).iter_errors(arguments)
-    found = faults(of_one_dialect(json.loads(json.dumps(schema))), arguments)
+    found = bounded_faults(of_one_dialect(json.loads(json.dumps(schema))), arguments)
     assert [(f.message, list(f.path)) for f in found] == [(f.message, list(f.path)) for f in plain]

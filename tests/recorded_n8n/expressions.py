@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from caal_node.cli.demo.n8n_replay.loopback import LoopbackRequest, compact_json
 from n8n.core.json_values import mapping, sequence
+from tests.recorded_n8n.loopback import LoopbackRequest, compact_json
 
 UNDEFINED: Final = object()
 """JavaScript's undefined: JSON.stringify leaves out what has this value."""

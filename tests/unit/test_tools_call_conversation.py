@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.tools.question_task import field_value, is_cancellation, yes_or_no
+from caal_node.tools.call_conversation import field_value, is_cancellation, yes_or_no
 from mcp_bridge import Field
 from mcp_bridge.core.elicitation import Kind
 
