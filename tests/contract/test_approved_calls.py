@@ -35,9 +35,9 @@ async def test_the_next_words_decide_whether_the_tool_runs(answer: str, outcome:
         StandInModel([CALL], ["As you like."]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "Shall I look at Paris?"
+        assert await talk.ask("weather in Paris?") == "Shall I look at Paris?"
         assert source.calls == []
-        assert await talk.say(answer) == "As you like."
+        assert await talk.ask(answer) == "As you like."
         assert len(source.calls) == (outcome == "ok")
         assert [ended.outcome for ended in talk.of(ToolCallEnded)] == [outcome]
         result = server.chats[1].json["messages"][-1]["content"]

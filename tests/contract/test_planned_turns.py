@@ -119,5 +119,5 @@ async def test_an_object_with_discover_call_and_aclose_is_a_tier() -> None:
         StandInModel([weather], ["Sunny."]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        assert await talk.say("weather in Paris?") == "Sunny."
+        assert await talk.ask("weather in Paris?") == "Sunny."
         assert results(server) == ["sunny in Paris"]
