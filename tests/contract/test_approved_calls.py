@@ -39,6 +39,6 @@ async def test_the_next_words_decide_whether_the_tool_runs(answer: str, outcome:
         assert source.calls == []
         assert await talk.ask(answer) == "As you like."
         assert len(source.calls) == (outcome == "ok")
-        assert [ended.outcome for ended in talk.of(ToolCallEnded)] == [outcome]
+        assert [ended.outcome for ended in talk.events_of(ToolCallEnded)] == [outcome]
         result = server.chats[1].json["messages"][-1]["content"]
         assert json.loads(result).get("error") == (None if outcome == "ok" else "refused")
