@@ -130,8 +130,8 @@ class EventBuffer:
     def _separator(self, text: str) -> str:
         """Return what is put between the spoken text and `text`, so that they stay apart."""
         tail = self._tail
-        cut_marker = self.markers.partial_start(tail) < len(tail)
-        if self._guarded_lines or self._open_braces or cut_marker:
+        may_complete_call = self._guarded_lines or self._open_braces
+        if may_complete_call or self.markers.partial_start(tail) < len(tail):
             return f" {SEPARATOR} "
         return " " if tail[-1:].strip() and text[0].strip() else ""
 
