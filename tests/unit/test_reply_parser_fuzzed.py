@@ -9,7 +9,7 @@ import pytest
 
 from caal_node.reply_parser import parse_reply
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.scanner import ReplyScanner
+from caal_node.reply_parser.parser import ReplyScanner
 from tests.bench.fuzz_replies import findings, mutated
 from tests.reply_examples import EXAMPLES, TOOLS
 

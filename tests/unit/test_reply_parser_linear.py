@@ -9,7 +9,7 @@ import pytest
 
 from caal_node.reply_parser import ReplyParser
 from caal_node.reply_parser.cursor import Cursor
-from caal_node.reply_parser.scanner import ReplyScanner
+from caal_node.reply_parser.parser import ReplyScanner
 from tests.bench.reply_parser import TOOLS, texts
 
 SIZE = 2_000

@@ -11,8 +11,8 @@ import importlib
 import pkgutil
 from typing import Final
 
-from caal_node.reply_parser.format import CallFormat
 from caal_node.reply_parser.markers import MarkerTable
+from caal_node.reply_parser.parse_context import CallFormat
 
 
 def _load() -> tuple[CallFormat, ...]:

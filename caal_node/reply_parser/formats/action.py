@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_block
 from caal_node.reply_parser.syntax.json_text import read_arguments
 

@@ -1,6 +1,6 @@
 """DeepSeek V3, R1 and V3.1, Cogito, Step 3, and Kimi K2: a begin and an end around every part."""
 
-from caal_node.reply_parser.format import CallFormat
+from caal_node.reply_parser.parse_context import CallFormat
 from caal_node.reply_parser.syntax.block import read_block
 
 

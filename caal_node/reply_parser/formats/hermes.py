@@ -3,7 +3,7 @@
 The same markers hold JSON, `<function=...>` elements, or a name with `<arg_key>` pairs.
 """
 
-from caal_node.reply_parser.format import CallFormat
+from caal_node.reply_parser.parse_context import CallFormat
 from caal_node.reply_parser.syntax.block import read_block
 
 FORMATS = (

@@ -1,6 +1,6 @@
 """A list of calls between markers: Mistral, Granite, Phi, Jamba, Nemotron, Cohere and others."""
 
-from caal_node.reply_parser.format import CallFormat
+from caal_node.reply_parser.parse_context import CallFormat
 from caal_node.reply_parser.syntax.block import read_block
 
 FORMATS = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from caal_node.reply_parser.arguments import allowed_types, typed
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.literal_parser import (
@@ -19,7 +20,6 @@ from caal_node.reply_parser.literal_parser import (
 from caal_node.reply_parser.markers import MarkerTable
 from caal_node.reply_parser.syntax.brackets import PYTHON, read_nested
 from caal_node.reply_parser.tool_index import ToolSignature, properties_of
-from caal_node.reply_parser.values import allowed_types, typed
 
 
 def read_parentheses(cursor: Cursor) -> Steps[tuple[str, bool]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.event_buffer import MarkerScrubber
-from caal_node.reply_parser.format import ParseContext
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.syntax.json_text import read_string_piece
 
 CALL_TYPES = frozenset({"tool_call", "tool_calls", "function_call", "tool_use"})
