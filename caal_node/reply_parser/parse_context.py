@@ -23,7 +23,7 @@ _EXAMPLE = re.compile(
 )
 """Words that make what comes in the same sentence an example. "I would use" is none: small models
 say so, and then call."""
-_SENTENCE_ENDS = frozenset(".!?:;>)…。！？：")
+_SENTENCE_ENDS = frozenset(".!?;>)…。！？：")
 _PHI = "functools"
 """Stands right in front of Phi's list of calls, wherever that is."""
 _CODE_COLUMNS = 4
@@ -49,8 +49,6 @@ class TextPosition:
         """Whether a fence that held a call is still to be closed."""
         self.broken_depth = 0
         """Brackets that are open in a call that a marker broke; 0 where there is none."""
-        self._last = ""
-        """What the last character says: see `_last_kind`."""
         self._indent = 0
         self._tail = ""
         """The end of the text."""
@@ -78,9 +76,13 @@ class TextPosition:
     @property
     def sentence_over(self) -> bool:
         """Whether a new sentence may begin here."""
-        if self._last == "s":
-            return self._tail.endswith(_PHI)
-        return self._last in ("", ".")
+        said = self._tail.replace(SEPARATOR, " ").rstrip()
+        if not said:
+            return len(self._tail) < _TAIL_CHARS
+        if said[-1] == ":":
+            # Behind a quote it stands behind a key of JSON.
+            return not said[:-1].rstrip().endswith('"')
+        return said[-1] in _SENTENCE_ENDS or self._tail.endswith(_PHI)
 
     def passed(self, text: str) -> None:
         """Follow `text`, which was passed on as speech."""
@@ -93,11 +95,10 @@ class TextPosition:
             blank = line.lstrip(" \t")
             self._indent += 0 if blank else len(line.expandtabs(_CODE_COLUMNS))
             self._indent = min(_CODE_COLUMNS, self._indent)
-        if line.strip():
+        if not line.isspace() and line:
             self.line_start = False
-        if text.strip():
+        if not text.isspace() and text:
             self.behind_call = False
-        self._last = _last_kind(text, self._last)
         self._tail = (self._tail + text)[-_TAIL_CHARS:]
 
     def after_call(self) -> None:
@@ -117,38 +118,14 @@ class TextPosition:
         self.after_thinking()
         self.forget()
 
-    def forget(self) -> tuple[str, str]:
+    def forget(self) -> str:
         """What was said says nothing of what comes. It is returned, for `remember`."""
-        before = self._tail, self._last
-        self._tail = self._last = ""
+        before, self._tail = self._tail, ""
         return before
 
-    def remember(self, before: tuple[str, str]) -> None:
+    def remember(self, before: str) -> None:
         """Undo `forget`."""
-        self._tail, self._last = before
-
-
-def _last_kind(text: str, before: str) -> str:
-    """Return the kind of a text's last character that is no white space.
-
-    It is "." where a sentence may be over, "s" for the letter with which `functools` ends, a
-    quote for a quote, "x" for others, and `before` where there is none.
-    """
-    bare = _without_end(text)
-    char = bare[-1:]
-    if not char:
-        return before
-    if char == ":":
-        # Behind a quote it stands behind a key of JSON.
-        return "x" if (_without_end(bare[:-1])[-1:] or before) == '"' else "."
-    if char in _SENTENCE_ENDS:
-        return "."
-    return char if char in (_PHI[-1], '"') else "x"
-
-
-def _without_end(text: str) -> str:
-    """Return `text` without the white space at its end, and without separators there."""
-    return text.replace(SEPARATOR, " ").rstrip()
+        self._tail = before
 
 
 class ReadOutcome(Enum):

@@ -13,8 +13,8 @@ from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS, sp
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.tool_index import ToolIndex
 from caal_node.reply_parser.unmarked.beginnings import (
-    LineCalls,
     LineOutcome,
+    read_line_beginning,
     read_missing_header,
     read_missing_recipient,
 )
@@ -36,7 +36,6 @@ class ReplyScanner:
         self.context = ParseContext(index, MARKERS, in_thinking=in_thinking, id_prefix=id_prefix)
         self._prompted = in_thinking
         """Whether the prompt left thinking open."""
-        self._lines = LineCalls(self.context)
 
     def steps(self) -> Steps[None]:
         """Read the reply to its end, and yield whenever more text is needed."""
@@ -49,7 +48,7 @@ class ReplyScanner:
             if plain and position.broken_depth:
                 yield from skip_rest_of_broken_call(context)
             if plain and position.line_start and not position.broken_depth:
-                outcome = yield from self._lines.at_line()
+                outcome = yield from read_line_beginning(context)
                 if outcome is LineOutcome.INCOMPLETE:
                     yield
                 if outcome is not LineOutcome.RUNNING_TEXT:

@@ -43,97 +43,90 @@ class LineOutcome(Enum):
     WAS_READ = "It was read for a call; what is left may be another."
 
 
-class LineCalls:
-    """Looks at the beginning of each line, and at what stands behind a call."""
+_LINE_OPENERS: Final = tuple(FORMAT_BY_LINE_OPENER)
 
-    def __init__(self, context: ParseContext) -> None:
-        self._context = context
-        self._position = context.position
-        names = tuple(context.calls.tools.by_name)
-        tags = (f"<{name}" for name in names)
-        self._beginnings: dict[str, tuple[str, ...]] = {}
-        """What a call begins with, by its first character."""
-        for word in (*FORMAT_BY_LINE_OPENER, *names, *tags):
-            self._beginnings[word[0]] = (*self._beginnings.get(word[0], ()), word)
 
-    def at_line(self) -> Steps[LineOutcome]:
-        """Look whether a call begins here, where a line begins or a call has just ended."""
-        cursor, position = self._context.cursor, self._position
-        while (char := cursor.text[cursor.at : cursor.at + 1]) and char in " \t\r;,]}":
-            if char in " \t\r":
-                blank = _BLANK.match(cursor.text, cursor.at)
-                self._context.say(cursor.advance(blank.end() if blank else cursor.at + 1))
-                if not position.line_start:
-                    return LineOutcome.RUNNING_TEXT  # A separator from a marker stands first.
-                continue
-            if not position.behind_call:
-                break
-            separator, certain = cursor.match_next(_MINIMAX_SEPARATORS)
-            if not certain:
-                return LineOutcome.INCOMPLETE
-            if separator is not None:
-                break  # No bracket left over, but MiniMax's separator.
-            cursor.advance_by(1)
-        if not char or char in "{[`\n":
-            return LineOutcome.RUNNING_TEXT
-        shown = position.fence or position.indented
-        word, certain = cursor.match_next(() if shown else self._beginnings.get(char, ()))
+def read_line_beginning(context: ParseContext) -> Steps[LineOutcome]:
+    """Look whether a call begins here, where a line begins or a call has just ended."""
+    cursor, position = context.cursor, context.position
+    while (char := cursor.text[cursor.at : cursor.at + 1]) and char in " \t\r;,]}":
+        if char in " \t\r":
+            blank = _BLANK.match(cursor.text, cursor.at)
+            context.say(cursor.advance(blank.end() if blank else cursor.at + 1))
+            if not position.line_start:
+                return LineOutcome.RUNNING_TEXT  # A separator from a marker stands first.
+            continue
+        if not position.behind_call:
+            break
+        separator, certain = cursor.match_next(_MINIMAX_SEPARATORS)
         if not certain:
             return LineOutcome.INCOMPLETE
-        if word is None:
-            # It may be a marker's beginning, and then a call may begin behind that.
-            position.line_start = position.line_start and char == "<"
-            return LineOutcome.RUNNING_TEXT
-        if char == "<":
-            return (yield from self._at_tag(word.removeprefix("<")))
-        yield from self._at_word(word)
-        return LineOutcome.WAS_READ
+        if separator is not None:
+            break  # No bracket left over, but MiniMax's separator.
+        cursor.advance_by(1)
+    if not char or char in "{[`\n":
+        return LineOutcome.RUNNING_TEXT
+    shown = position.fence or position.indented
+    tools = context.calls.tools
+    names = tools.tag_beginnings if char == "<" else tools.names_from(char)
+    word, certain = cursor.match_next(() if shown else (*_LINE_OPENERS, *names))
+    if not certain:
+        return LineOutcome.INCOMPLETE
+    if word is None:
+        # It may be a marker's beginning, and then a call may begin behind that.
+        position.line_start = position.line_start and char == "<"
+        return LineOutcome.RUNNING_TEXT
+    if char == "<":
+        return (yield from _read_at_tag(context, word.removeprefix("<")))
+    yield from _read_at_word(context, word)
+    return LineOutcome.WAS_READ
 
-    def _at_tag(self, name: str) -> Steps[LineOutcome]:
-        cursor, position = self._context.cursor, self._position
-        cursor.record()
-        read = ReadOutcome.SPEECH
-        if not position.example:
-            read = yield from read_named_tag(self._context, name)
-        text = cursor.recorded()
-        if read is ReadOutcome.SPEECH and not text:
-            position.line_start = False
-            return LineOutcome.RUNNING_TEXT
-        yield from self._settle(read, text)
-        return LineOutcome.WAS_READ
 
-    def _at_word(self, word: str) -> Steps[None]:
-        cursor, position = self._context.cursor, self._position
-        cursor.record()
-        cursor.advance_by(len(word))
-        call_format = FORMAT_BY_LINE_OPENER.get(word)
-        if call_format is None:
-            read = yield from read_named(self._context, word)
-        elif not position.example and (
-            yield from call_format.read(self._context, call_format, word)
-        ):
-            read = ReadOutcome.CALL
-        else:
-            read = ReadOutcome.SPEECH
-        if (yield from self._settle(read, cursor.recorded())):
-            self._context.events.guard_call_beginning()
-
-    def _settle(self, read: ReadOutcome, text: str) -> Steps[bool]:
-        """Give `text`, which was recorded, back to the speech unless it is a call.
-
-        Returns:
-            Whether it was given back.
-        """
-        position = self._position
-        if read is ReadOutcome.CALL:
-            position.after_call()
-            return False
-        if read is ReadOutcome.BROKEN and (yield from self._context.skip_broken_call(text)):
-            return False
+def _read_at_tag(context: ParseContext, name: str) -> Steps[LineOutcome]:
+    cursor, position = context.cursor, context.position
+    cursor.record()
+    read = ReadOutcome.SPEECH
+    if not position.example:
+        read = yield from read_named_tag(context, name)
+    text = cursor.recorded()
+    if read is ReadOutcome.SPEECH and not text:
         position.line_start = False
-        if text:
-            self._context.say_rejected(text)
-        return True
+        return LineOutcome.RUNNING_TEXT
+    yield from _settle(context, read, text)
+    return LineOutcome.WAS_READ
+
+
+def _read_at_word(context: ParseContext, word: str) -> Steps[None]:
+    cursor = context.cursor
+    cursor.record()
+    cursor.advance_by(len(word))
+    call_format = FORMAT_BY_LINE_OPENER.get(word)
+    if call_format is None:
+        read = yield from read_named(context, word)
+    elif not context.position.example and (yield from call_format.read(context, call_format, word)):
+        read = ReadOutcome.CALL
+    else:
+        read = ReadOutcome.SPEECH
+    if (yield from _settle(context, read, cursor.recorded())):
+        context.events.guard_call_beginning()
+
+
+def _settle(context: ParseContext, read: ReadOutcome, text: str) -> Steps[bool]:
+    """Give `text`, which was recorded, back to the speech unless it is a call.
+
+    Returns:
+        Whether it was given back.
+    """
+    position = context.position
+    if read is ReadOutcome.CALL:
+        position.after_call()
+        return False
+    if read is ReadOutcome.BROKEN and (yield from context.skip_broken_call(text)):
+        return False
+    position.line_start = False
+    if text:
+        context.say_rejected(text)
+    return True
 
 
 def read_missing_header(context: ParseContext) -> Steps[None]:

@@ -31,8 +31,7 @@ _TAG_ENDS = " \t\r\n/>"
 
 def peek_tool_name(context: ParseContext, char: str) -> Steps[str | None]:
     """Return the tool's name that comes next, if one does. char: the next character."""
-    names = tuple(name for name in context.calls.tools.by_name if name[0] == char)
-    return (yield from context.cursor.peek_any(names))
+    return (yield from context.cursor.peek_any(context.calls.tools.names_from(char)))
 
 
 def read_named(context: ParseContext, name: str, *, wrapped: bool = False) -> Steps[ReadOutcome]:
