@@ -205,8 +205,7 @@ class ParseContext:
 
     def say(self, text: str) -> None:
         """Pass on running text without markers as speech."""
-        self.position.passed(self.events.with_separator(text))
-        self.events.say(text)
+        self.position.passed(self.events.say(text))
 
     def say_rejected(self, text: str) -> None:
         """Pass on as speech what was read for a call and is none, but for the markers in it. From

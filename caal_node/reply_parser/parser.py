@@ -26,20 +26,49 @@ _LINES: Final = re.compile(r"\n(?:[ \t\r]*\n)*")
 """The end of a line, and empty lines."""
 
 
-class ReplyScanner:
-    """Reads one reply: `steps` takes text from the context's cursor, and fills its events."""
+class ReplyParser:
+    """Reads one reply as it streams.
+
+    tools: OpenAI-style schemas; without any, every name is allowed.
+    in_thinking: the prompt left a think block open, so the reply begins inside it.
+    id_prefix: what call ids begin with; they are numbered from 1, so a conversation that needs
+        ids of its own for every reply gives a prefix of its own for each.
+    """
 
     def __init__(
-        self, tools: Sequence[Mapping[str, Any]], *, in_thinking: bool, id_prefix: str
+        self,
+        tools: Sequence[Mapping[str, Any]],
+        *,
+        in_thinking: bool = False,
+        id_prefix: str = "call_",
     ) -> None:
         index = ToolIndex.from_schemas(tools)
-        self.context = ParseContext(index, MARKERS, in_thinking=in_thinking, id_prefix=id_prefix)
+        self._context = ParseContext(index, MARKERS, in_thinking=in_thinking, id_prefix=id_prefix)
         self._prompted = in_thinking
         """Whether the prompt left thinking open."""
+        self._steps = self._read()
+        self._finished = False
 
-    def steps(self) -> Steps[None]:
+    def feed(self, chunk: str) -> list[Event]:
+        """Take the next piece of the reply, and return the events that it made certain."""
+        if self._finished or not chunk:
+            return []
+        self._context.cursor.append(chunk)
+        next(self._steps, None)
+        return self._context.events.take()
+
+    def finish(self) -> list[Event]:
+        """End the reply, and return the events that are left. Later chunks are not read."""
+        if self._finished:
+            return []
+        self._finished = True
+        self._context.cursor.closed = True
+        next(self._steps, None)
+        return self._context.events.take()
+
+    def _read(self) -> Steps[None]:
         """Read the reply to its end, and yield whenever more text is needed."""
-        context, cursor, position = self.context, self.context.cursor, self.context.position
+        context, cursor, position = self._context, self._context.cursor, self._context.position
         if context.thinking is None:
             yield from read_missing_header(context)
         yield from read_missing_recipient(context)
@@ -66,7 +95,7 @@ class ReplyScanner:
 
     def _handle(self, text: str) -> Steps[bool]:
         """Deal with what the scanner found. False: more text is needed first."""
-        context, cursor = self.context, self.context.cursor
+        context, cursor = self._context, self._context.cursor
         if text[0] == "`" or text in ("{", "[", "\n"):
             return (yield from self._handle_single(text))
         if MARKERS.is_marker(text):
@@ -81,7 +110,7 @@ class ReplyScanner:
 
     def _handle_single(self, text: str) -> Steps[bool]:
         """Deal with a bracket, backticks or a new line, which may begin a call without markers."""
-        context, cursor = self.context, self.context.cursor
+        context, cursor = self._context, self._context.cursor
         at_end = cursor.at + len(text) >= len(cursor.text) and not cursor.closed
         if at_end and text in ("[", "`", "``"):
             return False  # `[` begins markers, too, and one backtick may not be alone.
@@ -100,7 +129,7 @@ class ReplyScanner:
         return True
 
     def _handle_marker(self, marker: str) -> Steps[None]:
-        context, events = self.context, self.context.events
+        context, events = self._context, self._context.events
         context.gap_before_marker, events.gap = events.gap, True
         call_format = FORMAT_BY_OPENER.get(marker)
         if context.thinking is not None:
@@ -125,7 +154,7 @@ class ReplyScanner:
     def _handle_marker_in_thinking(
         self, marker: str, call_format: CallFormat | None
     ) -> Steps[None]:
-        context = self.context
+        context = self._context
         closes = marker in (context.thinking or ())
         if call_format is not None and (closes or call_format.in_thinking):
             yield from context.read_format(call_format, marker)
@@ -137,45 +166,6 @@ class ReplyScanner:
             context.begin_thinking((THINKING_BLOCKS[marker], *THINKING_CLOSERS))
         else:
             context.events.think(marker)
-
-
-class ReplyParser:
-    """Reads one reply as it streams.
-
-    tools: OpenAI-style schemas; without any, every name is allowed.
-    in_thinking: the prompt left a think block open, so the reply begins inside it.
-    id_prefix: what call ids begin with; they are numbered from 1, so a conversation that needs
-        ids of its own for every reply gives a prefix of its own for each.
-    """
-
-    def __init__(
-        self,
-        tools: Sequence[Mapping[str, Any]],
-        *,
-        in_thinking: bool = False,
-        id_prefix: str = "call_",
-    ) -> None:
-        scanner = ReplyScanner(tools, in_thinking=in_thinking, id_prefix=id_prefix)
-        self._context = scanner.context
-        self._steps = scanner.steps()
-        self._finished = False
-
-    def feed(self, chunk: str) -> list[Event]:
-        """Take the next piece of the reply, and return the events that it made certain."""
-        if self._finished or not chunk:
-            return []
-        self._context.cursor.append(chunk)
-        next(self._steps, None)
-        return self._context.events.take()
-
-    def finish(self) -> list[Event]:
-        """End the reply, and return the events that are left. Later chunks are not read."""
-        if self._finished:
-            return []
-        self._finished = True
-        self._context.cursor.closed = True
-        next(self._steps, None)
-        return self._context.events.take()
 
 
 def parse_reply(

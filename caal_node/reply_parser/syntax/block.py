@@ -15,7 +15,7 @@ from caal_node.reply_parser.syntax.call_block import CallBlock, read_word
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
 from caal_node.reply_parser.syntax.call_values import call_parts, end_from_value
 from caal_node.reply_parser.syntax.elements import read_elements, read_pairs
-from caal_node.reply_parser.syntax.json_text import read_json
+from caal_node.reply_parser.syntax.streamed_values import read_json
 from caal_node.reply_parser.syntax.tags import Tag, read_tag
 
 _FENCE_LANGUAGES = ("json", "python", "tool_call", "tool_code")

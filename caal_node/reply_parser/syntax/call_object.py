@@ -24,7 +24,7 @@ from caal_node.reply_parser.syntax.call_values import (
     end_from_value,
     end_with_parts,
 )
-from caal_node.reply_parser.syntax.json_text import read_json
+from caal_node.reply_parser.syntax.streamed_values import read_json
 
 _ID_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
 _CALL_KEYS = frozenset((*NAME_KEYS, *WRAPPING_KEYS, *LIST_KEYS, *ARGUMENT_KEYS))

@@ -18,7 +18,7 @@ from caal_node.reply_parser.literal_parser import (
     parse_keywords,
 )
 from caal_node.reply_parser.markers import MarkerTable
-from caal_node.reply_parser.syntax.brackets import PYTHON, read_nested
+from caal_node.reply_parser.syntax.streamed_values import PYTHON, read_nested
 from caal_node.reply_parser.tool_index import ToolSignature, properties_of
 
 
