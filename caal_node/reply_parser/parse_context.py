@@ -192,10 +192,6 @@ class ParseContext:
         self.thinking = closers
         self.events.skip_space = True
 
-    def begin_literal(self, closers: tuple[str, ...]) -> None:
-        """Take what follows for speech in which no marker means a call, up to one of `closers`."""
-        self.literal = closers
-
     def pass_on(self, text: str) -> None:
         """Pass on text without markers, as thinking or as speech."""
         if self.thinking is not None:

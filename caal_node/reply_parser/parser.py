@@ -13,7 +13,6 @@ from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS, sp
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.tool_index import ToolIndex
 from caal_node.reply_parser.unmarked.beginnings import (
-    LineOutcome,
     read_line_beginning,
     read_missing_header,
     read_missing_recipient,
@@ -76,12 +75,13 @@ class ReplyParser:
             plain = context.thinking is None and not context.literal
             if plain and position.broken_depth:
                 yield from skip_rest_of_broken_call(context)
-            if plain and position.line_start and not position.broken_depth:
-                outcome = yield from read_line_beginning(context)
-                if outcome is LineOutcome.INCOMPLETE:
-                    yield
-                if outcome is not LineOutcome.RUNNING_TEXT:
-                    continue
+            if (
+                plain
+                and position.line_start
+                and not position.broken_depth
+                and (yield from read_line_beginning(context))
+            ):
+                continue
             found = MARKERS.scan.search(cursor.text, cursor.at)
             end = found.start() if found is not None else len(cursor.text)
             if end > cursor.at:

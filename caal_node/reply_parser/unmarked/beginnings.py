@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from enum import Enum
 from typing import Final
 
 from caal_node.reply_parser.cursor import Steps
@@ -33,56 +32,52 @@ _TO: Final = " to="
 _MESSAGE: Final = "<|message|>"
 _MAX_HEADER_CHARS: Final = 128
 _RECIPIENT: Final = re.compile(r" to=(functions\.)?([\w.-]+?)(?:\s*(?:json|code))?\s*")
-
-
-class LineOutcome(Enum):
-    """What became of a line's beginning."""
-
-    RUNNING_TEXT = "It is running text."
-    INCOMPLETE = "It may become a call's first word, and has not arrived whole."
-    WAS_READ = "It was read for a call; what is left may be another."
-
-
 _LINE_OPENERS: Final = tuple(FORMAT_BY_LINE_OPENER)
 
 
-def read_line_beginning(context: ParseContext) -> Steps[LineOutcome]:
-    """Look whether a call begins here, where a line begins or a call has just ended."""
+def read_line_beginning(context: ParseContext) -> Steps[bool]:
+    """Look whether a call begins here, where a line begins or a call has just ended.
+
+    False: it is running text. True: look again; more has arrived, or something was read for a call,
+    and what is left may be another.
+    """
     cursor, position = context.cursor, context.position
     while (char := cursor.text[cursor.at : cursor.at + 1]) and char in " \t\r;,]}":
         if char in " \t\r":
             blank = _BLANK.match(cursor.text, cursor.at)
             context.say(cursor.advance(blank.end() if blank else cursor.at + 1))
             if not position.line_start:
-                return LineOutcome.RUNNING_TEXT  # A separator from a marker stands first.
+                return False  # A separator from a marker stands first.
             continue
         if not position.behind_call:
             break
         separator, certain = cursor.match_next(_MINIMAX_SEPARATORS)
         if not certain:
-            return LineOutcome.INCOMPLETE
+            yield
+            return True
         if separator is not None:
             break  # No bracket left over, but MiniMax's separator.
         cursor.advance_by(1)
     if not char or char in "{[`\n":
-        return LineOutcome.RUNNING_TEXT
+        return False
     shown = position.fence or position.indented
     tools = context.calls.tools
     names = tools.tag_beginnings if char == "<" else tools.names_from(char)
     word, certain = cursor.match_next(() if shown else (*_LINE_OPENERS, *names))
     if not certain:
-        return LineOutcome.INCOMPLETE
+        yield
+        return True
     if word is None:
         # It may be a marker's beginning, and then a call may begin behind that.
         position.line_start = position.line_start and char == "<"
-        return LineOutcome.RUNNING_TEXT
+        return False
     if char == "<":
         return (yield from _read_at_tag(context, word.removeprefix("<")))
     yield from _read_at_word(context, word)
-    return LineOutcome.WAS_READ
+    return True
 
 
-def _read_at_tag(context: ParseContext, name: str) -> Steps[LineOutcome]:
+def _read_at_tag(context: ParseContext, name: str) -> Steps[bool]:
     cursor, position = context.cursor, context.position
     cursor.record()
     read = ReadOutcome.SPEECH
@@ -91,9 +86,9 @@ def _read_at_tag(context: ParseContext, name: str) -> Steps[LineOutcome]:
     text = cursor.recorded()
     if read is ReadOutcome.SPEECH and not text:
         position.line_start = False
-        return LineOutcome.RUNNING_TEXT
+        return False
     yield from _settle(context, read, text)
-    return LineOutcome.WAS_READ
+    return True
 
 
 def _read_at_word(context: ParseContext, word: str) -> Steps[None]:
