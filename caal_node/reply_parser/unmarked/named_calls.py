@@ -12,12 +12,11 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from caal_node.reply_parser.arguments import has_unquoted_text, typed
+from caal_node.reply_parser.arguments import typed
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.formats.action import INPUTS
-from caal_node.reply_parser.literal_parser import UnreadableLiteral, parse_keywords
 from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
-from caal_node.reply_parser.syntax.literal_arguments import parse_single_object, read_parentheses
+from caal_node.reply_parser.syntax.literal_arguments import parse_arguments, read_parentheses
 from caal_node.reply_parser.syntax.streamed_values import read_arguments
 from caal_node.reply_parser.syntax.tags import ATTRIBUTE, MAX_TAG_CHARS, Tag, read_tag
 from caal_node.reply_parser.tool_index import ToolSignature
@@ -70,12 +69,8 @@ def _read_python_call(context: ParseContext, name: str, *, wrapped: bool) -> Ste
     inside = wrapped and following == ")"
     if whole and not inside and not (yield from _may_follow_call(context, following)):
         return ReadOutcome.SPEECH
-    given = None
-    if whole:
-        tool = context.calls.tools.named(name)
-        given = _parse_literals(inner, tool)
-        if given is None:
-            given = _parse_literals(context.markers.removed_from(inner), tool)
+    tool = context.calls.tools.named(name)
+    given = parse_arguments(inner, tool, context.markers, literal=True) if whole else None
     if given is None:
         return ReadOutcome.BROKEN  # Or an expression: program code, no call.
     context.calls.open(name).end(given)
@@ -105,17 +100,6 @@ def _may_follow_call(context: ParseContext, following: str) -> Steps[bool]:
     if following in ("", *"\r\n;`<"):
         return True
     return bool((yield from context.markers.peek(cursor)))
-
-
-def _parse_literals(inner: str, tool: ToolSignature | None) -> dict[str, Any] | None:
-    """Return the arguments between the brackets; None where not all of them are literals."""
-    given = parse_single_object(inner, tool)
-    if given is not None:
-        return None if has_unquoted_text(given) else given
-    try:
-        return parse_keywords(inner, (), literal=True)
-    except UnreadableLiteral:
-        return None
 
 
 def read_named_tag(context: ParseContext, name: str) -> Steps[ReadOutcome]:
