@@ -219,7 +219,7 @@ class ParseContext:
                 # The reading stopped inside a marker; the scanner shall see it whole.
                 self.cursor.unread(text[cut:])
                 text = text[:cut]
-        clean = self.markers.strip.sub(f" {SEPARATOR} ", text)
+        clean = text if found is None else self.markers.strip.sub(f" {SEPARATOR} ", text)
         self.events.gap = self.events.gap or clean != text
         self.say(clean)
         self.events.gap = self.events.gap or clean != text

@@ -138,11 +138,11 @@ def _read_python_list(context: ParseContext) -> Steps[ReadOutcome]:
     made = False
     while True:
         name = yield from cursor.take_match(_IDENTIFIER, MAX_NAME_CHARS + 1)
-        known = calls.tools.named(name) is not None
         refused = ReadOutcome.CALL if made else ReadOutcome.SPEECH
-        if not plausible(name) or not (known or made or not context.events.spoken):
+        if not plausible(name) or (yield from cursor.peek()) != "(":
             return refused
-        if (yield from cursor.peek()) != "(" or (not made and context.position.example):
+        known = calls.tools.named(name) is not None
+        if not made and ((context.events.spoken and not known) or context.position.example):
             return refused
         if not made and (read := (yield from _check_keyword(context))) is not ReadOutcome.CALL:
             return read
