@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-import json_repair
-
+from caal_node.reply_parser.argument_repair import (
+    BadArguments,
+    evaluate,
+    is_too_deep,
+    repair_object,
+)
+from caal_node.reply_parser.literal_parser import LiteralParser, UnquotedText, UnreadableLiteral
 from caal_node.reply_parser.tool_index import ToolSignature, mapping, normalised
-from caal_node.reply_parser.values import allowed_types, is_too_deep, load_json, quote_sums, typed
 
 ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "input", "params"),
     *("kwargs", "tool_input", "action_input", "function_args"),
 )
 """The keys under which models put a call's arguments."""
-
-
-_MAX_REPAIR_CHARS = 4_000
-"""json-repair takes about 4 us a character; longer broken arguments are refused."""
-_MAX_ESCAPE_COST = 300_000
-"""Characters times backslashes. json-repair goes back over the string at escapes: 1,000 characters
-with 330 of them take it 16 ms."""
-
-
-class BadArguments(ValueError):
-    """The arguments cannot be used. `str()` gives one sentence for the model."""
-
-
-def _takes_too_long(text: str) -> bool:
-    """Return whether repairing `text` could take longer than an agent may stand still (20 ms)."""
-    return len(text) > _MAX_REPAIR_CHARS or len(text) * text.count("\\") > _MAX_ESCAPE_COST
-
-
-def repair_object(text: str, tool: ToolSignature | None) -> dict[str, Any]:
-    """Repair broken JSON of an object, once a marker or a known name has said that it is a call.
-
-    Raises:
-        BadArguments: nothing trustworthy can be read from it.
-    """
-    problem = "The arguments are not valid JSON."
-    if _takes_too_long(text) or not re.search(r"[:=]", text) or is_too_deep(text):
-        raise BadArguments(problem)
-    quoted = quote_sums(text)
-    if quoted is None:
-        raise BadArguments("A number in the arguments goes on as text; write one number.")
-    try:
-        repaired: Any = json_repair.loads(quoted)
-    except Exception:  # It makes no promise of what it raises, and the text is a model's.
-        raise BadArguments(problem) from None
-    if not isinstance(repaired, dict) or not repaired:
-        raise BadArguments(problem)
-    found = cast("dict[str, Any]", repaired)
-    if tool is not None and tool.properties and not set(found) <= set(tool.properties):
-        raise BadArguments(problem)
-    return found
 
 
 def from_json(text: str, tool: ToolSignature | None) -> dict[str, Any]:
@@ -146,3 +111,153 @@ def _own_enum(value: Any, schema: Mapping[str, Any]) -> Any:
         if isinstance(entry, str) and entry.strip().casefold() == value.strip().casefold()
     ]
     return like[0] if len(like) == 1 else value
+
+
+# -- values -----------------------------------------------------------------------------------
+
+_MAX_SCHEMA_DEPTH = 8
+_TYPES = {
+    "str": "string",
+    "text": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "list": "array",
+    "tuple": "array",
+    "dict": "object",
+    "map": "object",
+}
+"""Names of types that are none of JSON's, and that schemas of tools hold all the same."""
+_TYPES_OF_VALUES = {type(None): "null", bool: "boolean", int: "number", float: "number"}
+
+
+def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+    """Return the JSON types that a schema allows; none when it does not say.
+
+    root: the schema in which its references are looked up.
+    """
+    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
+        return set()
+    given = cast("Mapping[str, Any]", schema)
+    found: set[str] = set()
+    declared = given.get("type")
+    if isinstance(declared, str):
+        declared = [declared]
+    if isinstance(declared, list):
+        for kind in cast("list[Any]", declared):
+            low = str(kind).lower()
+            found.add(_TYPES.get(low, low))
+    for key in ("anyOf", "oneOf", "allOf"):
+        for part in given.get(key) or ():
+            found |= allowed_types(part, root, depth + 1)
+    reference = given.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        target: Any = root
+        for step in reference[2:].split("/"):
+            target = mapping(target).get(step)
+        found |= allowed_types(target, root, depth + 1)
+    if not found:
+        values: list[Any] = list(given.get("enum") or ())
+        found = {_TYPES_OF_VALUES.get(value.__class__, "string") for value in values}
+        if "properties" in given:
+            found.add("object")
+        if "items" in given:
+            found.add("array")
+    if given.get("nullable") is True:
+        found.add("null")
+    return found
+
+
+_JSON = json.JSONDecoder(strict=False)
+"""Made once; `json.loads` makes one every time that it gets an option."""
+_INTEGER = re.compile(r"[+-]?\d{1,400}")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_MAX_LITERAL_CHARS = 20_000
+"""Longer text that is no JSON is refused."""
+
+
+def load_json(text: str) -> Any:
+    """Return the value of strict JSON; NaN and control characters in strings are allowed.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    try:
+        return _JSON.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def typed(text: str, schema: Any, *, root: Mapping[str, Any] | None = None) -> Any:
+    """Return a value that was written as bare text, typed by its schema. What does not fit it
+    stays text.
+
+    root: the schema in which references are looked up.
+    """
+    allowed = allowed_types(schema, root or {})
+    if not allowed:
+        return text
+    bare = text.strip()
+    low = bare.lower()
+    if "null" in allowed and bare in ("null", "None"):
+        return None
+    numeric = "integer" in allowed or "number" in allowed
+    if numeric and _INTEGER.fullmatch(bare):
+        return int(bare)
+    if "number" in allowed and _NUMBER.fullmatch(bare):
+        return float(bare)
+    if "integer" in allowed and re.fullmatch(r"[+-]?\d{1,15}\.0+", bare):
+        return int(float(bare))
+    if numeric and "string" not in allowed and (total := evaluate(bare)) is not None:
+        return total
+    if "boolean" in allowed and low in ("true", "false"):
+        return low == "true"
+    if bare.startswith(("{", "[", "(")) and not allowed.isdisjoint(("object", "array")):
+        value = parse_literal(bare)
+        if isinstance(value, dict) and "object" in allowed:
+            return cast("dict[str, Any]", value)
+        if isinstance(value, list) and "array" in allowed:
+            return cast("list[Any]", value)
+    return text
+
+
+def untyped(text: str) -> Any:
+    """Return a value whose schema is unknown, in a format that writes JSON for all but strings."""
+    bare = text.strip()
+    try:
+        return load_json(bare) if bare else text
+    except ValueError:
+        return text
+
+
+def parse_literal(text: str) -> Any:
+    """Return the value of JSON, of JSON with escaped quotes, or of a Python literal; else the
+    text itself."""
+    try:
+        return load_json(text)
+    except ValueError:
+        pass
+    if '\\"' in text:
+        try:
+            return load_json(_JSON.decode(f'"{text}"'))
+        except (ValueError, TypeError):
+            pass
+    if is_too_deep(text) or len(text) > _MAX_LITERAL_CHARS:
+        return text
+    parser = LiteralParser(text)
+    try:
+        value: Any = parser.value()
+    except UnreadableLiteral:
+        return text
+    return text if parser.skip_space() or has_unquoted_text(value) else value
+
+
+def has_unquoted_text(value: Any) -> bool:
+    """Return whether something in `value` stood without quotes, so that it was no literal."""
+    if isinstance(value, dict):
+        return any(map(has_unquoted_text, cast("dict[str, Any]", value).values()))
+    if isinstance(value, list):
+        return any(map(has_unquoted_text, cast("list[Any]", value)))
+    return isinstance(value, UnquotedText)

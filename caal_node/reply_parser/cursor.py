@@ -21,6 +21,7 @@ _SPACE = re.compile(r"\s*")
 _MAX_LITERAL_CHARS = 160
 """Longer than any marker and any tool's name."""
 _MAX_REREADS = 8
+_NO_LIMIT = 1 << 60
 
 
 class Cursor:
@@ -178,9 +179,7 @@ class Cursor:
                 return self.text[self.at : self.at + 1]
             yield
 
-    def take_until(
-        self, stops: tuple[str, ...], limit: int | None = None
-    ) -> Steps[tuple[str, str]]:
+    def take_until(self, stops: tuple[str, ...], limit: int = _NO_LIMIT) -> Steps[tuple[str, str]]:
         """Take the text in front of the first of `stops`, and return it and that stop.
 
         The stop itself stays unread. It is "" when the reply ends first, or when `limit`
@@ -190,27 +189,22 @@ class Cursor:
         parts: list[str] = []
         left = limit
         while True:
-            if left is None:
-                found = finder.search(self.text, self.at)
-            else:
-                found = finder.search(self.text, self.at, self.at + left + longest)
+            found = finder.search(self.text, self.at, self.at + left + longest)
             # A stop past the limit must not count, or the answer would depend on the chunks.
-            if found is not None and (left is None or found.start() - self.at <= left):
+            if found is not None and found.start() - self.at <= left:
                 parts.append(self.advance(found.start()))
                 return "".join(parts), found.group()
-            if left is not None and len(self.text) - self.at >= left + longest:
+            if len(self.text) - self.at >= left + longest:
                 parts.append(self.advance_by(left))
                 return "".join(parts), ""
             if self.closed:
                 parts.append(self.take_rest())
                 return "".join(parts), ""
             # No stop begins in front of the last few characters: they alone are searched again.
-            passed = len(self.text) - self.at - longest + 1
-            if left is not None:
-                passed = min(passed, left)
+            passed = min(len(self.text) - self.at - longest + 1, left)
             if passed > 0:
                 parts.append(self.advance_by(passed))
-                left = None if left is None else left - passed
+                left -= passed
             yield
 
 

@@ -76,27 +76,37 @@ class EventBuffer:
         self._flush()
         self._events.append(event)
 
-    def say(self, text: str) -> None:
-        """Add speech."""
-        if self.skip_space:
+    def say(self, text: str) -> str:
+        """Add speech.
+
+        Returns:
+            The same text with what keeps it apart from what was spoken before it.
+        """
+        behind_marker = self.skip_space
+        if behind_marker:
             text = text.lstrip()
         if not text:
-            return
+            return text
         self.skip_space = False
         if not self._text_open and text.isspace():
             self._space.append(text)
-            return
+            return text
+        passed = text
         if self._space:
             text = "".join(self._space) + text
             self._space.clear()
         if self.gap:
             self.gap = False
-            text = self._separator(text) + text
+            separator = self._separator(text)
+            text = separator + text
+            if not behind_marker:  # Else the white space is the marker's, so it indents nothing.
+                passed = separator + passed
         if not self._text_open:
             self._text_open = True
             self._before = self._tail, self._open_braces, self.spoken
         self._remember(text)
         self._append(TextDelta, text)
+        return passed
 
     def think(self, text: str) -> None:
         """Add thinking."""
@@ -120,18 +130,11 @@ class EventBuffer:
         """What was said last begins as a call does: nothing behind a marker must complete it."""
         self._guarded_lines = _GUARDED_LINES
 
-    def with_separator(self, text: str) -> str:
-        """Return `text`, which is said next, with what will keep it apart from what was spoken."""
-        if self.skip_space:
-            return text.lstrip()  # The white space belongs to a marker, so it indents nothing.
-        held = not self._text_open and text.isspace()
-        return text if held or not (self.gap and text) else self._separator(text) + text
-
     def _separator(self, text: str) -> str:
         """Return what is put between the spoken text and `text`, so that they stay apart."""
         tail = self._tail
-        cut_marker = self.markers.partial_start(tail) < len(tail)
-        if self._guarded_lines or self._open_braces or cut_marker:
+        may_complete_call = self._guarded_lines or self._open_braces
+        if may_complete_call or self.markers.partial_start(tail) < len(tail):
             return f" {SEPARATOR} "
         return " " if tail[-1:].strip() and text[0].strip() else ""
 

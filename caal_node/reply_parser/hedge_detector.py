@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
-from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, mapping
+from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, mapping, signature_of
 
 REPLY_CHARS: Final = 1000
 """How much of a reply is read. A hedge comes early; behind half a page it is a remark."""
@@ -115,7 +116,12 @@ def search_tool(tools: Sequence[Mapping[str, Any]]) -> str | None:
 
     None: there is none, or two are equally likely.
     """
-    rated = [(_points(tool), tool.name) for tool in ToolIndex.from_schemas(tools).signatures]
+    return _search_tool(ToolIndex.from_schemas(tools))
+
+
+@lru_cache(maxsize=1)
+def _search_tool(tools: ToolIndex) -> str | None:
+    rated = [(_points(tool), tool.name) for tool in tools.signatures]
     best = max((points for points, _ in rated), default=0)
     names = [name for points, name in rated if points == best > 0]
     return names[0] if len(names) == 1 else None
@@ -125,10 +131,9 @@ def search_arguments(schema: Mapping[str, Any], question: str) -> dict[str, Any]
     """Return the arguments with which the tool `schema` searches for `question`; None if it needs
     more than words."""
     words = " ".join(question.split())[:QUESTION_CHARS]
-    for tool in ToolIndex.from_schemas([schema]).signatures:
-        if words and (name := _query_parameter(tool)):
-            return {name: words}
-    return None
+    tool = signature_of(schema)
+    name = _query_parameter(tool) if tool is not None and words else None
+    return {name: words} if name else None
 
 
 def _points(tool: ToolSignature) -> int:

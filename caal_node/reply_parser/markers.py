@@ -57,16 +57,26 @@ _SPECIAL_OR_CUT = r"<[|｜](?:[^<>|｜\n–]{0,48}(?:[|｜](?:>|\Z)|\Z))"
 _NAMESPACES = ("atem:", "steptml:", "ifm|", "｜DSML｜")
 """Namespaces of tags that only calls use: every tag in them is a marker."""
 _IN_NAMESPACE = "</?(?:" + "|".join(map(re.escape, _NAMESPACES)) + r")[^<>\n–]{0,120}"
+_BY_FORM = re.compile(f"{SPECIAL}|{_IN_NAMESPACE}>")
+"""Matches a marker that is known by its form, whatever its words are."""
 _CUT_NAMESPACE = (
     "</?(?:"
     + "|".join(re.escape(name[:length]) for name in _NAMESPACES for length in range(len(name)))
     + r")\Z"
 )
+MAX_BRACKET_SPACE_CHARS = 32
+"""More white space than any writer of JSON puts behind its first bracket."""
+_BEHIND_BRACKET = rf"\s{{0,{MAX_BRACKET_SPACE_CHARS}}}"
+_OBJECT = rf'(?<=\{{)(?={_BEHIND_BRACKET}(?:"|\Z))'
+"""Stands behind a bracket that may begin an object."""
+_LIST = rf"(?<=\[)(?={_BEHIND_BRACKET}(?:\{{|[^\W\d]|\Z))"
+"""Stands behind a bracket that may begin a list of objects or of Python's calls."""
 _MAX_MARKER_CHARS = 128
 _MIN_CUT_CHARS = 3
 """The beginning of a marker that is this long at a reply's end was meant as one."""
 _FIRST_CHARS = "<[]◁"
 """Characters with which markers begin."""
+_FIRST_CHAR = re.compile(r"[<\[\]◁]")
 
 
 class MarkerTable:
@@ -96,19 +106,17 @@ class MarkerTable:
         """All markers with a fixed spelling that are never spoken."""
         self.scan = re.compile(
             f"{prefix_pattern(every)}|{_SPECIAL_OR_CUT}|{_IN_NAMESPACE}(?:>|\\Z)|{_CUT_NAMESPACE}"
-            + r"|[{\[\n]|`{1,3}"
+            + rf"|[{{\[\n](?:(?<=\n)|{_OBJECT}|{_LIST})|`{{1,3}}"
         )
         """Finds the next marker, the beginning of one at the text's end, or characters that may
         begin an unmarked call (`{`, `[`), a code fence or a new line."""
         longest_first = sorted(self.all, key=len, reverse=True)
-        self.strip = re.compile(
-            "|".join(map(re.escape, longest_first)) + f"|{SPECIAL}|{_IN_NAMESPACE}>"
-        )
+        self.strip = re.compile("|".join([*map(re.escape, longest_first), _BY_FORM.pattern]))
         """Finds complete markers, to keep them out of text that is spoken as it stands."""
 
     def is_marker(self, text: str) -> bool:
         """Return whether `text` is a whole marker, and not just the beginning of one."""
-        return self.strip.fullmatch(text) is not None or text in self.openers
+        return text in self.all or text in self.openers or _BY_FORM.fullmatch(text) is not None
 
     def removed_from(self, text: str) -> str:
         """Return `text` without its markers.
@@ -122,10 +130,11 @@ class MarkerTable:
         """Return where the beginning of a marker stands at the end of `text`; the length of `text`
         if there is none. start: where to begin to look."""
         at = max(start, len(text) - _MAX_MARKER_CHARS)
-        while (found := self.scan.search(text, at)) is not None:
-            if found.end() == len(text) and text[found.start()] in _FIRST_CHARS:
-                return found.start()
-            at = found.end() if found.end() > found.start() else found.end() + 1
+        while (first := _FIRST_CHAR.search(text, at)) is not None:
+            found = self.scan.match(text, first.start())
+            at = found.end() if found is not None else first.end()
+            if found is not None and at == len(text):
+                return first.start()
         return len(text)
 
     def peek(self, cursor: Cursor) -> Steps[str]:

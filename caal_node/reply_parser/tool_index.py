@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 MAX_NAME_CHARS = 128
@@ -19,6 +20,8 @@ _FILLER = frozenset(
     ("a", "an", "the", "of", "for", "to", "in", "on", "and", "or", "by", "with", "this", "is")
 )
 _WRAPPING = "\"'`“”‘’ \t\r\n"
+_MAX_CACHED = 8
+"""Tables of tools whose index is kept: few are in use at the same time."""
 _NEAREST = 5
 """How many valid names an error lists: enough to choose from, short enough to read."""
 
@@ -41,47 +44,53 @@ def properties_of(tool: ToolSignature | None) -> Mapping[str, Any]:
     return tool.properties if tool is not None else {}
 
 
-@dataclass(frozen=True, slots=True)
+def signature_of(entry: Mapping[str, Any]) -> ToolSignature | None:
+    """Return what an OpenAI-style schema says of a tool; None if it is no such schema."""
+    function = mapping(entry.get("function", entry))
+    name = function.get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    schema = mapping(function.get("parameters"))
+    required = schema.get("required")
+    keys = cast("list[Any]", required) if isinstance(required, list) else []
+    return ToolSignature(
+        name=name,
+        description=str(function.get("description") or ""),
+        schema=schema,
+        properties=mapping(schema.get("properties")),
+        required=tuple(key for key in keys if isinstance(key, str)),
+    )
+
+
 class ToolIndex:
     """The tools that may be called. Without any, every name is allowed."""
 
-    signatures: tuple[ToolSignature, ...]
-    by_name: Mapping[str, ToolSignature]
-    by_key: Mapping[str, ToolSignature | None] = field(repr=False)
-    """Tools by their normalised name; None where two tools share one."""
+    def __init__(self, schemas: Iterable[Mapping[str, Any]]) -> None:
+        self.signatures = tuple(tool for tool in map(signature_of, schemas) if tool is not None)
+        self.by_name = {tool.name: tool for tool in self.signatures}
+        self._by_key: dict[str, ToolSignature | None] = {}
+        """Tools by their normalised name; None where two tools share one."""
+        self.tag_beginnings = tuple(f"<{name}" for name in self.by_name)
+        """How tags with the tools' own names begin."""
+        self._names_from: dict[str, tuple[str, ...]] = {}
+        """Names by their first character."""
+        for tool in self.signatures:
+            key, first = normalised(tool.name), tool.name[0]
+            self._by_key[key] = None if key in self._by_key else tool
+            self._names_from[first] = (*self._names_from.get(first, ()), tool.name)
 
     @classmethod
     def from_schemas(cls, tools: Sequence[Mapping[str, Any]]) -> ToolIndex:
-        """Make an index of OpenAI-style schemas. What is no such schema is left out."""
-        known: list[ToolSignature] = []
-        for entry in tools:
-            function = entry.get("function", entry)
-            if not isinstance(function, Mapping):
-                continue
-            described = cast("Mapping[str, Any]", function)
-            name = described.get("name")
-            if not isinstance(name, str) or not name:
-                continue
-            schema = mapping(described.get("parameters"))
-            required = schema.get("required")
-            known.append(
-                ToolSignature(
-                    name=name,
-                    description=str(described.get("description") or ""),
-                    schema=schema,
-                    properties=mapping(schema.get("properties")),
-                    required=tuple(
-                        key for key in cast("list[Any]", required) if isinstance(key, str)
-                    )
-                    if isinstance(required, list)
-                    else (),
-                )
-            )
-        by_key: dict[str, ToolSignature | None] = {}
-        for tool in known:
-            key = normalised(tool.name)
-            by_key[key] = None if key in by_key else tool
-        return cls(tuple(known), {tool.name: tool for tool in known}, by_key)
+        """Return an index of OpenAI-style schemas. What is no such schema is left out.
+
+        A tuple is taken to stay as it is, schemas included: the same ones have the same index, so
+        that a conversation does not make one for each reply.
+        """
+        return _index_of(_Schemas(tools)) if isinstance(tools, tuple) else cls(tools)
+
+    def names_from(self, char: str) -> tuple[str, ...]:
+        """Return the tools' names that begin with `char`."""
+        return self._names_from.get(char, ())
 
     @property
     def accepts_any_name(self) -> bool:
@@ -94,7 +103,7 @@ class ToolIndex:
         if exact is not None or has_gap(name):
             return exact
         for candidate in _spellings(name):
-            tool = self.by_name.get(candidate) or self.by_key.get(normalised(candidate))
+            tool = self.by_name.get(candidate) or self._by_key.get(normalised(candidate))
             if tool is not None and _same_words(candidate, tool.name):
                 return tool
         return None
@@ -151,6 +160,25 @@ class ToolIndex:
             if keys and keys <= set(tool.properties) and set(tool.required) <= keys
         ]
         return fits[0] if len(fits) == 1 else None
+
+
+class _Schemas:
+    """Schemas as a key of a cache: equal to others if they are the same objects."""
+
+    def __init__(self, schemas: tuple[Mapping[str, Any], ...]) -> None:
+        self.schemas = schemas
+        self._identity = tuple(map(id, schemas))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Schemas) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+
+@lru_cache(maxsize=_MAX_CACHED)
+def _index_of(tools: _Schemas) -> ToolIndex:
+    return ToolIndex(tools.schemas)
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ from caal_node.models.backends.base import BackendRequest, NativeCall, ReplyDone
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.models.model_connection import ModelConnection
 from caal_node.reply_parser import Event, ToolCall, summarise
-from caal_node.reply_parser.values import load_json
+from caal_node.reply_parser.arguments import load_json
 from caal_node.weights import QWEN_CODER_05B, present
 from tests.bench.bfcl_data import CATEGORIES, PER_CATEGORY, Category, Question, questions, wheel
 from tests.bench.bfcl_judge import right_call, right_name

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from caal_node.reply_parser import BrokenCall, parse_reply
-from caal_node.reply_parser.values import typed
+from caal_node.reply_parser.arguments import typed
 
 TOOLS = [
     {

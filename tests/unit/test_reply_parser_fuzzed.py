@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from caal_node.reply_parser import parse_reply
+from caal_node.reply_parser import ReplyParser, parse_reply
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.scanner import ReplyScanner
 from tests.bench.fuzz_replies import findings, mutated
 from tests.reply_examples import EXAMPLES, TOOLS
 
@@ -87,11 +86,11 @@ def test_white_space_around_thinking_makes_no_code_of_a_call() -> None:
 
 
 def test_the_fuzzer_notices_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    def speak(scanner: ReplyScanner, marker: str) -> Steps[None]:
-        scanner.context.events.say(marker)
+    def speak(parser: Any, marker: str) -> Steps[None]:
+        parser._context.events.say(marker)
         yield from ()
 
-    monkeypatch.setattr(ReplyScanner, "_handle_marker", speak)
+    monkeypatch.setattr(ReplyParser, "_handle_marker", speak)
     rng = random.Random(1)
     kinds = {finding.kind for text in EXAMPLES for finding in findings(text, TOOLS, rng)}
     assert "marker" in kinds

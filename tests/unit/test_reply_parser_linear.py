@@ -7,9 +7,8 @@ from types import FrameType
 
 import pytest
 
-from caal_node.reply_parser import ReplyParser
+from caal_node.reply_parser import ReplyParser, parse_context
 from caal_node.reply_parser.cursor import Cursor
-from caal_node.reply_parser.scanner import ReplyScanner
 from tests.bench.reply_parser import TOOLS, texts
 
 SIZE = 2_000
@@ -41,32 +40,28 @@ def function_calls(text: str, chunk: int) -> int:
     return count
 
 
-class CountingCursor(Cursor):
-    """Counts the characters that are there to be searched, each time that some arrive."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looked_at = 0
-
-    def append(self, chunk: str) -> None:
-        super().append(chunk)
-        self.looked_at += len(self.text)
-
-    def unread(self, text: str) -> None:
-        super().unread(text)
-        self.looked_at += len(text)
-
-
 def characters_looked_at(text: str, chunk: int) -> int:
-    scanner = ReplyScanner(TOOLS, in_thinking=False, id_prefix="call_")
-    cursor = scanner.context.cursor = CountingCursor()
-    steps = scanner.steps()
+    """How many characters are there to be searched, each time that some arrive."""
+    looked_at = 0
+
+    class CountingCursor(Cursor):
+        def append(self, chunk: str) -> None:
+            nonlocal looked_at
+            super().append(chunk)
+            looked_at += len(self.text)
+
+        def unread(self, text: str) -> None:
+            nonlocal looked_at
+            super().unread(text)
+            looked_at += len(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parse_context, "Cursor", CountingCursor)
+        parser = ReplyParser(TOOLS)
     for at in range(0, len(text), chunk):
-        cursor.append(text[at : at + chunk])
-        next(steps, None)
-    cursor.closed = True
-    next(steps, None)
-    return cursor.looked_at
+        parser.feed(text[at : at + chunk])
+    parser.finish()
+    return looked_at
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -95,3 +95,26 @@ def test_schemas_without_the_outer_layer_and_broken_ones_do_no_harm() -> None:
         [{"name": "a"}, {"type": "function", "function": None}, {"function": {"name": 3}}]
     )
     assert [entry.name for entry in box.signatures] == ["a"]
+
+
+def test_the_index_of_a_table_of_tools_is_made_once() -> None:
+    table = tuple(TOOLS)
+    index = ToolIndex.from_schemas(table)
+    assert ToolIndex.from_schemas(table) is index
+    assert ToolIndex.from_schemas(tuple(TOOLS)) is index
+    assert ToolIndex.from_schemas(table[1:]).find("get_current_time") is None
+
+
+def test_a_list_of_tools_may_change() -> None:
+    tools = [tool("get_time")]
+    assert ToolIndex.from_schemas(tools).find("search") is None
+    tools.append(tool("search"))
+    assert ToolIndex.from_schemas(tools).find("search") is not None
+
+
+def test_few_indexes_are_kept() -> None:
+    tables = [(tool(f"tool_{number}"),) for number in range(50)]
+    first = ToolIndex.from_schemas(tables[0])
+    for table in tables[1:]:
+        ToolIndex.from_schemas(table)
+    assert ToolIndex.from_schemas(tables[0]) is not first

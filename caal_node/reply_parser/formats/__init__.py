@@ -1,8 +1,8 @@
-"""The formats in which models write tool calls, one file for each family of models.
+"""The formats in which models write tool calls, one file for each way of writing them.
 
 Every module in this folder is loaded, and the `CallFormat` objects in its `FORMATS` are known from
 then on: adding a format means adding a file. No two formats may share an opener. `inkling.py` is a
-short example of a format with a reader of its own; `hermes.py` needs only its markers.
+short example of a format with a reader of its own; those in `blocks.py` need only their markers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import importlib
 import pkgutil
 from typing import Final
 
-from caal_node.reply_parser.format import CallFormat
 from caal_node.reply_parser.markers import MarkerTable
+from caal_node.reply_parser.parse_context import CallFormat
 
 
 def _load() -> tuple[CallFormat, ...]:

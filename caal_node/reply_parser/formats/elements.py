@@ -1,7 +1,7 @@
 """Calls in elements: Qwen 3-Coder without its wrapping, MiniMax M2, MiniCPM, DSML, dots, Olmo."""
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_block
 
 

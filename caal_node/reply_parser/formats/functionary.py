@@ -6,8 +6,8 @@ Its template ends the prompt with the first `>>>`, and no line ends in front of 
 from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
-from caal_node.reply_parser.syntax.json_text import read_arguments
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
+from caal_node.reply_parser.syntax.streamed_values import read_arguments
 
 _MAX_NAME_CHARS = 128
 _EVERYBODY = "all"

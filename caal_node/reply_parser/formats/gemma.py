@@ -1,7 +1,7 @@
 """Gemma 4, FunctionGemma and MedGemma: `call:name{key:value}`."""
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_block
 
 _CHANNEL_END = "<channel|>"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_named_block
 
 _MESSAGE = "<|message|>"
@@ -63,7 +63,7 @@ def _read_for_user(context: ParseContext, call_format: CallFormat) -> Steps[None
         if alone and stop:
             yield from _read_call(context, call_format, "")
             return
-    context.begin_literal(_ENDS)
+    context.literal = _ENDS
 
 
 def _read_call(context: ParseContext, call_format: CallFormat, recipient: str) -> Steps[None]:
@@ -71,7 +71,7 @@ def _read_call(context: ParseContext, call_format: CallFormat, recipient: str) -
     char = yield from cursor.skip_space()
     if char == "<" and (yield from cursor.peek_any(("<atem:",))):
         if context.calls.tools.accepts_any_name:
-            context.begin_literal(_ENDS)  # A recipient is free text; only declared tools count.
+            context.literal = _ENDS  # A recipient is free text; only declared tools count.
             return
         yield from read_named_block(context, call_format, None)
     elif char == "{":

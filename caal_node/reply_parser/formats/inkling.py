@@ -10,7 +10,7 @@ a call, or at least nothing to be spoken; otherwise what it took is read again a
 from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.call_object import read_call_object
 
 _INVOKE = "<|content_invoke_tool_json|>"

@@ -6,10 +6,10 @@ import html
 import re
 from typing import Any
 
+from caal_node.reply_parser.arguments import typed
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
-from caal_node.reply_parser.values import typed
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _MAX_HEADER_CHARS = 256

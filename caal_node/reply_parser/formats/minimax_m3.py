@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from caal_node.reply_parser.arguments import typed, untyped
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.tags import parse_tag
 from caal_node.reply_parser.tool_index import mapping
-from caal_node.reply_parser.values import typed, untyped
 
 _SEPARATOR = "]<]minimax[>["
 _MAX_DEPTH = 32

@@ -13,9 +13,9 @@ import re
 from typing import Final
 
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
-from caal_node.reply_parser.formats.deepseek import spellings
-from caal_node.reply_parser.syntax.json_text import read_json
+from caal_node.reply_parser.formats.blocks import spellings
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
+from caal_node.reply_parser.syntax.streamed_values import read_json
 
 _RESULTS: Final = {
     "<tool_response>": "</tool_response>",

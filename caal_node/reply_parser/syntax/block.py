@@ -7,16 +7,16 @@ one family's syntax between another family's markers is understood, too.
 
 from __future__ import annotations
 
+from caal_node.reply_parser.arguments import load_json
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext, ReadOutcome
 from caal_node.reply_parser.markers import SEPARATOR
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax.call_block import CallBlock, read_word
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
 from caal_node.reply_parser.syntax.call_values import call_parts, end_from_value
 from caal_node.reply_parser.syntax.elements import read_elements, read_pairs
-from caal_node.reply_parser.syntax.json_text import read_json
+from caal_node.reply_parser.syntax.streamed_values import read_json
 from caal_node.reply_parser.syntax.tags import Tag, read_tag
-from caal_node.reply_parser.values import load_json
 
 _FENCE_LANGUAGES = ("json", "python", "tool_call", "tool_code")
 _SQUARE_MARKERS = ("[ARGS]", "[CALL_ID]", "[TOOL_CALLS]", "[/TOOL_CALLS]", "]<]minimax[>[")

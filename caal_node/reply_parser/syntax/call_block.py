@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from caal_node.reply_parser.arguments import typed
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import CallFormat, ParseContext
-from caal_node.reply_parser.syntax.json_text import read_json
+from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.literal_arguments import (
     end_braces,
     end_keywords,
     read_braces,
     read_parentheses,
 )
+from caal_node.reply_parser.syntax.streamed_values import read_json
 from caal_node.reply_parser.tool_index import plausible, properties_of
-from caal_node.reply_parser.values import typed
 
 _MAX_PASSED = 4
 

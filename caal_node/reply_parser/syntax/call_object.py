@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from caal_node.reply_parser.arguments import load_json
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.event_buffer import MarkerScrubber
-from caal_node.reply_parser.format import ParseContext, ReadOutcome
+from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax import text_protocol
 from caal_node.reply_parser.syntax.call_values import (
     ARGUMENT_KEYS,
@@ -23,8 +24,7 @@ from caal_node.reply_parser.syntax.call_values import (
     end_from_value,
     end_with_parts,
 )
-from caal_node.reply_parser.syntax.json_text import read_json
-from caal_node.reply_parser.values import load_json
+from caal_node.reply_parser.syntax.streamed_values import read_json
 
 _ID_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
 _CALL_KEYS = frozenset((*NAME_KEYS, *WRAPPING_KEYS, *LIST_KEYS, *ARGUMENT_KEYS))

@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from caal_node.reply_parser.arguments import ARGUMENT_KEYS, BadArguments, repair_object
+from caal_node.reply_parser.arguments import ARGUMENT_KEYS, BadArguments, load_json, repair_object
 from caal_node.reply_parser.call_builder import CallBuilder, OpenCall
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ParseContext
 from caal_node.reply_parser.literal_parser import LiteralParser, UnreadableLiteral
+from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.tool_index import properties_of
-from caal_node.reply_parser.values import load_json
 
 NAME_KEYS = ("name", "function", "tool_name", "tool", "function_name", "action", "recipient_name")
 WRAPPING_KEYS = ("function", "tool_call", "function_call", "call")

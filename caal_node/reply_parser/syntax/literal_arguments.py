@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from caal_node.reply_parser.arguments import allowed_types, has_unquoted_text, typed
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.literal_parser import (
@@ -17,9 +18,8 @@ from caal_node.reply_parser.literal_parser import (
     parse_keywords,
 )
 from caal_node.reply_parser.markers import MarkerTable
-from caal_node.reply_parser.syntax.brackets import PYTHON, read_nested
+from caal_node.reply_parser.syntax.streamed_values import PYTHON, read_nested
 from caal_node.reply_parser.tool_index import ToolSignature, properties_of
-from caal_node.reply_parser.values import allowed_types, typed
 
 
 def read_parentheses(cursor: Cursor) -> Steps[tuple[str, bool]]:
@@ -28,7 +28,30 @@ def read_parentheses(cursor: Cursor) -> Steps[tuple[str, bool]]:
     return (text[1:-1] if whole else text[1:]), whole
 
 
-def parse_single_object(text: str, tool: ToolSignature | None) -> dict[str, Any] | None:
+def parse_arguments(
+    text: str, tool: ToolSignature | None, markers: MarkerTable, *, literal: bool = False
+) -> dict[str, Any] | None:
+    """Return the arguments between a call's brackets; None where they cannot be read. If markers
+    leaked into the text, it is read without them.
+
+    literal: only literals with a name count; without, positions and words without quotes do, too.
+    """
+    names = () if literal else tuple(properties_of(tool))
+    for attempt in (text, markers.removed_from(text)):
+        given = _parse_single_object(attempt, tool)
+        if given is None:
+            try:
+                return parse_keywords(attempt, names, literal=literal)
+            except UnreadableLiteral:
+                continue
+        if not literal:
+            return {k: str(v) if isinstance(v, UnquotedText) else v for k, v in given.items()}
+        if not has_unquoted_text(given):
+            return given
+    return None
+
+
+def _parse_single_object(text: str, tool: ToolSignature | None) -> dict[str, Any] | None:
     """Return the arguments of `set_timer({"minutes": 5})`, from what stands between the brackets.
 
     None: it is no single object, or that may be the tool's first argument itself.
@@ -52,18 +75,11 @@ def parse_single_object(text: str, tool: ToolSignature | None) -> dict[str, Any]
 
 def end_keywords(call: OpenCall, text: str, markers: MarkerTable) -> None:
     """End `call` with the arguments between the brackets."""
-    names = tuple(properties_of(call.tool))
-    for attempt in (text, markers.removed_from(text)):
-        given = parse_single_object(attempt, call.tool)
-        if given is not None:
-            call.end({k: str(v) if isinstance(v, UnquotedText) else v for k, v in given.items()})
-            return
-        try:
-            call.end(parse_keywords(attempt, names))
-            return
-        except UnreadableLiteral:
-            continue
-    call.fail("The arguments cannot be read; write them as name=value.")
+    given = parse_arguments(text, call.tool, markers)
+    if given is None:
+        call.fail("The arguments cannot be read; write them as name=value.")
+    else:
+        call.end(given)
 
 
 def read_braces(cursor: Cursor, closers: tuple[str, ...]) -> Steps[tuple[str, bool]]:

@@ -10,10 +10,11 @@ other call's object; here is what is speech, which goes out while it arrives.
 
 from __future__ import annotations
 
-from caal_node.reply_parser.cursor import Steps
+import re
+
+from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.event_buffer import MarkerScrubber
-from caal_node.reply_parser.format import ParseContext
-from caal_node.reply_parser.syntax.json_text import read_string_piece
+from caal_node.reply_parser.parse_context import ParseContext
 
 CALL_TYPES = frozenset({"tool_call", "tool_calls", "function_call", "tool_use"})
 FINAL_TYPES = frozenset({"final_answer", "final"})
@@ -21,6 +22,9 @@ SPOKEN_KEYS = frozenset({"text", "content", "answer", "message", "output", "resp
 """Keys under which models put a final answer's words."""
 SPOKEN_WITHOUT_TYPE = frozenset({"say", "final_answer"})
 """Keys that mean speech without a `type` beside them."""
+_PLAIN = re.compile(r'[^"\\]+')
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_REPLACEMENT = 0xFFFD
 
 
 def speak_string(context: ParseContext) -> Steps[None]:
@@ -32,3 +36,47 @@ def speak_string(context: ParseContext) -> Steps[None]:
         scrubber.say(piece)
     scrubber.end()
     context.events.gap = True
+
+
+def read_string_piece(cursor: Cursor) -> Steps[str]:
+    """Return the next piece of a JSON string, decoded; "" behind the last.
+
+    The cursor stands behind the opening quote. The closing quote is taken, too.
+    """
+    if not (yield from cursor.peek()):
+        return ""
+    found = _PLAIN.match(cursor.text, cursor.at)
+    if found is not None:
+        return cursor.advance(found.end())
+    if cursor.text[cursor.at] == '"':
+        cursor.advance_by(1)
+        return ""
+    return (yield from _read_escape(cursor))
+
+
+def _read_escape(cursor: Cursor) -> Steps[str]:
+    if not (yield from cursor.has(2)):
+        cursor.take_rest()
+        return ""
+    letter = cursor.text[cursor.at + 1]
+    if letter != "u":
+        cursor.advance_by(2)
+        return _ESCAPES.get(letter, letter)
+    units = [(yield from _read_code_unit(cursor))]
+    if 0xD800 <= units[0] < 0xDC00 and (yield from cursor.peek_any(("\\u",))):
+        units.append((yield from _read_code_unit(cursor)))
+    # A surrogate pair is one character; one without the other becomes U+FFFD.
+    return b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be", "replace")
+
+
+def _read_code_unit(cursor: Cursor) -> Steps[int]:
+    r"""Take one `\uXXXX`, and return its number; that of U+FFFD when it is none."""
+    if not (yield from cursor.has(6)):
+        cursor.take_rest()
+        return _REPLACEMENT
+    digits = cursor.text[cursor.at + 2 : cursor.at + 6]
+    if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+        cursor.advance_by(2)
+        return _REPLACEMENT
+    cursor.advance_by(6)
+    return int(digits, 16)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ParseContext, ReadOutcome
+from caal_node.reply_parser.markers import MAX_BRACKET_SPACE_CHARS
+from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
 from caal_node.reply_parser.syntax.literal_arguments import end_keywords, read_parentheses
 from caal_node.reply_parser.tool_index import MAX_NAME_CHARS, plausible
@@ -22,9 +23,7 @@ _SPEECH_BEHIND = re.compile(r"\n(?=\s*\w)|```")
 """What neither a name nor a key continues with."""
 _MAX_OPEN_STRING_CHARS = 128
 """The most of a name or a key in which the reply may end."""
-_MAX_SPACE_CHARS = 32
-"""More white space than any writer of JSON puts behind its first bracket."""
-_SPACE = re.compile(rf"\s{{0,{_MAX_SPACE_CHARS}}}")
+_SPACE = re.compile(rf"\s{{0,{MAX_BRACKET_SPACE_CHARS}}}")
 
 
 def read_at_bracket(context: ParseContext, bracket: str) -> Steps[bool]:
@@ -35,7 +34,7 @@ def read_at_bracket(context: ParseContext, bracket: str) -> Steps[bool]:
         space = found.group() if found is not None else ""
         end = cursor.at + 1 + len(space)
         char = cursor.text[end : end + 1]
-        if not char and len(space) < _MAX_SPACE_CHARS and not cursor.closed:
+        if not char and len(space) < MAX_BRACKET_SPACE_CHARS and not cursor.closed:
             return False
         if _may_be_call(context, bracket, char):
             cursor.record()
@@ -88,12 +87,13 @@ def _may_be_call(context: ParseContext, bracket: str, char: str) -> bool:
     position = context.position
     if bracket == "[" and (char.isalpha() or char == "_"):
         return True
-    if char != ('"' if bracket == "{" else "{") or (bracket == "{" and position.example):
+    if char != ('"' if bracket == "{" else "{"):
         return False
-    if not position.strict:
-        return True
-    any_name = context.calls.tools.accepts_any_name
-    return position.sentence_over and not (bracket == "{" and any_name)
+    if position.strict:
+        any_name = context.calls.tools.accepts_any_name
+        if not position.sentence_over or (bracket == "{" and any_name):
+            return False
+    return bracket == "[" or not position.example
 
 
 def _settle(context: ParseContext, read: ReadOutcome) -> Steps[None]:
@@ -138,11 +138,11 @@ def _read_python_list(context: ParseContext) -> Steps[ReadOutcome]:
     made = False
     while True:
         name = yield from cursor.take_match(_IDENTIFIER, MAX_NAME_CHARS + 1)
-        known = calls.tools.named(name) is not None
         refused = ReadOutcome.CALL if made else ReadOutcome.SPEECH
-        if not plausible(name) or not (known or made or not context.events.spoken):
+        if not plausible(name) or (yield from cursor.peek()) != "(":
             return refused
-        if (yield from cursor.peek()) != "(" or (not made and context.position.example):
+        known = calls.tools.named(name) is not None
+        if not made and ((context.events.spoken and not known) or context.position.example):
             return refused
         if not made and (read := (yield from _check_keyword(context))) is not ReadOutcome.CALL:
             return read

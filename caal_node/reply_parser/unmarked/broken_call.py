@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.format import ParseContext
 from caal_node.reply_parser.formats import FORMATS
+from caal_node.reply_parser.parse_context import ParseContext
 
 _OPENING, _CLOSING, _QUOTES = "[{(", "]})", "\"'"
 _BEHIND_STRING = ",:]})"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.format import ParseContext, ReadOutcome
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER
+from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
 from caal_node.reply_parser.unmarked.bracket_calls import (
     read_bracketed,
     report_end_inside,
 )
-from caal_node.reply_parser.unmarked.line_calls import peek_tool_name, read_named
+from caal_node.reply_parser.unmarked.named_calls import peek_tool_name, read_named
 
 _CALL_LANGUAGES = frozenset(
     ("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code")

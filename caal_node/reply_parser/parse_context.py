@@ -1,7 +1,8 @@
-"""What a format of tool calls is, and what its reader gets to work with."""
+"""What a format of tool calls is, and what its reader gets to work with: text, events, position."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -11,12 +12,120 @@ from caal_node.reply_parser.call_builder import CallBuilder
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.event_buffer import EventBuffer
 from caal_node.reply_parser.markers import SEPARATOR, THINKING_CLOSERS, MarkerTable
-from caal_node.reply_parser.text_position import TextPosition
 from caal_node.reply_parser.tool_index import ToolIndex
 
+_TAIL_CHARS = 160
+"""How much of the text before a call is searched for words that make it an example."""
+_EXAMPLE = re.compile(
+    r"\b(?:examples?|for instance|e\.g\.|samples?|looks? like (?:this|so|the following)"
+    r"|(?:would|could|should|might) look|(?:do not|don't|never) call)\b[^\n.!?]*\s*\Z",
+    re.IGNORECASE,
+)
+"""Words that make what comes in the same sentence an example. "I would use" is none: small models
+say so, and then call."""
+_SENTENCE_ENDS = frozenset(".!?;>)…。！？：")
+_PHI = "functools"
+"""Stands right in front of Phi's list of calls, wherever that is."""
+_CODE_COLUMNS = 4
+"""Columns of indentation from which on a line is code, as in Markdown."""
 _BARE_HEADER: Final = ">>>"
 """Functionary's header: the one marker without a bracket, so that JSON may seem to hold it."""
 _MAX_DEPTH: Final = 32
+
+
+class TextPosition:
+    """Follows running text as it is passed on, and tells what its end says of what comes next."""
+
+    def __init__(self) -> None:
+        self.line_start = True
+        """Whether nothing but white space stands in front, in this line."""
+        self.behind_call = False
+        """Whether nothing but white space stands between the last call and here."""
+        self.fence = False
+        """Whether this is inside a code fence that holds no call."""
+        self.span = False
+        """Whether this is inside a code span."""
+        self.fence_to_close = False
+        """Whether a fence that held a call is still to be closed."""
+        self.broken_depth = 0
+        """Brackets that are open in a call that a marker broke; 0 where there is none."""
+        self._indent = 0
+        self._tail = ""
+        """The end of the text."""
+
+    @property
+    def quoting(self) -> bool:
+        """Whether markers are being shown, not used."""
+        return self.fence or self.span
+
+    @property
+    def strict(self) -> bool:
+        """Whether this is the middle of a line, where only a tool's own name makes JSON a call."""
+        return not (self.line_start or self.behind_call)
+
+    @property
+    def example(self) -> bool:
+        """Whether the text says that what comes is an example."""
+        return _EXAMPLE.search(self._tail) is not None
+
+    @property
+    def indented(self) -> bool:
+        """Whether the line is indented as code is."""
+        return self._indent >= _CODE_COLUMNS
+
+    @property
+    def sentence_over(self) -> bool:
+        """Whether a new sentence may begin here."""
+        said = self._tail.replace(SEPARATOR, " ").rstrip()
+        if not said:
+            return len(self._tail) < _TAIL_CHARS
+        if said[-1] == ":":
+            # Behind a quote it stands behind a key of JSON.
+            return not said[:-1].rstrip().endswith('"')
+        return said[-1] in _SENTENCE_ENDS or self._tail.endswith(_PHI)
+
+    def passed(self, text: str) -> None:
+        """Follow `text`, which was passed on as speech."""
+        line = text
+        if "\n" in text:
+            line = text.rpartition("\n")[2]
+            self.line_start, self._indent = True, 0
+            self.span = False
+        if self.line_start:
+            blank = line.lstrip(" \t")
+            self._indent += 0 if blank else len(line.expandtabs(_CODE_COLUMNS))
+            self._indent = min(_CODE_COLUMNS, self._indent)
+        if not line.isspace() and line:
+            self.line_start = False
+        if not text.isspace() and text:
+            self.behind_call = False
+        self._tail = (self._tail + text)[-_TAIL_CHARS:]
+
+    def after_call(self) -> None:
+        """A call has ended here."""
+        self.line_start = True
+        self.behind_call = True
+        self.span = False
+        self._indent = 0
+        self.forget()
+
+    def after_thinking(self) -> None:
+        """Thinking is over: what comes is as at the beginning of a line."""
+        self.line_start, self._indent = True, 0
+
+    def after_unopened_thinking(self) -> None:
+        """Thinking is over whose opener was never written, so the text so far was no speech."""
+        self.after_thinking()
+        self.forget()
+
+    def forget(self) -> str:
+        """What was said says nothing of what comes. It is returned, for `remember`."""
+        before, self._tail = self._tail, ""
+        return before
+
+    def remember(self, before: str) -> None:
+        """Undo `forget`."""
+        self._tail = before
 
 
 class ReadOutcome(Enum):
@@ -83,10 +192,6 @@ class ParseContext:
         self.thinking = closers
         self.events.skip_space = True
 
-    def begin_literal(self, closers: tuple[str, ...]) -> None:
-        """Take what follows for speech in which no marker means a call, up to one of `closers`."""
-        self.literal = closers
-
     def pass_on(self, text: str) -> None:
         """Pass on text without markers, as thinking or as speech."""
         if self.thinking is not None:
@@ -96,8 +201,7 @@ class ParseContext:
 
     def say(self, text: str) -> None:
         """Pass on running text without markers as speech."""
-        self.position.passed(self.events.with_separator(text))
-        self.events.say(text)
+        self.position.passed(self.events.say(text))
 
     def say_rejected(self, text: str) -> None:
         """Pass on as speech what was read for a call and is none, but for the markers in it. From
@@ -115,7 +219,7 @@ class ParseContext:
                 # The reading stopped inside a marker; the scanner shall see it whole.
                 self.cursor.unread(text[cut:])
                 text = text[:cut]
-        clean = self.markers.strip.sub(f" {SEPARATOR} ", text)
+        clean = text if found is None else self.markers.strip.sub(f" {SEPARATOR} ", text)
         self.events.gap = self.events.gap or clean != text
         self.say(clean)
         self.events.gap = self.events.gap or clean != text

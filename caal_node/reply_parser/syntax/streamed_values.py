@@ -1,11 +1,13 @@
-"""Brackets and strings: where what begins here ends."""
+"""Values as they stream: where the JSON, the bracket or the string that begins here ends."""
 
 from __future__ import annotations
 
 import re
 
+from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
 
+_SCALAR_END = re.compile(r"[,}\]\s<;]")
 _REST_OF_STRING = {
     quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.DOTALL) for quote in ("'", '"')
 }
@@ -66,3 +68,31 @@ def _take_string(cursor: Cursor, quote: str) -> tuple[str, str]:
     closing = cursor.text[end : end + 1]
     still_open = {"": quote[0], "\\": quote[0] + "\\"}.get(closing, "")
     return cursor.advance(min(end + 1, len(cursor.text))), still_open
+
+
+def read_json(cursor: Cursor) -> Steps[tuple[str, bool]]:
+    """Take one JSON value, and return its text and whether it is whole.
+
+    Only brackets and quotes are checked.
+    """
+    if (yield from cursor.peek()) in ("{", "[", '"'):
+        return (yield from read_nested(cursor, JSON))
+    parts: list[str] = []
+    while True:
+        found = _SCALAR_END.search(cursor.text, cursor.at)
+        if found is not None:
+            parts.append(cursor.advance(found.start()))
+            return "".join(parts), True
+        parts.append(cursor.take_rest())
+        if cursor.closed:
+            return "".join(parts), False
+        yield
+
+
+def read_arguments(cursor: Cursor, call: OpenCall) -> Steps[None]:
+    """End `call` with the JSON object that begins here as its arguments."""
+    text, whole = yield from read_json(cursor)
+    if whole:
+        call.end_json(text)
+    else:
+        call.cut_off()
