@@ -14,9 +14,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from mcp import Client
 
-from mcp_bridge.connection.connection import Connection, ConnectionEnd
-from mcp_bridge.connection.pending_request import CallDeadline, PendingRequest
-from mcp_bridge.connection.retry import Backoff, CircuitBreaker, Uniform
+from mcp_bridge.connection.connection import Connection, ConnectionEnd, PendingRequest
+from mcp_bridge.connection.resilience import Backoff, CallDeadline, CircuitBreaker, Uniform
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig

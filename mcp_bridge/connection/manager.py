@@ -12,12 +12,13 @@ from functools import partial
 from typing import Any, Final, Self
 
 from mcp_bridge.connection.catalogue import Catalogue, ToolMemory
-from mcp_bridge.connection.server_session import ServerSession
+from mcp_bridge.connection.server_session import ServerSession, progress_reporter
 from mcp_bridge.connection.server_set import ManagedServer, ServerSet, status_of
 from mcp_bridge.connection.session_pool import SessionPool
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import ConfigError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsChanged
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
@@ -25,11 +26,9 @@ from mcp_bridge.discovery.tool_table import ToolTable
 from mcp_bridge.embedding.base import Embedder
 from mcp_bridge.embedding.semantic_index import SemanticIndex
 from mcp_bridge.embedding.vector_cache import VectorCache
-from mcp_bridge.protocol.call_values import check_arguments
-from mcp_bridge.protocol.progress import progress_reporter
 from mcp_bridge.protocol.tool_listing import exposed_tools
 from mcp_bridge.protocol.tool_names import server_prefixes
-from mcp_bridge.security.hidden_text import one_line
+from mcp_bridge.protocol.tool_results import check_arguments
 from mcp_bridge.security.pins import Pins
 from mcp_bridge.transports.oauth import OAuth
 

@@ -11,11 +11,11 @@ from mcp import Client
 from mcp_types import Tool
 
 from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.sanitize import one_line, visible_text
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.tools import ToolDefinition, ToolInfo
 from mcp_bridge.protocol.response_repair import left_out_tools
 from mcp_bridge.protocol.tool_names import exposed_names
-from mcp_bridge.security.hidden_text import one_line, visible_text
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
 _NAMED_ENTRIES: Final = 10

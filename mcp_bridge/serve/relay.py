@@ -19,8 +19,12 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from mcp_bridge.protocol.capped_lines import CappedLine, find_request_id, read_lines
-from mcp_bridge.protocol.messages import replace_lone_surrogates
+from mcp_bridge.protocol.messages import (
+    CappedLine,
+    find_request_id,
+    read_lines,
+    replace_lone_surrogates,
+)
 from mcp_bridge.serve.options import MIB, ServeLimits
 from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls, message_kind
 from mcp_bridge.transports.process import ServerProcess

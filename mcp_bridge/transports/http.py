@@ -15,12 +15,11 @@ import anyio.to_thread
 import httpx2
 
 from mcp_bridge.core.errors import ServerUnavailable
-from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.protocol.messages import bounded_message
 from mcp_bridge.security.addresses import is_loopback as is_loopback
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
-from mcp_bridge.security.server_secrets import ServerSecrets
 
 # The SDK logs a trace with an excerpt of each answer that it cannot read; callers get an error.
 logging.getLogger("mcp.client.streamable_http").addFilter(lambda record: not record.exc_info)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from websockets.datastructures import Headers
 
 from mcp_bridge import ConfigError
-from mcp_bridge.protocol.capped_lines import read_lines
+from mcp_bridge.protocol.messages import read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
 from mcp_bridge.serve.access_control import AccessControl, ConnectionQuota, QuotaExceeded
 from mcp_bridge.serve.cli import main, systemd_unit

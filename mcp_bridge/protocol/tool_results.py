@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
 from mcp_types import (
@@ -23,15 +24,46 @@ from mcp_types import (
 
 from mcp_bridge.core.errors import BadArguments
 from mcp_bridge.core.limits import MAX_RESULT_CHARS
+from mcp_bridge.core.sanitize import may_hide, visible_text, visible_value
 from mcp_bridge.core.tools import JsonValue, ToolCallResult
-from mcp_bridge.protocol.answer_truncation import TruncationMark, link_note, media_note
 from mcp_bridge.protocol.json_prefixes import drop_partial_escape
-from mcp_bridge.security.hidden_text import may_hide, visible_text, visible_value
 
 MAX_ARGUMENT_BYTES: Final = 1024 * 1024
 """The arguments of one call, as JSON. The SDK's own servers take up to 4 MiB; a model writes some
 100 bytes."""
+_MARK_KEY: Final = "mcp_bridge/cut"
 Redact: TypeAlias = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationMark:
+    """What a cut answer was before it was cut."""
+
+    is_error: bool
+    size: int
+    """About how many characters its text had."""
+    margin: int
+    """The characters at the text's end that nobody may see: half of a secret may stand there."""
+    written: bool
+    """Whether the text is JSON, cut."""
+
+    def meta(self) -> dict[str, Any]:
+        """Gives the `_meta` of the cut answer."""
+        return {_MARK_KEY: asdict(self)}
+
+    @staticmethod
+    def read(meta: Mapping[str, Any] | None) -> TruncationMark | None:
+        """Reads the mark from a result's `_meta`; None where the answer was not cut."""
+        match (meta or {}).get(_MARK_KEY):
+            case {
+                "is_error": bool() as is_error,
+                "size": int() as size,
+                "margin": int() as margin,
+                "written": bool() as written,
+            }:
+                return TruncationMark(is_error, size, margin, written)
+            case _:
+                return None
 
 
 def _as_it_is(text: str) -> str:
@@ -144,3 +176,14 @@ def _text(block: ContentBlock) -> str:
             return media_note("file", resource.mime_type, len(resource.blob))
         case EmbeddedResource():
             return "[file]"
+
+
+def media_note(kind: str, mime_type: str | None, base64_chars: int) -> str:
+    """Gives the words that stand in the place of a picture, a sound or a file."""
+    mime = f" {mime_type[:60]}" if mime_type else ""
+    return f"[{kind}{mime}, {base64_chars * 3 // 4 / 1000:.1f} kB, not shown]"
+
+
+def link_note(name: str | None, uri: str) -> str:
+    """Gives the words that stand in the place of a link to a resource."""
+    return f"[link {name or ''}: {uri[:500]}]"
