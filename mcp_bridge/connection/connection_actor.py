@@ -58,7 +58,9 @@ class ConnectionActor:
         self.failure: str | None = None
         """What is wrong and how to mend it, on one line; None while nothing is."""
         self.connect_ms: int | None = None
+        """How long the last connection took."""
         self.protocol: str | None = None
+        """The version that the last connection speaks, for example `2026-07-28`."""
         self.connect_timeout_s: Final = config.connect_timeout_s or limits.connect_timeout_s
         self._config: Final = config
         self._limits: Final = limits

@@ -21,7 +21,7 @@ from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
-from mcp_bridge.core.status import CallProgressed, EventSink
+from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.protocol.tool_listing import ToolListing, clean_text, list_tools
 from mcp_bridge.protocol.tool_results import normalise
@@ -60,8 +60,8 @@ class ServerSession:
         """Whether `listing` is what the server offered some other time, and not asked for since."""
         self.listed = False
         """Whether the server itself was asked, and answered, at least once."""
-        self.watchers: Final[list[Callable[[], None]]] = []
-        """Functions that are called when `listing` has become another."""
+        self.watchers: Final[list[Callable[[str], None]]] = []
+        """Functions that are called with the server's name when `listing` has become another."""
         self._secrets: Final = ServerSecrets(config)
         self._limits: Final = limits
         self._confirming: Final = asyncio.Lock()
@@ -81,15 +81,21 @@ class ServerSession:
         """What is wrong and how to mend it, on one line; None while nothing is."""
         return self._actor.failure
 
-    @property
-    def connect_ms(self) -> int | None:
-        """How long the last connection took."""
-        return self._actor.connect_ms
-
-    @property
-    def protocol(self) -> str | None:
-        """The version that the last connection speaks, for example `2026-07-28`."""
-        return self._actor.protocol
+    def status(self, config: ServerConfig, held: Mapping[str, str]) -> ServerStatus:
+        """Gives the status for a manager that uses the session with `config` and holds back `held`,
+        its tools that have changed, with the reasons.
+        """
+        return ServerStatus(
+            name=config.name,
+            state="down" if self.failure else "idle" if self.recalled else "ready",
+            transport=config.transport,
+            tools=len(self.listing.definitions) - len(held),
+            connect_ms=self._actor.connect_ms,
+            error=self.failure,
+            notes=(*(f"{tool[:80]!r}: {why}" for tool, why in held.items()), *self.listing.notes),
+            protocol=self._actor.protocol,
+            shared=config.share,
+        )
 
     def start(self) -> None:
         self._actor.start()
@@ -178,7 +184,7 @@ class ServerSession:
         self.listing = listing
         if changed:
             for watcher in list(self.watchers):
-                watcher()
+                watcher(self.config.name)
 
     async def _relist(self) -> None:
         """Asks beside the calls, when the tools may be others. The old ones stay if that fails."""
