@@ -1,12 +1,19 @@
-"""The index of a set of tools by meaning: it is built beside the callers, and queried by them."""
+"""The index of a set of tools by meaning: it is built beside the callers, and queried by them.
+
+A tool is embedded by two texts, whose vectors are added up. The short text has the words of the
+tool's name, its description and the names of its parameters; the long one has the parameters'
+descriptions too. The short one says what a tool is for, and the long one tells it from others like
+it; together they find more than either.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -14,7 +21,6 @@ from mcp_bridge.core.errors import BridgeError
 from mcp_bridge.core.tools import ToolInfo
 from mcp_bridge.embedding.base import Embedder, Vectors, unit
 from mcp_bridge.embedding.hybrid_rank import ToolVectors
-from mcp_bridge.embedding.tool_text import tool_texts
 from mcp_bridge.embedding.vector_cache import CachingEmbedder, VectorCache
 
 logger = logging.getLogger(__name__)
@@ -26,6 +32,12 @@ MAX_LATE: Final = 3
 LATE_PAUSE_S: Final = 60.0
 """The length of that while. A machine that is busy now has time later, and each try costs a person
 `REQUEST_S`."""
+MAX_SHORT_CHARS: Final = 1_000
+MAX_LONG_CHARS: Final = 700
+"""These are some 200 and 150 word pieces, 0.1 s of one core each; what follows repeats itself."""
+_DESCRIPTION_CHARS: Final = 120
+"""The cap of one parameter's description."""
+_WORD_BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +172,31 @@ def _tool_vectors(texts: Sequence[Sequence[str]], rows: Mapping[str, Vectors]) -
 def _reason(error: Exception) -> str:
     """Return a text for the log: only the bridge's own errors are known to quote nobody."""
     return str(error) if isinstance(error, BridgeError) else type(error).__name__
+
+
+def tool_texts(tool: ToolInfo) -> tuple[str, ...]:
+    """Return one or two texts. Tools with the same texts are one to the embedder."""
+    declared: object = tool.input_schema.get("properties")
+    properties: Mapping[str, object] = (
+        cast("Mapping[str, object]", declared) if isinstance(declared, Mapping) else {}
+    )
+    utterances = (example.say for example in tool.examples)
+    about = " ".join((f"{_words_of_name(tool.tool)}.", tool.description, *utterances))
+    names = [_words_of_name(name) for name in properties]
+    short = " ".join((about, *names))[:MAX_SHORT_CHARS].strip()
+    described = list(_described_parameters(properties))
+    if not described:
+        return (short,)
+    return short, " ".join((about, *described))[:MAX_LONG_CHARS].strip()
+
+
+def _described_parameters(properties: Mapping[str, object]) -> Iterator[str]:
+    for name, schema in properties.items():
+        if isinstance(schema, Mapping):
+            description = cast("Mapping[str, Any]", schema).get("description")
+            if isinstance(description, str) and description.strip():
+                yield f"{_words_of_name(name)}: {description[:_DESCRIPTION_CHARS]}"
+
+
+def _words_of_name(name: str) -> str:
+    return _WORD_BOUNDARY.sub(" ", name[:200]).strip()

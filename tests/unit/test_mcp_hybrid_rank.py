@@ -12,8 +12,12 @@ from mcp_bridge import Example, ToolInfo
 from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.base import unit
 from mcp_bridge.embedding.hybrid_rank import MAX_SEMANTIC_MATCHES, ToolVectors
-from mcp_bridge.embedding.semantic_index import SemanticQuery
-from mcp_bridge.embedding.tool_text import MAX_LONG_CHARS, MAX_SHORT_CHARS, tool_texts
+from mcp_bridge.embedding.semantic_index import (
+    MAX_LONG_CHARS,
+    MAX_SHORT_CHARS,
+    SemanticQuery,
+    tool_texts,
+)
 from tests.embedding_stand_ins import vector
 
 WORDS = ("lamp", "light", "music", "mail", "weather", "forecast", "timer", "door")

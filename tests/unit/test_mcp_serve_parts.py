@@ -19,6 +19,7 @@ from mcp_bridge.protocol.messages import read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
 from mcp_bridge.serve.access_control import AccessControl, ConnectionQuota, QuotaExceeded
 from mcp_bridge.serve.cli import main, systemd_unit
+from mcp_bridge.serve.options import Token, find_token
 from mcp_bridge.serve.pending_calls import (
     MessageKind,
     PendingCalls,
@@ -26,7 +27,6 @@ from mcp_bridge.serve.pending_calls import (
     parse_kind,
     scan_kind,
 )
-from mcp_bridge.serve.token import Token, find_token
 
 TOKEN = "a-token-" + "0123456789abcdef"
 TLS = TlsFiles(Path("cert.pem"))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import Example, ToolInfo
-from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight, split_terms
+from mcp_bridge.discovery.tool_index import ToolIndex, split_terms
 from mcp_bridge.discovery.tool_search import MAX_PATTERNS, ToolFinder, discover
 
 
@@ -117,18 +117,14 @@ def test_every_tool_with_a_word_of_the_request_is_found(words: list[str]) -> Non
     assert found == {"mail", "file", "sun", "moon"} & set(words)
 
 
-def test_any_texts_can_be_ranked_by_the_words_they_share_with_a_query() -> None:
-    index = BM25Index([["Turn the lamps on"], ["Tells the weather of a city"], ["Lamp, lamp"]])
+def test_tools_are_ranked_by_the_words_they_share_with_a_request() -> None:
+    described = ("Turn the lamps on", "Tells the weather of a city", "Lamp, lamp")
+    index = ToolIndex([tool(f"a__t{n}", text) for n, text in enumerate(described)])
     lamps, weather, twice = index.scores("which lamp?")
     assert twice > lamps > weather == 0
     assert not index.scores("nothing here").any()
     assert max(index.scores("weather")) < index.most_by_one_term
 
 
-def test_a_field_counts_by_its_weight_and_texts_may_be_taken_apart_in_another_way() -> None:
-    documents = [["lamp", "a long text"], ["text", "lamp"]]
-    fields = (FieldWeight(3.0), FieldWeight())
-    named, described = BM25Index(documents, fields).scores("lamp")
-    assert named > described > 0
-    assert BM25Index([["a-b"]], terms_of=lambda text: text.split("-")).scores("b") > 0
-    assert len(BM25Index([]).scores("lamp")) == 0
+def test_nothing_is_found_among_no_tools() -> None:
+    assert len(ToolIndex([]).scores("lamp")) == 0
