@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 from mcp_bridge.protocol.json_prefixes import string_prefix, value_prefix, without_surrogates
 from mcp_bridge.protocol.json_spans import items, members
-from mcp_bridge.protocol.tool_results import TruncationMark, link_note, media_note
+from mcp_bridge.protocol.tool_results import TruncationMark, block_text, text_holder
 
 BIG_MESSAGE_BYTES: Final = 64 * 1024
 """Messages of up to so many bytes are parsed on the event loop, in 5 ms at most."""
@@ -117,19 +117,12 @@ def _block_text(message: bytes, start: int, end: int, room: int) -> tuple[str, i
         block = cast("dict[str, Any]", given)
     else:
         block = dict(_large_block(message, start, room))
-    inner = block.get("resource")
-    holder = cast("dict[str, Any]", inner) if isinstance(inner, dict) else block
-    if isinstance(text := holder.get("text"), str):
-        text = without_surrogates(text)
-        return text[:room], max(len(text), int(holder.get("_size", 0)))
-    kind = "file" if holder is not block else str(block.get("type", "content"))
-    if kind == "resource_link":
-        note = link_note(block.get("name"), str(block.get("uri", "")))
-    else:
-        data = holder.get("data", holder.get("blob", ""))
-        chars = int(holder.get("_size", 0)) or len(data)
-        note = media_note(kind, holder.get("mimeType"), chars)
-    return note, len(note)
+    holder = text_holder(block)
+    size = int(holder.get("_size", 0))
+    text = without_surrogates(block_text(block, size))
+    if isinstance(holder.get("text"), str):
+        return text[:room], max(len(text), size)
+    return text, len(text)
 
 
 def _large_block(message: bytes, at: int, room: int) -> Iterator[tuple[str, Any]]:

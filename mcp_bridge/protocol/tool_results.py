@@ -8,19 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, cast
 
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
+from mcp_types import CallToolResult, ContentBlock, TextContent
 
 from mcp_bridge.core.errors import BadArguments
 from mcp_bridge.core.limits import MAX_RESULT_CHARS
@@ -161,29 +151,29 @@ def _no_constant(word: str) -> NoReturn:
 
 
 def _text(block: ContentBlock) -> str:
-    match block:
-        case TextContent():
-            return block.text
-        case ImageContent():
-            return media_note("image", block.mime_type, len(block.data))
-        case AudioContent():
-            return media_note("audio", block.mime_type, len(block.data))
-        case ResourceLink():
-            return link_note(block.name, str(block.uri))
-        case EmbeddedResource(resource=TextResourceContents() as resource):
-            return resource.text
-        case EmbeddedResource(resource=BlobResourceContents() as resource):
-            return media_note("file", resource.mime_type, len(resource.blob))
-        case EmbeddedResource():
-            return "[file]"
+    if isinstance(block, TextContent):
+        return block.text
+    return block_text(block.model_dump(by_alias=True))
 
 
-def media_note(kind: str, mime_type: str | None, base64_chars: int) -> str:
-    """Gives the words that stand in the place of a picture, a sound or a file."""
-    mime = f" {mime_type[:60]}" if mime_type else ""
-    return f"[{kind}{mime}, {base64_chars * 3 // 4 / 1000:.1f} kB, not shown]"
+def text_holder(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Gives the part of a content block that holds its text or data: a resource, or the block."""
+    inner = block.get("resource")
+    return cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else block
 
 
-def link_note(name: str | None, uri: str) -> str:
-    """Gives the words that stand in the place of a link to a resource."""
-    return f"[link {name or ''}: {uri[:500]}]"
+def block_text(block: Mapping[str, Any], data_chars: int = 0) -> str:
+    """Gives a content block's text, or the words that stand in the place of what is no text.
+
+    Args:
+        data_chars: How long the block's Base64 is, where it was left out.
+    """
+    holder = text_holder(block)
+    if isinstance(text := holder.get("text"), str):
+        return text
+    kind = "file" if holder is not block else str(block.get("type", "content"))
+    if kind == "resource_link":
+        return f"[link {block.get('name') or ''}: {str(block.get('uri', ''))[:500]}]"
+    chars = data_chars or len(holder.get("data", holder.get("blob", "")))
+    mime = f" {mime[:60]}" if (mime := holder.get("mimeType")) else ""
+    return f"[{kind}{mime}, {chars * 3 // 4 / 1000:.1f} kB, not shown]"
