@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from mcp_bridge.connection.catalogue import Catalogue
 from mcp_bridge.connection.server_session import ServerSession, progress_reporter
 from mcp_bridge.connection.session_pool import SessionPool, pool_of_loop
-from mcp_bridge.connection.tool_registry import ToolRegistry
+from mcp_bridge.connection.tool_registry import ToolRegistry, ToolTable
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import ConfigError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 _LATE: Final = "is not ready yet; its tools come as soon as it is"
 _LISTING: Final = "mcp-list:"
+_NO_DIFFERENCES: Final = ToolTable().differences(ToolTable())
 _MIN_CALL_S: Final = 0.1
 """So much is left to a call when connecting took all of its time: it then ends as a time-out."""
 
@@ -315,17 +316,11 @@ class ServerManager:
         self._start_task(f"mcp-keep:{server}", partial(self._remember, [self._servers[server]]))
         if any(found.values()):
             logger.info("%s: its tools are not those it had", server)
-            self._tell(server, **found)
+            self._tell(server, found)
 
-    def _tell(
-        self,
-        server: str,
-        added: tuple[str, ...] = (),
-        removed: tuple[str, ...] = (),
-        changed: tuple[str, ...] = (),
-    ) -> None:
+    def _tell(self, server: str, found: Mapping[str, tuple[str, ...]] = _NO_DIFFERENCES) -> None:
         if self._on_event is not None:
-            self._on_event(ToolsChanged(server, added, removed, changed, failed=self.failed))
+            self._on_event(ToolsChanged(server, **found, failed=self.failed))
 
     def _rebuild_table(self) -> None:
         lists = [(s.config, s.session.listing.definitions) for s in self._servers.values()]

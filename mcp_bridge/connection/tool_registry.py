@@ -9,7 +9,7 @@ import asyncio
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from mcp_bridge.connection.catalogue import Catalogue
 from mcp_bridge.core.errors import UnknownTool
@@ -45,7 +45,7 @@ class ToolTable:
             raise UnknownTool(name, near)
         return tool
 
-    def differences(self, before: ToolTable) -> dict[str, Any]:
+    def differences(self, before: ToolTable) -> dict[str, tuple[str, ...]]:
         """Gives the `added`, `removed` and `changed` exposed names, each a tuple in table order."""
         old, new = before.by_name, self.by_name
         return {

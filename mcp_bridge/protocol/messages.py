@@ -65,10 +65,6 @@ class CappedLine:
         """Gives the line, or the end of one that is too long."""
         return b"".join(self._parts)
 
-    def id(self) -> bytes | None:
-        """Gives the JSON-RPC id of an answer that is too long, as written; None if not found."""
-        return find_request_id(self._head, self.content())
-
     def ends(self) -> tuple[bytes, bytes]:
         """Gives the beginning and the end of a line that is too long."""
         return self._head, self.content()
