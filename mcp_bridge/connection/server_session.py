@@ -20,10 +20,11 @@ from mcp_bridge.connection.resilience import CallDeadline, Uniform
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.sanitize import clean_text
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
-from mcp_bridge.protocol.tool_listing import ToolListing, clean_text, list_tools
+from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.protocol.tool_results import normalise
 from mcp_bridge.transports.server_transport import ServerTransport
 

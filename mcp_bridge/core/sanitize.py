@@ -162,6 +162,12 @@ def one_line(text: str, max_chars: int = 300) -> str:
     return " ".join(visible_text(text).split())[:max_chars]
 
 
+def clean_text(text: str, max_chars: int) -> str:
+    """Gives `text` as a person sees it, cut with a mark."""
+    seen = visible_text(text).strip()
+    return seen if len(seen) <= max_chars else f"{seen[: max_chars - 1]}…"
+
+
 def is_visible(text: str) -> bool:
     """Tells whether nothing in `text` is hidden."""
     return visible_text(text) == text

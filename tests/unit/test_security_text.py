@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from mcp_bridge import ServerConfig, parse_servers
-from mcp_bridge.core.sanitize import looks_secret, may_hide, redact, visible_text, visible_value
+from mcp_bridge.core.sanitize import (
+    clean_text,
+    looks_secret,
+    may_hide,
+    redact,
+    visible_text,
+    visible_value,
+)
 from mcp_bridge.core.server_config import ServerSecrets
-from mcp_bridge.protocol.tool_listing import clean_text
 from mcp_bridge.protocol.tool_results import normalise
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
