@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mcp_bridge.config.json_file import FileValue
-from mcp_bridge.core.redaction import looks_secret
+from mcp_bridge.core.sanitize import looks_secret
 
 _ESCAPE: Final = "$${"
 _FORM: Final = re.compile(

@@ -9,22 +9,20 @@ cannot be read or written costs a connection.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.tools import ToolDefinition, definitions_digest
-from mcp_bridge.security.pins import Pins, VettedTools
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +32,6 @@ MAX_FILE_BYTES: Final = 8 * 1024 * 1024
 MAX_FILES: Final = 256
 """The number of configurations that are kept; those unused for longest go first."""
 _SUFFIX: Final = ".json"
-
-ToolLists: TypeAlias = Sequence[tuple[ServerConfig, Sequence[ToolDefinition]]]
 
 
 class _CatalogueFile(BaseModel):
@@ -103,42 +99,3 @@ def _parse(data: bytes) -> tuple[ToolDefinition, ...]:
     if found.definitions != definitions_digest(found.tools):
         raise ValueError("its digest is another")
     return found.tools
-
-
-class ToolMemory:
-    """What a manager knows from earlier runs: what servers offered, and what of it was accepted.
-
-    The disk is used in threads. Without a catalogue nothing is remembered, and without pins
-    everything is accepted.
-    """
-
-    def __init__(self, catalogue: Catalogue | None, pins: Pins | None) -> None:
-        self._catalogue: Final = catalogue
-        self._pins: Final = pins
-
-    async def read_pins(self, configs: Sequence[ServerConfig]) -> None:
-        """Loads the pins of these servers, as another process may have accepted more."""
-        if (pins := self._pins) is not None:
-            await asyncio.to_thread(pins.read, configs)
-
-    async def read_lists(
-        self, configs: Sequence[ServerConfig]
-    ) -> Mapping[str, Sequence[ToolDefinition]]:
-        """Gives for each known server its tools when it was last asked."""
-        if (catalogue := self._catalogue) is None:
-            return {}
-        known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
-        return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
-
-    async def keep(self, lists: ToolLists) -> None:
-        """Keeps the lists as servers have just given them, and what was vetted since."""
-        if (pins := self._pins) is not None:
-            await asyncio.to_thread(pins.write)
-        if (catalogue := self._catalogue) is not None:
-            await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
-
-    def vet(self, config: ServerConfig, definitions: Iterable[ToolDefinition]) -> VettedTools:
-        """Divides `definitions` into what may be offered, and what is held back."""
-        if self._pins is None:
-            return VettedTools(tuple(definitions), {})
-        return self._pins.vet(config, tuple(definitions))

@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import anyio
 from mcp import Client, MCPError
@@ -21,14 +21,73 @@ from mcp.client.session import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 from pydantic import ValidationError
 
-from mcp_bridge.connection.pending_request import PendingRequest
 from mcp_bridge.connection.tool_changes import ToolChanges
-from mcp_bridge.core.errors import ServerError
+from mcp_bridge.core.elicitation import Elicitor
+from mcp_bridge.core.errors import BridgeError, ServerError
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.protocol.elicitation_handler import answer_question
 from mcp_bridge.transports.server_transport import ServerTransport
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class PendingRequest(Generic[T]):
+    """Work on a connection for a caller. It is over when its future is done: nobody waits then.
+
+    Args:
+        work: Does the work with the SDK's client.
+        counts: Whether somebody waits for it, so that it counts as use. Our own housekeeping does
+            not, and keeps no idle connection open.
+        tool: The tool that is called, as its server names it; "" for anything else.
+        elicitor: Answers what the server asks during the call.
+        hold: Called while the server's question is out, with the seconds that answering may take,
+            so that a person who thinks does not use up the caller's time.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Client], Awaitable[T]],
+        *,
+        counts: bool = True,
+        tool: str = "",
+        elicitor: Elicitor | None = None,
+        hold: Callable[[float], None] | None = None,
+    ) -> None:
+        self.work: Final = work
+        self.counts: Final = counts
+        self.tool: Final = tool
+        self.elicitor: Final = elicitor
+        self.hold: Final = hold
+        self.future: Final[asyncio.Future[T]] = asyncio.get_running_loop().create_future()
+        self.scope: anyio.CancelScope | None = None
+        """The scope around its run, while it runs. Cancelling one that is over costs 0.1 ms."""
+        self.retried = False
+        """Whether it was handed over a second time, as the server cannot have seen it."""
+        if not counts:
+            self.future.add_done_callback(_read_exception)
+
+    def finish(self, value: T) -> None:
+        if not self.future.done():
+            self.future.set_result(value)
+
+    def fail(self, error: BridgeError) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def abandon(self) -> None:
+        """Stops it; the server is told if it has the request. This does nothing when it is over."""
+        self.future.cancel()
+        if self.scope is not None:
+            self.scope.cancel()
+
+
+def _read_exception(future: asyncio.Future[Any]) -> None:
+    """Looks at an error that nobody awaits, as asyncio would complain of it otherwise."""
+    if not future.cancelled():
+        future.exception()
+
 
 _CURRENT_REQUEST: Final = contextvars.ContextVar[PendingRequest[Any]]("mcp_bridge_request")
 """The request whose task this is. What a server asks within an answer is asked of its caller."""

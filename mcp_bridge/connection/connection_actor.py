@@ -14,9 +14,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from mcp import Client
 
-from mcp_bridge.connection.connection import Connection, ConnectionEnd
-from mcp_bridge.connection.pending_request import CallDeadline, PendingRequest
-from mcp_bridge.connection.retry import Backoff, CircuitBreaker, Uniform
+from mcp_bridge.connection.connection import Connection, ConnectionEnd, PendingRequest
+from mcp_bridge.connection.resilience import Backoff, CallDeadline, CircuitBreaker, Uniform
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
@@ -59,7 +58,9 @@ class ConnectionActor:
         self.failure: str | None = None
         """What is wrong and how to mend it, on one line; None while nothing is."""
         self.connect_ms: int | None = None
+        """How long the last connection took."""
         self.protocol: str | None = None
+        """The version that the last connection speaks, for example `2026-07-28`."""
         self.connect_timeout_s: Final = config.connect_timeout_s or limits.connect_timeout_s
         self._config: Final = config
         self._limits: Final = limits

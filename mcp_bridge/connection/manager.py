@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Self
 
-from mcp_bridge.connection.catalogue import Catalogue, ToolMemory
-from mcp_bridge.connection.server_session import ServerSession
-from mcp_bridge.connection.server_set import ManagedServer, ServerSet, status_of
-from mcp_bridge.connection.session_pool import SessionPool
+from mcp_bridge.connection.catalogue import Catalogue
+from mcp_bridge.connection.server_session import ServerSession, progress_reporter
+from mcp_bridge.connection.session_pool import SessionPool, pool_of_loop
+from mcp_bridge.connection.tool_registry import ToolRegistry, ToolTable
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import ConfigError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsChanged
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
-from mcp_bridge.discovery.tool_table import ToolTable
 from mcp_bridge.embedding.base import Embedder
 from mcp_bridge.embedding.semantic_index import SemanticIndex
 from mcp_bridge.embedding.vector_cache import VectorCache
-from mcp_bridge.protocol.call_values import check_arguments
-from mcp_bridge.protocol.progress import progress_reporter
-from mcp_bridge.protocol.tool_listing import exposed_tools
-from mcp_bridge.protocol.tool_names import server_prefixes
-from mcp_bridge.security.hidden_text import one_line
+from mcp_bridge.protocol.tool_results import check_arguments
 from mcp_bridge.security.pins import Pins
 from mcp_bridge.transports.oauth import OAuth
 
@@ -37,8 +33,17 @@ logger = logging.getLogger(__name__)
 
 _LATE: Final = "is not ready yet; its tools come as soon as it is"
 _LISTING: Final = "mcp-list:"
+_NO_DIFFERENCES: Final = ToolTable().differences(ToolTable())
 _MIN_CALL_S: Final = 0.1
 """So much is left to a call when connecting took all of its time: it then ends as a time-out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ManagedServer:
+    """A server in use, with settings of this manager's own around a session, which others share."""
+
+    config: ServerConfig
+    session: ServerSession
 
 
 class ServerManager:
@@ -83,31 +88,32 @@ class ServerManager:
         vectors: VectorCache | None = None,
     ) -> None:
         limits = limits or Limits()
-        self._limits: Final = dataclasses.replace(
+        self._limits: Final = replace(
             limits,
             connect_timeout_s=connect_timeout_s or limits.connect_timeout_s,
             call_timeout_s=call_timeout_s or limits.call_timeout_s,
         )
         self._ready_s: Final = ready_s
         self._configs = _by_name(servers)
-        self._servers: Final = ServerSet(self._limits, pool, oauth, self._list_changed)
-        self._table = ToolTable()
+        self._pool = pool
+        self._oauth: Final = oauth
+        self._servers: dict[str, _ManagedServer] = {}
+        """The servers in use by name, in the order of the configuration."""
+        self._registry: Final = ToolRegistry(
+            catalogue, pins, SemanticIndex(embedder, vectors) if embedder else None
+        )
         self._renewing = False
         """Whether the table is about to be made anew, so that no change needs to be told."""
         self._tasks: Final[dict[str, asyncio.Task[None]]] = {}
         """The tasks that run beside the callers, by name; joined at the end."""
-        self._memory: Final = ToolMemory(catalogue, pins)
-        self._held: dict[str, Mapping[str, str]] = {}
-        """For each server its tools that have changed, and why they are held back."""
         self._on_event: Final = on_event
         self._elicitor: Final = elicitor
-        self._meanings: Final = SemanticIndex(embedder, vectors) if embedder else None
         self._reloading: Final = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         try:
             async with self._reloading:
-                known = await self._memory.read_lists(list(self._wanted.values()))
+                known = await self._registry.read_lists(list(self._wanted.values()))
                 await self._renew(known, self._ready_s)
         except BaseException:
             await self.aclose()
@@ -123,11 +129,9 @@ class ServerManager:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._meanings is not None:
-            await self._meanings.aclose()
-        _, gone = self._servers.replace({})
-        self._table = ToolTable()
-        await asyncio.gather(*map(self._servers.release, gone))
+        await self._registry.aclose()
+        _, gone = self._replace_servers({})
+        await asyncio.gather(*map(self._release, gone))
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -142,7 +146,7 @@ class ServerManager:
         }
         return down | {
             f"{server}__{one_line(tool, 80)}": why
-            for server, held in self._held.items()
+            for server, held in self._registry.held.items()
             for tool, why in held.items()
         }
 
@@ -150,21 +154,19 @@ class ServerManager:
     def servers(self) -> tuple[ServerStatus, ...]:
         """The status of every configured server, in the file's order."""
         return tuple(
-            status_of(
-                config,
-                server.session if (server := self._servers.get(name)) else None,
-                held=self._held.get(name, {}),
-            )
+            server.session.status(config, self._registry.held.get(name, {}))
+            if (server := self._servers.get(name))
+            else _status_of_unused(config)
             for name, config in self._configs.items()
         )
 
     async def list_tools(self) -> tuple[ToolInfo, ...]:
         """Gives all tools that can be called now, in the order of the servers and their lists."""
-        return self._table.tools
+        return self._registry.table.tools
 
     async def discover(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
         """Gives the tools that match a glob (`*file*`) or words, best first."""
-        return await self._table.find(patterns, self._meanings)
+        return await self._registry.find(patterns)
 
     def wake(self, servers: Iterable[str]) -> None:
         """Connects those of `servers` that are idle, beside the caller.
@@ -198,14 +200,14 @@ class ServerManager:
             ServerUnavailable, CallTimeout, ServerError: As in `mcp_bridge.core.errors`.
         """
         arguments = arguments or {}
-        tool = self._table.resolve(name)
+        tool = self._registry.table.resolve(name)
         check_arguments(name, arguments)
         server = self._servers[tool.server]
         timeout_s = timeout_s or server.config.timeout_s or self._limits.call_timeout_s
         if server.session.recalled:
             began = time.monotonic()
             await server.session.confirm()
-            tool = self._table.resolve(name)
+            tool = self._registry.table.resolve(name)
             timeout_s = max(timeout_s - (time.monotonic() - began), _MIN_CALL_S)
         return await server.session.call(
             tool.tool,
@@ -232,12 +234,12 @@ class ServerManager:
         self, remembered: Mapping[str, Sequence[ToolDefinition]], ready_s: float | None
     ) -> ReloadReport:
         """Uses the servers of the configuration, and lists all but the remembered ones."""
-        before, wanted = self._table, self._wanted
+        before, wanted = self._registry.table, self._wanted
         self._renewing = True
         try:
-            await self._memory.read_pins(list(wanted.values()))
-            new, gone = self._servers.replace(wanted)
-            asked: list[ManagedServer] = []
+            await self._registry.read_pins(list(wanted.values()))
+            new, gone = self._replace_servers(wanted)
+            asked: list[_ManagedServer] = []
             for name, server in self._servers.items():
                 if name in new and server.session.listed:
                     continue  # another manager has asked it
@@ -247,16 +249,38 @@ class ServerManager:
                     asked.append(server)
             if gone:
                 self._rebuild_table()  # no name may lead to a server that is not there
-            await asyncio.gather(
-                self._list_within(asked, ready_s), *map(self._servers.release, gone)
-            )
+            await asyncio.gather(self._list_within(asked, ready_s), *map(self._release, gone))
         finally:
             self._renewing = False
             self._rebuild_table()
         await self._remember(asked)
-        return ReloadReport(**self._table.differences(before), failed=self.failed)
+        return ReloadReport(**self._registry.table.differences(before), failed=self.failed)
 
-    async def _list_within(self, servers: Sequence[ManagedServer], ready_s: float | None) -> None:
+    def _replace_servers(
+        self, wanted: Mapping[str, ServerConfig]
+    ) -> tuple[set[str], list[_ManagedServer]]:
+        """Takes these servers for the ones before. One with the same configuration stays as it is.
+
+        Gives the names that are new, and the servers that are gone, which must be released.
+        """
+        before = self._servers
+        stays = {n: s for n, s in before.items() if wanted.get(n) == s.config}
+        self._servers = {n: stays.get(n) or self._use(config) for n, config in wanted.items()}
+        return wanted.keys() - stays.keys(), [s for n, s in before.items() if n not in stays]
+
+    def _use(self, config: ServerConfig) -> _ManagedServer:
+        self._pool = self._pool or pool_of_loop()
+        session = self._pool.take(config, self._limits, self._oauth)
+        session.watchers.append(self._list_changed)
+        return _ManagedServer(config, session)
+
+    async def _release(self, server: _ManagedServer) -> None:
+        """Closes a server's session, unless others use it."""
+        server.session.watchers.remove(self._list_changed)
+        if self._pool is not None:
+            await self._pool.give_back(server.session)
+
+    async def _list_within(self, servers: Sequence[_ManagedServer], ready_s: float | None) -> None:
         """Lists the tools of `servers` anew. Those that take longer go on beside the callers."""
         names = [f"{_LISTING}{id(server.session)}" for server in servers]
         for name, server in zip(names, servers, strict=True):
@@ -266,13 +290,13 @@ class ServerManager:
             for task in done:
                 task.result()
 
-    async def _list(self, server: ManagedServer) -> None:
+    async def _list(self, server: _ManagedServer) -> None:
         session = server.session
         await session.refresh()
         if not self._renewing and (session.failure is not None or not session.listing.definitions):
             self._tell(server.config.name)  # nobody waits any more to hear of it
 
-    def _is_late(self, server: ManagedServer) -> bool:
+    def _is_late(self, server: _ManagedServer) -> bool:
         session = server.session
         begun = session.listed or session.recalled or session.failure is not None
         return f"{_LISTING}{id(session)}" in self._tasks and not begun and not self._renewing
@@ -285,39 +309,22 @@ class ServerManager:
         """Takes in that a server's list has become another one."""
         if self._renewing:
             return
-        before = self._table
+        before = self._registry.table
         self._rebuild_table()
-        found = self._table.differences(before)
+        found = self._registry.table.differences(before)
         # A tool that is held back is remembered as well, though nothing changes in the table.
         self._start_task(f"mcp-keep:{server}", partial(self._remember, [self._servers[server]]))
         if any(found.values()):
             logger.info("%s: its tools are not those it had", server)
-            self._tell(server, **found)
+            self._tell(server, found)
 
-    def _tell(
-        self,
-        server: str,
-        added: tuple[str, ...] = (),
-        removed: tuple[str, ...] = (),
-        changed: tuple[str, ...] = (),
-    ) -> None:
+    def _tell(self, server: str, found: Mapping[str, tuple[str, ...]] = _NO_DIFFERENCES) -> None:
         if self._on_event is not None:
-            self._on_event(ToolsChanged(server, added, removed, changed, failed=self.failed))
+            self._on_event(ToolsChanged(server, **found, failed=self.failed))
 
     def _rebuild_table(self) -> None:
-        prefixes = server_prefixes(self._configs)
-        vetted = {
-            name: self._memory.vet(server.config, server.session.listing.definitions)
-            for name, server in self._servers.items()
-        }
-        self._held = {name: tools.held for name, tools in vetted.items() if tools.held}
-        self._table = ToolTable(
-            tool
-            for name, server in self._servers.items()
-            for tool in exposed_tools(vetted[name].offered, server.config, prefixes[name])
-        )
-        if self._meanings is not None:
-            self._meanings.set_tools(self._table.tools)
+        lists = [(s.config, s.session.listing.definitions) for s in self._servers.values()]
+        self._registry.rebuild(self._configs, lists)
 
     def _start_task(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs `work` beside the callers, once at a time for each name."""
@@ -325,13 +332,13 @@ class ServerManager:
             task = self._tasks[name] = asyncio.create_task(work(), name=name)
             task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
-    async def _remember(self, servers: Sequence[ManagedServer]) -> None:
+    async def _remember(self, servers: Sequence[_ManagedServer]) -> None:
         fresh = [
             (server.config, session.listing.definitions)
             for server in servers
             if (session := server.session).listed and not session.failure and not session.recalled
         ]
-        await self._memory.keep(fresh)
+        await self._registry.remember(fresh)
 
 
 async def _wake(session: ServerSession) -> None:
@@ -346,3 +353,8 @@ def _by_name(servers: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
             raise ConfigError("two servers have this name; rename one", key=config.name)
         configs[config.name] = config
     return configs
+
+
+def _status_of_unused(config: ServerConfig) -> ServerStatus:
+    notes = (config.off_because,) if config.off_because else ()
+    return ServerStatus(config.name, "off", config.transport, 0, None, None, notes)

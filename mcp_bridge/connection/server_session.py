@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import httpx2
 from mcp import Client
 
+from mcp_bridge.connection.connection import PendingRequest
 from mcp_bridge.connection.connection_actor import ConnectionActor, MakeTransport
-from mcp_bridge.connection.pending_request import CallDeadline, PendingRequest
-from mcp_bridge.connection.retry import Uniform
+from mcp_bridge.connection.resilience import CallDeadline, Uniform
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.tools import ToolCallResult, ToolDefinition
-from mcp_bridge.protocol.call_values import normalise
-from mcp_bridge.protocol.progress import Progress
+from mcp_bridge.core.sanitize import clean_text
+from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
+from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus
+from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
-from mcp_bridge.security.server_secrets import ServerSecrets
+from mcp_bridge.protocol.tool_results import normalise
 from mcp_bridge.transports.server_transport import ServerTransport
 
 logger = logging.getLogger(__name__)
 
+Progress: TypeAlias = Callable[[float, float | None, str], None]
+"""A function that takes what is done, a total that may not be known, and the server's words."""
+PROGRESS_GAP_S: Final = 0.25
+"""The time between two events of a call; nobody looks more often."""
+_PROGRESS_SHOWN_CHARS: Final = 200
 _PROGRESS_CHARS: Final = 4_096
-"""The length of a message that tells of progress, of which 200 characters are shown."""
+"""So much of a message that tells of progress is looked at."""
 
 
 class ServerSession:
@@ -54,8 +61,8 @@ class ServerSession:
         """Whether `listing` is what the server offered some other time, and not asked for since."""
         self.listed = False
         """Whether the server itself was asked, and answered, at least once."""
-        self.watchers: Final[list[Callable[[], None]]] = []
-        """Functions that are called when `listing` has become another."""
+        self.watchers: Final[list[Callable[[str], None]]] = []
+        """Functions that are called with the server's name when `listing` has become another."""
         self._secrets: Final = ServerSecrets(config)
         self._limits: Final = limits
         self._confirming: Final = asyncio.Lock()
@@ -75,15 +82,21 @@ class ServerSession:
         """What is wrong and how to mend it, on one line; None while nothing is."""
         return self._actor.failure
 
-    @property
-    def connect_ms(self) -> int | None:
-        """How long the last connection took."""
-        return self._actor.connect_ms
-
-    @property
-    def protocol(self) -> str | None:
-        """The version that the last connection speaks, for example `2026-07-28`."""
-        return self._actor.protocol
+    def status(self, config: ServerConfig, held: Mapping[str, str]) -> ServerStatus:
+        """Gives the status for a manager that uses the session with `config` and holds back `held`,
+        its tools that have changed, with the reasons.
+        """
+        return ServerStatus(
+            name=config.name,
+            state="down" if self.failure else "idle" if self.recalled else "ready",
+            transport=config.transport,
+            tools=len(self.listing.definitions) - len(held),
+            connect_ms=self._actor.connect_ms,
+            error=self.failure,
+            notes=(*(f"{tool[:80]!r}: {why}" for tool, why in held.items()), *self.listing.notes),
+            protocol=self._actor.protocol,
+            shared=config.share,
+        )
 
     def start(self) -> None:
         self._actor.start()
@@ -172,7 +185,7 @@ class ServerSession:
         self.listing = listing
         if changed:
             for watcher in list(self.watchers):
-                watcher()
+                watcher(self.config.name)
 
     async def _relist(self) -> None:
         """Asks beside the calls, when the tools may be others. The old ones stay if that fails."""
@@ -183,3 +196,29 @@ class ServerSession:
 
     def _idled(self) -> None:
         self.recalled = self.listed
+
+
+def progress_reporter(
+    tool: ToolInfo, sink: EventSink | None, now: Callable[[], float] = time.monotonic
+) -> Progress | None:
+    """Gives a function that tells `sink` of one call's progress; None without a sink.
+
+    The first report passes, and whatever reaches the total.
+    """
+    if sink is None:
+        return None
+    last_at, furthest = -math.inf, -math.inf
+
+    def report(done: float, total: float | None, message: str) -> None:
+        nonlocal last_at, furthest
+        at = now()
+        if not math.isfinite(done) or done <= furthest:
+            return  # the protocol has it grow
+        total = total if total is not None and math.isfinite(total) else None
+        if at - last_at < PROGRESS_GAP_S and done != total:
+            return
+        last_at, furthest = at, done
+        words = " ".join(clean_text(message[:1000], _PROGRESS_SHOWN_CHARS).split())
+        sink(CallProgressed(tool.name, tool.server, done, total, words))
+
+    return report

@@ -19,7 +19,7 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mcp_bridge.connection.retry import Backoff
+from mcp_bridge.connection.resilience import Backoff
 
 logger = logging.getLogger(__name__)
 

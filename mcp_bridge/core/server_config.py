@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from mcp_bridge.core.redaction import (
+from mcp_bridge.core.sanitize import (
     looks_secret,
     redact,
     secrets_in_args,
@@ -23,6 +23,8 @@ Allowance: TypeAlias = Literal["command", "eval", "env", "metacharacters", "http
 ALLOWANCES: Final[tuple[Allowance, ...]] = get_args(Allowance)
 """What `allow` in a server's entry may hold: the owner of the file vouches for it."""
 
+_TOKENS_KEPT: Final = 4
+"""The token in use, and those before it, which a server may still repeat."""
 EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -85,22 +87,46 @@ class ServerConfig:
         Every value of its environment and headers counts as one, since a message can do without.
         """
         given = (*self.secrets, *self.env.values(), *secrets_in_headers(self.headers))
-        return redact(text, (*given, *self._keys()))
+        return redact(text, (*given, *self.keys()))
 
-    def redact_result(self, text: str) -> str:
-        """Removes what looks like a key. Plain values (a folder, a time zone) stay in a result."""
-        return self.result_redactor()(text)
-
-    def result_redactor(self) -> Callable[[str], str]:
-        """Gives `redact_result` for many results: it looks for the keys only once."""
-        keys = (*self.sealed, *self._keys())
-        return lambda text: redact(text, keys)
-
-    def _keys(self) -> tuple[str, ...]:
+    def keys(self) -> tuple[str, ...]:
+        """Gives what looks like a key in the settings. No result may hold it either."""
         headers = {name: value for name, value in self.headers.items() if looks_secret(name, value)}
         return (
+            *self.sealed,
             *secrets_in_env(self.env),
             *secrets_in_headers(headers),
             *secrets_in_url(self.url),
             *secrets_in_args(self.args),
         )
+
+
+class ServerSecrets:
+    """The secrets of one server: the keys of its configuration, and the tokens that it was sent.
+
+    Cut a text afterwards: a cut secret would not be known for one.
+    """
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config: Final = config
+        self._keys: Final = config.keys()
+        self._sent: tuple[str, ...] = ()
+
+    def note_headers(self, headers: Mapping[str, str]) -> None:
+        """Notes the token in the headers of a request: a sign-in's token is nowhere else."""
+        if (sent := headers.get("authorization")) is None:
+            return
+        token = sent.partition(" ")[2] or sent
+        if token not in self._sent:
+            self._sent = (*self._sent, token)[-_TOKENS_KEPT:]
+
+    def redact_result(self, text: str) -> str:
+        """Removes keys from what a model reads and people hear.
+
+        Plain values (a folder, a time zone) stay in a result.
+        """
+        return redact(text, (*self._keys, *self._sent))
+
+    def redact_message(self, text: str) -> str:
+        """Removes every value that the server was given from a message or a line of a log."""
+        return redact(self._config.redact(text), self._sent)

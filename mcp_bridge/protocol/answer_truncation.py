@@ -6,7 +6,7 @@ models 887 ms more). `truncate_answer` runs in a worker thread and gives one JSO
 another.
 
 What fits is decided by decoded characters (`json_prefixes.py`), and a margin past the cap stays: a
-secret that lies across the cut must be there whole, or nobody finds it. `call_values.py` takes
+secret that lies across the cut must be there whole, or nobody finds it. `tool_results.py` takes
 secrets out, and then the margin off.
 
 A cut answer is marked in `_meta`, and says `isError` so that nobody holds the stump against the
@@ -17,55 +17,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
 from mcp_bridge.protocol.json_prefixes import string_prefix, value_prefix, without_surrogates
 from mcp_bridge.protocol.json_spans import items, members
+from mcp_bridge.protocol.tool_results import TruncationMark, block_text, text_holder
 
 BIG_MESSAGE_BYTES: Final = 64 * 1024
 """Messages of up to so many bytes are parsed on the event loop, in 5 ms at most."""
 MAX_BLOCKS: Final = 256
 """So many content blocks stay apart; with more, all are joined (the models take 9 µs a block)."""
-_MARK_KEY: Final = "mcp_bridge/cut"
 _SMALL_BYTES: Final = 4 * 1024
 _BLOCK_BYTES: Final = 256 * 1024
 """A block of up to so many bytes is simply parsed."""
 SECRET_MARGIN: Final = 4 * 1024
 """Characters kept past the cap. A key of 3,000 is found across the cut in every form but hex."""
-
-
-@dataclass(frozen=True, slots=True)
-class TruncationMark:
-    """What a cut answer was before it was cut."""
-
-    is_error: bool
-    size: int
-    """About how many characters its text had."""
-    margin: int
-    """The characters at the text's end that nobody may see: half of a secret may stand there."""
-    written: bool
-    """Whether the text is JSON, cut."""
-
-    @staticmethod
-    def read(meta: Mapping[str, Any] | None) -> TruncationMark | None:
-        """Reads the mark from a result's `_meta`; None where the answer was not cut."""
-        match (meta or {}).get(_MARK_KEY):
-            case {
-                "is_error": bool() as is_error,
-                "size": int() as size,
-                "margin": int() as margin,
-                "written": bool() as written,
-            }:
-                return TruncationMark(is_error, size, margin, written)
-            case _:
-                return None
-
-
-def media_note(kind: str, mime_type: str | None, base64_chars: int) -> str:
-    """Gives the words that stand in the place of a picture, a sound or a file."""
-    mime = f" {mime_type[:60]}" if mime_type else ""
-    return f"[{kind}{mime}, {base64_chars * 3 // 4 / 1000:.1f} kB, not shown]"
 
 
 def truncate_answer(message: bytes, max_chars: int, margin: int = SECRET_MARGIN) -> bytes:
@@ -107,7 +73,7 @@ def _truncated(message: bytes, room: int, margin: int) -> bytes | None:
         result["content"], cut_size = _content(message, *parts["content"], room)
     if cut_size:
         mark = TruncationMark(is_error, cut_size, margin, written=structured is not None)
-        result |= {"isError": True, "_meta": {_MARK_KEY: asdict(mark)}}
+        result |= {"isError": True, "_meta": mark.meta()}
     return _written({"jsonrpc": "2.0", "id": parsed(top["id"]), "result": result})
 
 
@@ -151,24 +117,12 @@ def _block_text(message: bytes, start: int, end: int, room: int) -> tuple[str, i
         block = cast("dict[str, Any]", given)
     else:
         block = dict(_large_block(message, start, room))
-    inner = block.get("resource")
-    holder = cast("dict[str, Any]", inner) if isinstance(inner, dict) else block
-    if isinstance(text := holder.get("text"), str):
-        text = without_surrogates(text)
-        return text[:room], max(len(text), int(holder.get("_size", 0)))
-    kind = "file" if holder is not block else str(block.get("type", "content"))
-    if kind == "resource_link":
-        note = link_note(block.get("name"), str(block.get("uri", "")))
-    else:
-        data = holder.get("data", holder.get("blob", ""))
-        chars = int(holder.get("_size", 0)) or len(data)
-        note = media_note(kind, holder.get("mimeType"), chars)
-    return note, len(note)
-
-
-def link_note(name: str | None, uri: str) -> str:
-    """Gives the words that stand in the place of a link to a resource."""
-    return f"[link {name or ''}: {uri[:500]}]"
+    holder = text_holder(block)
+    size = int(holder.get("_size", 0))
+    text = without_surrogates(block_text(block, size))
+    if isinstance(holder.get("text"), str):
+        return text[:room], max(len(text), size)
+    return text, len(text)
 
 
 def _large_block(message: bytes, at: int, room: int) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from mcp_bridge.core.elicitation import Accepted, Answer, Dismissed, Elicitor, Field, Kind, Question
-from mcp_bridge.protocol.tool_listing import clean_text
+from mcp_bridge.core.sanitize import clean_text
 
 logger = logging.getLogger(__name__)
 

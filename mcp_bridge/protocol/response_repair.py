@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, Final, cast
 
 import anyio.to_thread
+from anyio.abc import ObjectReceiveStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 from mcp_types.methods import parse_server_result
@@ -177,8 +178,8 @@ def _as_text_block(value: Any) -> dict[str, Any]:
     return {"type": "text", "text": written}
 
 
-class RepairingStream:
-    """Gives the messages of a transport, repaired. The SDK wants no more of a stream than this."""
+class RepairingStream(ObjectReceiveStream[Any]):
+    """Gives the messages of a transport, repaired."""
 
     def __init__(self, inner: Any) -> None:
         self._inner: Final = inner
@@ -193,19 +194,6 @@ class RepairingStream:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    def __aiter__(self) -> RepairingStream:
-        return self
-
-    async def __anext__(self) -> Any:
-        return await _repaired(await self._inner.__anext__())
-
-    async def __aenter__(self) -> RepairingStream:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: Any) -> bool | None:
-        return await self._inner.__aexit__(*raised)
 
 
 async def _repaired(item: Any) -> Any:

@@ -11,11 +11,11 @@ from mcp import Client
 from mcp_types import Tool
 
 from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.sanitize import clean_text, one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.tools import ToolDefinition, ToolInfo
 from mcp_bridge.protocol.response_repair import left_out_tools
 from mcp_bridge.protocol.tool_names import exposed_names
-from mcp_bridge.security.hidden_text import one_line, visible_text
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
 _NAMED_ENTRIES: Final = 10
@@ -118,9 +118,3 @@ def _read_only(tool: Tool) -> bool | None:
 
 def _size(schema: Mapping[str, Any]) -> int:
     return len(json.dumps(schema, ensure_ascii=False))
-
-
-def clean_text(text: str, max_chars: int) -> str:
-    """Gives `text` as a person sees it, cut with a mark."""
-    seen = visible_text(text).strip()
-    return seen if len(seen) <= max_chars else f"{seen[: max_chars - 1]}…"

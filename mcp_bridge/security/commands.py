@@ -46,7 +46,7 @@ _NO_SERVERS: Final = frozenset(
 )  # fmt: skip
 """No MCP server is among these; they destroy, send away or run what their arguments say."""
 _MAX_DEPTH: Final = 8
-"""Wrappers context wrappers."""
+"""So many wrappers in one another are followed."""
 _SHELL_CHARS: Final = frozenset(";&|<>$`\"'\\*?(){}[]~#!\n\r")
 _NAME_CHARS: Final = frozenset(';&|<>$`"\n\r')
 """Paths may hold brackets and quotes; these they hardly do."""
@@ -63,7 +63,8 @@ def judge(
     windows: bool = False,
 ) -> Iterator[Finding]:
     """Yields everything that speaks against running this. It reads the disk to follow links."""
-    if char := _char_in_name(command):
+    unprintable = (char for char in command if not char.isprintable())
+    if char := _first_char(_NAME_CHARS, [command]) or next(unprintable, ""):
         yield Finding(
             "command",
             f"holds {char!r}, and no shell reads it",
@@ -157,7 +158,7 @@ def _given(name: str, code: str | None) -> Iterator[Finding]:
 def _wrapped(
     name: str, wrapper: Wrapper, args: Sequence[str], context: _CommandContext, depth: int
 ) -> Iterator[Finding]:
-    if wrapper.shell and (char := _char_for_shell(args)):
+    if wrapper.shell and (char := _first_char(_SHELL_CHARS, args)):
         mend = "start the program itself"
         yield Finding("args", f"{name} has a shell read {char!r}", mend, "metacharacters")
     for inner in wrapped_commands(wrapper, args):
@@ -169,18 +170,6 @@ def _wrapped(
             yield from _judge(inner.words[0], inner.words[1:], context, "args", depth + 1)
 
 
-def _char_in_name(command: str) -> str:
-    """Gives the first character that a command must not have, or an empty text."""
-    return _first_char(_NAME_CHARS, [command]) or next(
-        (c for c in command if not c.isprintable()), ""
-    )
-
-
-def _char_for_shell(args: Iterable[str]) -> str:
-    """Gives the first character that a shell would read, or an empty text."""
-    return _first_char(_SHELL_CHARS, args)
-
-
 def char_for_batch_file(program: str, args: Iterable[str]) -> str:
     """Gives the first character that cmd.exe would read, which runs batch files unasked."""
     if not program.lower().rstrip(". ").endswith(_BATCH_ENDINGS):
@@ -189,4 +178,5 @@ def char_for_batch_file(program: str, args: Iterable[str]) -> str:
 
 
 def _first_char(chars: frozenset[str], texts: Iterable[str]) -> str:
+    """Gives the first of `chars` that stands in the texts, or an empty text."""
     return next((char for text in texts for char in text if char in chars), "")

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from mcp_bridge.core.files import read_capped, replace_file
+from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.tools import ToolDefinition, definitions_digest
-from mcp_bridge.security.hidden_text import one_line
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from mcp_bridge.security.hidden_text import is_visible, may_hide, visible_text, visible_value
+from mcp_bridge.core.sanitize import is_visible, may_hide, visible_text, visible_value
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _DATA: Final = frozenset({"const", "default", "enum", "example", "examples"})

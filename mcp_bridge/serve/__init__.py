@@ -1,7 +1,6 @@
 """Serves a stdio MCP server to others, over WebSocket: `mcp-bridge serve -- COMMAND...`.
 
-    options.py         what was asked for, and which of it is refused
-    token.py           the token, compared in constant time
+    options.py         what was asked for, which of it is refused, and the clients' token
     access_control.py  who may connect (host, path, origin, token), and how many
     bridge.py          the listening server, /health and the drain
     relay.py           one connection and its one process

@@ -16,8 +16,14 @@ import typer
 
 from mcp_bridge.core.errors import BridgeError, ConfigError
 from mcp_bridge.serve.bridge import Bridge
-from mcp_bridge.serve.options import DEFAULT_PORT, ServeLimits, ServeOptions, TlsFiles
-from mcp_bridge.serve.token import TOKEN_VARIABLE, find_token
+from mcp_bridge.serve.options import (
+    DEFAULT_PORT,
+    TOKEN_VARIABLE,
+    ServeLimits,
+    ServeOptions,
+    TlsFiles,
+    find_token,
+)
 
 logger = logging.getLogger("mcp_bridge.serve")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,8 +18,12 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from mcp_bridge.protocol.capped_lines import CappedLine, find_request_id, read_lines
-from mcp_bridge.protocol.messages import replace_lone_surrogates
+from mcp_bridge.protocol.messages import (
+    CappedLine,
+    error_answer,
+    read_lines,
+    replace_lone_surrogates,
+)
 from mcp_bridge.serve.options import MIB, ServeLimits
 from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls, message_kind
 from mcp_bridge.transports.process import ServerProcess
@@ -146,7 +149,7 @@ class Relay:
         if line.too_long:
             logger.warning("dropped a line of %d bytes", line.size)
             said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
-            return self._error_answer(line.id(), said)
+            return self._error_answer(*line.ends(), said)
         message = replace_lone_surrogates(line.content().strip())
         if not message:
             return None
@@ -155,17 +158,18 @@ class Relay:
         except ValueError:
             logger.warning("dropped a line of %d bytes that is no JSON-RPC", line.size)
             said = "the answer is no JSON that can be read"
-            return self._error_answer(find_request_id(message, message), said)
+            return self._error_answer(message, message, said)
         return message
 
-    def _error_answer(self, written: bytes | None, said: str) -> bytes | None:
-        """Gives an error in the place of an answer, as its caller waits; None where nobody does."""
-        if written is None:
+    def _error_answer(self, head: bytes, tail: bytes, said: str) -> bytes | None:
+        """Gives an error in the place of the answer with these two ends, as its caller waits.
+
+        None: nobody does.
+        """
+        if (error := error_answer(head, tail, said)) is None or error.id is None:
             return None
-        call = json.loads(written)
-        self._calls.answered(call)
-        error = {"code": -32603, "message": said}  # JSON-RPC 2.0: internal error
-        return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
+        self._calls.answered(error.id)
+        return error.model_dump_json(by_alias=True, exclude_none=True).encode()
 
     async def _process_died(self) -> CloseReason:
         end = await self._process.wait_for_end()

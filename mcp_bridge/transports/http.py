@@ -15,12 +15,11 @@ import anyio.to_thread
 import httpx2
 
 from mcp_bridge.core.errors import ServerUnavailable
-from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.protocol.messages import bounded_message
 from mcp_bridge.security.addresses import is_loopback as is_loopback
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
-from mcp_bridge.security.server_secrets import ServerSecrets
 
 # The SDK logs a trace with an excerpt of each answer that it cannot read; callers get an error.
 logging.getLogger("mcp.client.streamable_http").addFilter(lambda record: not record.exc_info)
@@ -111,12 +110,19 @@ def _client(
     )
 
 
-class _JsonBody(httpx2.AsyncByteStream):
-    """A JSON body, given as one piece."""
+class _BoundedBody(httpx2.AsyncByteStream):
+    """The body of a response, whose messages are capped and cut."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, max_chars: int) -> None:
         self._inner = inner
         self._max_chars = max_chars
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _JsonBody(_BoundedBody):
+    """A JSON body, given as one piece."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         parts: list[bytes] = []
@@ -128,16 +134,9 @@ class _JsonBody(httpx2.AsyncByteStream):
                 raise httpx2.StreamError(f"over {MAX_MESSAGE_BYTES // 1024**2} MiB")
         yield await bounded_message(b"".join(parts), self._max_chars)
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
-
-class _EventStream(httpx2.AsyncByteStream):
+class _EventStream(_BoundedBody):
     """A stream of server-sent events, given line by line."""
-
-    def __init__(self, inner: httpx2.AsyncByteStream, max_chars: int) -> None:
-        self._inner = inner
-        self._max_chars = max_chars
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         parts: list[bytes] = []
@@ -159,6 +158,3 @@ class _EventStream(httpx2.AsyncByteStream):
         return b"data: " + await bounded_message(
             line.removeprefix(b"data:").strip(), self._max_chars
         )
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

@@ -17,10 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED, Implementation
 
 from mcp_bridge.core.errors import ServerUnavailable
-from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.sanitize import one_line
+from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.protocol.response_repair import repairing_transport
-from mcp_bridge.security.hidden_text import one_line
-from mcp_bridge.security.server_secrets import ServerSecrets
 from mcp_bridge.transports.http import MAX_MESSAGE_BYTES, HttpMonitor, http_client
 from mcp_bridge.transports.stdio import stdio_transport
 from mcp_bridge.transports.websocket import websocket_transport

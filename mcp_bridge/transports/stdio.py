@@ -19,8 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage
 
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.protocol.capped_lines import CappedLine, read_lines
-from mcp_bridge.protocol.messages import error_answer, read_message
+from mcp_bridge.protocol.messages import CappedLine, error_answer, read_lines, read_message
 from mcp_bridge.transports.process import spawn
 
 logger = logging.getLogger(__name__)

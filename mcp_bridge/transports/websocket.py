@@ -26,10 +26,10 @@ from websockets.frames import CloseCode
 from websockets.typing import Subprotocol
 
 from mcp_bridge.core.errors import ServerUnavailable
+from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.protocol.messages import read_message
 from mcp_bridge.security.addresses import is_loopback
-from mcp_bridge.security.hidden_text import one_line
 from mcp_bridge.security.policy import objections
 from mcp_bridge.transports.http import MAX_MESSAGE_BYTES
 from mcp_bridge.transports.stdio import Incoming, Streams

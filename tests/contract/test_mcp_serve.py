@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from mcp_bridge import ConfigError
 from mcp_bridge.serve import Bridge, ServeLimits, ServeOptions
-from mcp_bridge.serve.token import Token
+from mcp_bridge.serve.options import Token
 from tests.bridge_process import (
     BEARER,
     TOKEN,

@@ -31,7 +31,7 @@ from mcp_bridge import (
     parse_servers,
 )
 from mcp_bridge.serve import Bridge, ServeOptions, TlsFiles
-from mcp_bridge.serve.token import Token
+from mcp_bridge.serve.options import Token
 from tests.bridge_process import TOKEN, bridge_process, raw_command
 from tests.mcp_events import Events, events, lives
 

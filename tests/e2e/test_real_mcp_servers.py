@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from mcp_bridge import BadArguments, ServerConfig, ServerError, ServerManager
-from mcp_bridge.protocol.call_values import MAX_ARGUMENT_BYTES
+from mcp_bridge.protocol.tool_results import MAX_ARGUMENT_BYTES
 from tests.e2e.mcp_servers import NODE, PYTHON, command
 
 START_S = 60.0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_bridge import BridgeError, ConfigError, ServerConfig, load_servers, parse_servers
 from mcp_bridge.config.json_file import JsonSyntaxError, parse_json
+from mcp_bridge.core.server_config import ServerSecrets
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1).filter(
     lambda name: name.strip() and not name.startswith("//")
@@ -204,7 +205,7 @@ def test_a_variable_may_be_spelled_as_other_programs_spell_it() -> None:
                "headers": {"X-Zone": "${env:ZONE:-UTC}"}}}"""
     (config,) = read(text, KEY="s3cret!")
     assert dict(config.headers) == {"X-Zone": "UTC", "Authorization": "Bearer s3cret!"}
-    assert config.redact_result("s3cret!") == "***"
+    assert ServerSecrets(config).redact_result("s3cret!") == "***"
     assert "a.token: ${env:KEY} is not set; set it, or write ${env:KEY:-fall" in complaint(text)
 
 

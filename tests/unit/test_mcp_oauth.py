@@ -7,7 +7,7 @@ import pytest
 from mcp.client.auth import OAuthClientProvider
 
 from mcp_bridge import OAuth, ServerConfig
-from mcp_bridge.security.server_secrets import ServerSecrets
+from mcp_bridge.core.server_config import ServerSecrets
 from mcp_bridge.transports.http import HttpMonitor, http_client
 
 REMOTE = ServerConfig("files", transport="http", url="https://files.example/mcp")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams
 
 from mcp_bridge import CallProgressed, Question, ToolInfo
-from mcp_bridge.connection.retry import Backoff, CircuitBreaker
+from mcp_bridge.connection.resilience import Backoff, CircuitBreaker
+from mcp_bridge.connection.server_session import PROGRESS_GAP_S, progress_reporter
 from mcp_bridge.core.status import BridgeEvent
 from mcp_bridge.protocol.elicitation_handler import UnaskableError, answer_fits, question_of
-from mcp_bridge.protocol.progress import GAP_S, progress_reporter
 
 TOOL = ToolInfo("house__clean", "house", "clean", "", {})
 
@@ -112,8 +112,8 @@ def progressed(*signs: tuple[float, float, float | None, str]) -> list[CallProgr
 def test_progress_is_told_seldom_cleaned_and_never_backwards() -> None:
     told = progressed(
         (0.0, 1, 4, "one"),
-        (GAP_S / 2, 2, 4, "too soon"),
-        (GAP_S, 3, 4, "a\u202eb\x00\n  c" + "x" * 5000),
+        (PROGRESS_GAP_S / 2, 2, 4, "too soon"),
+        (PROGRESS_GAP_S, 3, 4, "a\u202eb\x00\n  c" + "x" * 5000),
         (9.0, 3, 4, "no further"),
         (9.1, 4, 4, "done"),
     )

@@ -23,12 +23,12 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.core.tools import ToolCallResult
 from mcp_bridge.protocol.answer_truncation import SECRET_MARGIN, truncate_answer
-from mcp_bridge.protocol.call_values import normalise
 from mcp_bridge.protocol.json_prefixes import drop_partial_escape, value_prefix
 from mcp_bridge.protocol.json_spans import end_of_value
+from mcp_bridge.protocol.tool_results import normalise
 
 
 def of(*texts: str, **more: Any) -> CallToolResult:
@@ -262,7 +262,7 @@ def test_a_secret_across_the_cut_is_taken_out_whole(
         message = {"jsonrpc": "2.0", "id": "an id", "result": result}
         line = json.dumps(message, ensure_ascii=escaped).encode()
         config = ServerConfig(name="a", env={"TOKEN": KEY})
-        found = whole(truncate_answer(line, cap), cap, config.redact_result)
+        found = whole(truncate_answer(line, cap), cap, ServerSecrets(config).redact_result)
         assert secret[:6] not in found.value
         assert json.dumps(secret, ensure_ascii=escaped)[1:7] not in found.value
         assert len(found.value.split("\n[cut here")[0]) <= cap
@@ -274,7 +274,7 @@ def test_a_server_that_writes_the_mark_itself_gains_nothing() -> None:
         mark = {"is_error": False, "size": 1, "margin": margin, "written": True}
         said = of(f"the {KEY} " * 10, _meta={"mcp_bridge/cut": mark})
         config = ServerConfig(name="a", env={"TOKEN": KEY})
-        assert "live" not in normalise(said, 50, config.redact_result).value
+        assert "live" not in normalise(said, 50, ServerSecrets(config).redact_result).value
         assert len(normalise(said, 50).value.split("\n[cut")[0]) <= 50
 
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from websockets.datastructures import Headers
 
 from mcp_bridge import ConfigError
-from mcp_bridge.protocol.capped_lines import read_lines
+from mcp_bridge.protocol.messages import find_request_id, read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
 from mcp_bridge.serve.access_control import AccessControl, ConnectionQuota, QuotaExceeded
 from mcp_bridge.serve.cli import main, systemd_unit
+from mcp_bridge.serve.options import Token, find_token
 from mcp_bridge.serve.pending_calls import (
     MessageKind,
     PendingCalls,
@@ -26,7 +27,6 @@ from mcp_bridge.serve.pending_calls import (
     parse_kind,
     scan_kind,
 )
-from mcp_bridge.serve.token import Token, find_token
 
 TOKEN = "a-token-" + "0123456789abcdef"
 TLS = TlsFiles(Path("cert.pem"))
@@ -268,7 +268,9 @@ async def test_the_id_of_a_line_that_is_too_long_is_found_at_either_end() -> Non
         stream = asyncio.StreamReader()
         stream.feed_data(line + b"\n")
         stream.feed_eof()
-        assert [read.id() async for read in read_lines(stream, 100)] == [expected]
+        assert [find_request_id(*read.ends()) async for read in read_lines(stream, 100)] == [
+            expected
+        ]
 
 
 def test_the_unit_starts_this_program() -> None:

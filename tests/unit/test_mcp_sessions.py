@@ -122,7 +122,7 @@ def test_the_jitter_is_full() -> None:
 def test_a_server_that_is_back_is_found_without_a_call_and_its_new_tools_told() -> None:
     async def use(server: FakeServer, session: ServerSession) -> None:
         changes: list[int] = []
-        session.watchers.append(lambda: changes.append(len(session.listing.definitions)))
+        session.watchers.append(lambda _: changes.append(len(session.listing.definitions)))
         server.up = False
         server.crash()
         await asyncio.sleep(5)

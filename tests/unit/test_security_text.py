@@ -13,10 +13,16 @@ from hypothesis import strategies as st
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from mcp_bridge import ServerConfig, parse_servers
-from mcp_bridge.core.redaction import looks_secret, redact
-from mcp_bridge.protocol.call_values import normalise
-from mcp_bridge.protocol.tool_listing import clean_text
-from mcp_bridge.security.hidden_text import may_hide, visible_text, visible_value
+from mcp_bridge.core.sanitize import (
+    clean_text,
+    looks_secret,
+    may_hide,
+    redact,
+    visible_text,
+    visible_value,
+)
+from mcp_bridge.core.server_config import ServerSecrets
+from mcp_bridge.protocol.tool_results import normalise
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
 SAID = 'p/4+s "w"ö rd\\9'
@@ -81,7 +87,7 @@ def test_each_line_of_a_long_key_is_a_secret() -> None:
 def test_keys_are_known_wherever_they_stand(entry: dict[str, Any], secret: str) -> None:
     (config,) = parse_servers(json.dumps({"a": entry}), environ={"MY_TOKEN": "from-environ"})
     assert config.redact(f"<{secret}>") == "<***>"
-    assert config.redact_result(f"<{secret}>") == "<***>"
+    assert ServerSecrets(config).redact_result(f"<{secret}>") == "<***>"
     assert secret not in repr(config)
 
 
@@ -90,7 +96,7 @@ def test_plain_values_are_hidden_in_messages_and_stay_in_results() -> None:
     (config,) = parse_servers(text, environ={"ZONE": "Europe/Berlin"})
     said = "Europe/Berlin, /srv/documents"
     assert config.redact(said) == "***, ***"
-    assert config.redact_result(said) == said
+    assert ServerSecrets(config).redact_result(said) == said
 
 
 def test_what_looks_like_a_key() -> None:
@@ -105,20 +111,21 @@ def test_secrets_are_taken_out_of_results_of_every_kind() -> None:
     config = ServerConfig(name="a", env={"TOKEN": 'q"uoted-secret'})
 
     def told(result: CallToolResult) -> str:
-        return json.dumps(normalise(result, redact=config.redact_result).value)
+        return json.dumps(normalise(result, redact=ServerSecrets(config).redact_result).value)
 
     for text in ('it is q"uoted-secret', json.dumps({"a": ['q"uoted-secret']})):
         assert "uoted-secret" not in told(CallToolResult(content=[TextContent(text=text)]))
     structured = {"a": {"b": 'x q"uoted-secret'}, "n": 1}
     seen = normalise(
-        CallToolResult(content=[], structured_content=structured), redact=config.redact_result
+        CallToolResult(content=[], structured_content=structured),
+        redact=ServerSecrets(config).redact_result,
     )
     assert seen.value == {"a": {"b": "x ***"}, "n": 1}
     number = ServerConfig(name="a", env={"PIN_TOKEN": "12345678"})
     assert "12345678" not in str(
         normalise(
             CallToolResult(content=[], structured_content={"n": 12345678}),
-            redact=number.redact_result,
+            redact=ServerSecrets(number).redact_result,
         ).value
     )
 

@@ -1,10 +1,11 @@
-"""When a lost server is tried again, and when its calls are refused at once."""
+"""Bounds on a server that fails: how long calls wait, when it is tried again or refused."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 Uniform: TypeAlias = Callable[[float, float], float]
 """A function that gives a number between two, as `random.uniform` does."""
@@ -80,3 +81,47 @@ class CircuitBreaker:
 
     def succeeded(self) -> None:
         self.failures = 0
+
+
+class CallDeadline:
+    """Bounds how long a caller waits: silence has one bound, the whole call another.
+
+    A server that tells of its progress is not silent, and may take longer than one that says
+    nothing; but no progress takes it past the cap, since a server may tell of progress for ever.
+    Use it as `async with`; it raises TimeoutError. `note_progress` and `hold` may be called from
+    any task.
+    """
+
+    def __init__(self, quiet_s: float, cap_s: float) -> None:
+        self._loop: Final = asyncio.get_running_loop()
+        self._quiet_s: Final = quiet_s
+        self._cap_s: Final = max(cap_s, quiet_s)
+        self._cap: Final = self._loop.time() + self._cap_s
+        self._held_until = 0.0
+        self._timeout: Final = asyncio.timeout(quiet_s)
+        self._waiting = False
+
+    async def __aenter__(self) -> Self:
+        await self._timeout.__aenter__()
+        self._waiting = True
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._waiting = False
+        await self._timeout.__aexit__(*error)  # type: ignore[arg-type]  # as it was given to us
+
+    @property
+    def waited_s(self) -> float:
+        """The bound that a caller who ran out of time has reached: of silence, or of the whole."""
+        return self._cap_s if self._loop.time() >= self._cap else self._quiet_s
+
+    def note_progress(self) -> None:
+        """Notes that the server shows that it is at work."""
+        self.hold(0.0)
+
+    def hold(self, seconds: float) -> None:
+        """Lets the server be silent for so long, as it waits for an answer of ours."""
+        now = self._loop.time()
+        self._held_until = max(self._held_until, now + seconds)
+        if self._waiting and not self._timeout.expired():
+            self._timeout.reschedule(min(self._held_until + self._quiet_s, self._cap))

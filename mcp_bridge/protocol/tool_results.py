@@ -7,31 +7,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NoReturn, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NoReturn, TypeAlias, cast
 
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
+from mcp_types import CallToolResult, ContentBlock, TextContent
 
 from mcp_bridge.core.errors import BadArguments
 from mcp_bridge.core.limits import MAX_RESULT_CHARS
+from mcp_bridge.core.sanitize import may_hide, visible_text, visible_value
 from mcp_bridge.core.tools import JsonValue, ToolCallResult
-from mcp_bridge.protocol.answer_truncation import TruncationMark, link_note, media_note
 from mcp_bridge.protocol.json_prefixes import drop_partial_escape
-from mcp_bridge.security.hidden_text import may_hide, visible_text, visible_value
 
 MAX_ARGUMENT_BYTES: Final = 1024 * 1024
 """The arguments of one call, as JSON. The SDK's own servers take up to 4 MiB; a model writes some
 100 bytes."""
+_MARK_KEY: Final = "mcp_bridge/cut"
 Redact: TypeAlias = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationMark:
+    """What a cut answer was before it was cut."""
+
+    is_error: bool
+    size: int
+    """About how many characters its text had."""
+    margin: int
+    """The characters at the text's end that nobody may see: half of a secret may stand there."""
+    written: bool
+    """Whether the text is JSON, cut."""
+
+    def meta(self) -> dict[str, Any]:
+        """Gives the `_meta` of the cut answer."""
+        return {_MARK_KEY: asdict(self)}
+
+    @staticmethod
+    def read(meta: Mapping[str, Any] | None) -> TruncationMark | None:
+        """Reads the mark from a result's `_meta`; None where the answer was not cut."""
+        match (meta or {}).get(_MARK_KEY):
+            case {
+                "is_error": bool() as is_error,
+                "size": int() as size,
+                "margin": int() as margin,
+                "written": bool() as written,
+            }:
+                return TruncationMark(is_error, size, margin, written)
+            case _:
+                return None
 
 
 def _as_it_is(text: str) -> str:
@@ -129,18 +151,29 @@ def _no_constant(word: str) -> NoReturn:
 
 
 def _text(block: ContentBlock) -> str:
-    match block:
-        case TextContent():
-            return block.text
-        case ImageContent():
-            return media_note("image", block.mime_type, len(block.data))
-        case AudioContent():
-            return media_note("audio", block.mime_type, len(block.data))
-        case ResourceLink():
-            return link_note(block.name, str(block.uri))
-        case EmbeddedResource(resource=TextResourceContents() as resource):
-            return resource.text
-        case EmbeddedResource(resource=BlobResourceContents() as resource):
-            return media_note("file", resource.mime_type, len(resource.blob))
-        case EmbeddedResource():
-            return "[file]"
+    if isinstance(block, TextContent):
+        return block.text
+    return block_text(block.model_dump(by_alias=True))
+
+
+def text_holder(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Gives the part of a content block that holds its text or data: a resource, or the block."""
+    inner = block.get("resource")
+    return cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else block
+
+
+def block_text(block: Mapping[str, Any], data_chars: int = 0) -> str:
+    """Gives a content block's text, or the words that stand in the place of what is no text.
+
+    Args:
+        data_chars: How long the block's Base64 is, where it was left out.
+    """
+    holder = text_holder(block)
+    if isinstance(text := holder.get("text"), str):
+        return text
+    kind = "file" if holder is not block else str(block.get("type", "content"))
+    if kind == "resource_link":
+        return f"[link {block.get('name') or ''}: {str(block.get('uri', ''))[:500]}]"
+    chars = data_chars or len(holder.get("data", holder.get("blob", "")))
+    mime = f" {mime[:60]}" if (mime := holder.get("mimeType")) else ""
+    return f"[{kind}{mime}, {chars * 3 // 4 / 1000:.1f} kB, not shown]"

@@ -1,0 +1,134 @@
+"""Holds the tools of all servers, and what is remembered of them from one run to the next.
+
+They are found by name, by a similar name, and by search.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from mcp_bridge.connection.catalogue import Catalogue
+from mcp_bridge.core.errors import UnknownTool
+from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.tools import ToolDefinition, ToolInfo
+from mcp_bridge.discovery.tool_search import ToolFinder
+from mcp_bridge.embedding.semantic_index import SemanticIndex
+from mcp_bridge.protocol.tool_listing import exposed_tools
+from mcp_bridge.protocol.tool_names import server_prefixes
+from mcp_bridge.security.pins import Pins
+
+ToolLists: TypeAlias = Sequence[tuple[ServerConfig, Sequence[ToolDefinition]]]
+"""The tools of servers, as each of them lists its own."""
+_NEAREST: Final = 5
+"""So many similar names are proposed for one that does not exist."""
+
+
+class ToolTable:
+    """The tools that can be called. It is immutable, and a name is looked up in it, never split."""
+
+    def __init__(self, tools: Iterable[ToolInfo] = ()) -> None:
+        self.by_name: Final[Mapping[str, ToolInfo]] = MappingProxyType(
+            {tool.name: tool for tool in tools}
+        )
+        self.tools: Final = tuple(self.by_name.values())
+        self.finder: ToolFinder | None = None
+        """What searches these tools; it is made at the first search."""
+
+    def resolve(self, name: str) -> ToolInfo:
+        """Gives the tool of that name. Raises: UnknownTool, with the nearest names there are."""
+        if (tool := self.by_name.get(name)) is None:
+            near = difflib.get_close_matches(name[:64], self.by_name, _NEAREST, 0.3)
+            raise UnknownTool(name, near)
+        return tool
+
+    def differences(self, before: ToolTable) -> dict[str, tuple[str, ...]]:
+        """Gives the `added`, `removed` and `changed` exposed names, each a tuple in table order."""
+        old, new = before.by_name, self.by_name
+        return {
+            "added": tuple(name for name in new if name not in old),
+            "removed": tuple(name for name in old if name not in new),
+            "changed": tuple(n for n, tool in new.items() if n in old and old[n] != tool),
+        }
+
+
+class ToolRegistry:
+    """The tools of one manager's servers, as they were accepted and as they are called.
+
+    The disk is used in threads. Without a catalogue nothing is remembered, without pins everything
+    is accepted, and without `meanings` searches go by words alone.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue | None, pins: Pins | None, meanings: SemanticIndex | None
+    ) -> None:
+        self.table = ToolTable()
+        self.held: Mapping[str, Mapping[str, str]] = {}
+        """For each server its tools that have changed, and why they are held back."""
+        self._catalogue: Final = catalogue
+        self._pins: Final = pins
+        self._meanings: Final = meanings
+
+    def rebuild(
+        self,
+        prefixed: Iterable[str],
+        lists: ToolLists,
+    ) -> None:
+        """Makes the table of what these servers offer.
+
+        Args:
+            prefixed: The names of all configured servers, which decide the tools' names.
+        """
+        prefixes = server_prefixes(prefixed)
+        held: dict[str, Mapping[str, str]] = {}
+        tools: list[ToolInfo] = []
+        for config, definitions in lists:
+            if self._pins is not None:
+                vetted = self._pins.vet(config, definitions)
+                definitions = vetted.offered
+                if vetted.held:
+                    held[config.name] = vetted.held
+            tools += exposed_tools(definitions, config, prefixes[config.name])
+        self.held, self.table = held, ToolTable(tools)
+        if self._meanings is not None:
+            self._meanings.set_tools(self.table.tools)
+
+    async def find(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
+        """Gives the tools that match, best first. What searches is made in a thread."""
+        table = self.table
+        if (finder := table.finder) is None:
+            finder = table.finder = await asyncio.to_thread(ToolFinder, table.tools)
+        if self._meanings is None:
+            return finder.find(patterns)
+        meaning = await self._meanings.query(table.tools, finder.patterns_of_words(patterns))
+        return finder.find(patterns, meaning)
+
+    async def read_pins(self, configs: Sequence[ServerConfig]) -> None:
+        """Loads the pins of these servers, as another process may have accepted more."""
+        if self._pins is not None:
+            await asyncio.to_thread(self._pins.read, configs)
+
+    async def read_lists(
+        self, configs: Sequence[ServerConfig]
+    ) -> Mapping[str, Sequence[ToolDefinition]]:
+        """Gives for each known server its tools when it was last asked."""
+        if (catalogue := self._catalogue) is None:
+            return {}
+        known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
+        return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
+
+    async def remember(self, lists: ToolLists) -> None:
+        """Keeps the lists as servers have just given them, and what was vetted since."""
+        if self._pins is not None:
+            await asyncio.to_thread(self._pins.write)
+        if (catalogue := self._catalogue) is not None:
+            await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
+
+    async def aclose(self) -> None:
+        """Forgets the tools, and ends what searches them."""
+        self.table = ToolTable()
+        if self._meanings is not None:
+            await self._meanings.aclose()
