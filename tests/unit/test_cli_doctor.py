@@ -253,9 +253,9 @@ async def test_speech_that_is_not_installed_or_not_fetched_fails_with_the_comman
 async def test_speech_of_ones_own_is_made_and_its_fault_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "own_voice.py").write_text("def broken(): raise OSError('no card')\n")
+    (tmp_path / "voice_without_card.py").write_text("def broken(): raise OSError('no card')\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    [check] = await speech.check_tts(Settings(tts="own_voice:broken"))
+    [check] = await speech.check_tts(Settings(tts="voice_without_card:broken"))
     assert check.status == "fail"
     assert "no card" in check.found
     [check] = await speech.check_tts(Settings(tts="no_such_voice:make"))
