@@ -48,7 +48,7 @@ from caal_node.models.livekit_errors import spoken_key
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.prompt_builder import PromptBuilder
-from caal_node.room.cue_sink import CueSink
+from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import SessionServices
 from caal_node.tools.direct_calls import DirectCalls
