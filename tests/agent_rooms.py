@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from livekit import rtc
 
@@ -17,7 +17,7 @@ LIVEKIT_BYTES = 15 * 1024
 
 
 class AgentRooms:
-    """One room and one agent that answers with `on_tools`: a `RoomServer`, and a `ControlRoom`."""
+    """One room and one agent that answers with `on_tools`: a `RoomServer`, and an `rtc.Room`."""
 
     def __init__(
         self, on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]], name: str = "kitchen"
@@ -28,7 +28,11 @@ class AgentRooms:
         """How many of the next answers get lost on their way back."""
         self._method: Any = None
         self.listener = ControlListener(
-            self, on_reload=self._reload, on_tools=on_tools, api_key=KEY, api_secret=SECRET
+            cast("rtc.Room", self),
+            on_reload=self._reload,
+            on_tools=on_tools,
+            api_key=KEY,
+            api_secret=SECRET,
         )
 
     async def _reload(self, _: object) -> ReloadReport:

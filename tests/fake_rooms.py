@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from caal_node.control.chunking import MAX_REQUEST_BYTES, join, split
 from caal_node.control.messages import (
     AGENT_REQUEST,
     AgentAnswer,
@@ -13,7 +12,16 @@ from caal_node.control.messages import (
     ModelReport,
     ReloadReport,
 )
-from caal_node.control.rpc import AnswerChunk, RequestFailed, RpcAnswer, RpcRequest, SendChunk
+from caal_node.control.rpc import (
+    MAX_REQUEST_BYTES,
+    AnswerChunk,
+    RequestFailed,
+    RpcAnswer,
+    RpcRequest,
+    SendChunk,
+    join,
+    split,
+)
 
 REPORT = ReloadReport(tool_count=4, added=("get_weather",), changed=("timer",), failed=("files",))
 

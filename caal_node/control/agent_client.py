@@ -6,17 +6,10 @@ import asyncio
 import uuid
 from typing import Final
 
-from caal_node.control.chunking import (
-    MAX_ANSWER_BYTES,
-    expanded_chars,
-    join,
-    max_chunks,
-    run_beside_loop,
-    split,
-)
 from caal_node.control.messages import AGENT_ANSWER, AgentAnswer, AgentRequest, CallFailure
 from caal_node.control.rooms import AgentBusy, AgentFailed, NoAnswer, RoomServer
 from caal_node.control.rpc import (
+    MAX_ANSWER_BYTES,
     AnswerChunk,
     FetchChunk,
     RequestFailed,
@@ -24,6 +17,11 @@ from caal_node.control.rpc import (
     RpcRequest,
     SendChunk,
     StillRunning,
+    expanded_chars,
+    join,
+    max_chunks,
+    run_beside_loop,
+    split,
 )
 
 CHANGE_S: Final = 60.0

@@ -10,11 +10,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from livekit import api, rtc
 
-from caal_node.control.chunking import run_beside_loop
 from caal_node.control.messages import (
     AGENT_REQUEST,
     ModelReport,
@@ -31,6 +30,7 @@ from caal_node.control.rpc import (
     NotGenuine,
     RequestFailed,
     SendChunk,
+    run_beside_loop,
     verify_request,
 )
 from caal_node.core.errors import ConfigError
@@ -47,34 +47,6 @@ MAX_NAMED: Final = 32
 R = TypeVar("R", ReloadReport, ModelReport)
 
 
-class ControlParticipant(Protocol):
-    """The part of rtc.LocalParticipant that is needed here."""
-
-    def register_rpc_method(self, method_name: str, handler: Any, /) -> object: ...
-
-    def unregister_rpc_method(self, method: str, /) -> None: ...
-
-
-class ControlRoom(Protocol):
-    """The part of rtc.Room that is needed here."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def local_participant(self) -> ControlParticipant: ...
-
-    def isconnected(self) -> bool: ...
-
-    def on(
-        self, event: Literal["connection_state_changed"], callback: Callable[..., None], /
-    ) -> object: ...
-
-    def off(
-        self, event: Literal["connection_state_changed"], callback: Callable[..., None], /
-    ) -> None: ...
-
-
 class ControlListener:
     """Answers control requests in one connected room.
 
@@ -83,7 +55,7 @@ class ControlListener:
 
     def __init__(
         self,
-        room: ControlRoom,
+        room: rtc.Room,
         *,
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,

@@ -15,15 +15,13 @@ from typing import Final
 
 from rich.console import Console
 
+from caal_node.cli.demo.audio import load_requests
 from caal_node.cli.demo.conversation import DemoConversation, DemoScene, DemoTotals
-from caal_node.cli.demo.livekit_binary import obtain_server
-from caal_node.cli.demo.livekit_server import LiveKitServer
+from caal_node.cli.demo.livekit_server import LiveKitServer, obtain_server
 from caal_node.cli.demo.local_scene import LocalScene
 from caal_node.cli.demo.model_choice import choose_model
-from caal_node.cli.demo.room_scene import RoomScene
-from caal_node.cli.demo.spoken_requests import load_requests
+from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
 from caal_node.cli.demo.tools import open_n8n, write_settings
-from caal_node.cli.demo.worker_process import WorkerProcess
 from caal_node.config.settings import load_settings
 from caal_node.speech import fetch_local
 

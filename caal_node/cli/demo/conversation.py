@@ -15,8 +15,7 @@ from typing import Final, Protocol, Self
 
 from rich.console import Console
 
-from caal_node.cli.demo.audio_timeline import AudioTimeline
-from caal_node.cli.demo.spoken_requests import SpokenRequest
+from caal_node.cli.demo.audio import AudioTimeline, SpokenRequest
 from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.core.errors import CaalError
 from caal_node.core.events import Event, ToolCallEnded, TurnEnded, to_json

@@ -1,14 +1,90 @@
-"""The demo has tools of an MCP server over stdio, and an n8n workflow by webhook."""
+"""The demo has tools of an MCP server over stdio, and an n8n workflow by webhook.
+
+Without an n8n, a local server replays one workflow of a real n8n 2.41.1 as it was recorded.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, Final, Self
 
-from caal_node.cli.demo.replayed_n8n import ReplayedN8n
+from aiohttp import web
+
 from caal_node.config.settings import Settings
+from n8n.core.json_values import mapping
+
+WORKFLOW: Final = "get_weather"
+API_KEY: Final = "recorded-api-key"
+"""Any key opens the replay: it guards nothing but recordings."""
+_CLOSE_S: Final = 1.0
+"""Seconds that a request may still take when the server is closed."""
+
+
+class ReplayedN8n:
+    """Replays the recorded workflow on 127.0.0.1: the public API's list, and the webhook.
+
+    async with ReplayedN8n() as replay:
+        async with N8nTools(replay.base_url, api_key=replay.api_key) as n: ...
+
+    A call takes as long as the recorded one. Its body is what the workflow's own expression gives
+    for the request, so there is a forecast for any city, and it is always sunny.
+    """
+
+    def __init__(self) -> None:
+        self.base_url = ""
+        self.api_key: Final = API_KEY
+        recorded = json.loads(Path(__file__).with_name("recorded_workflow.json").read_text("utf-8"))
+        self._workflow: Final[dict[str, Any]] = recorded["workflow"]
+        self._call_s: Final[float] = recorded["exchange"]["ms"] / 1000
+        app = web.Application()
+        app.router.add_get("/api/v1/workflows", self._list_workflows)
+        app.router.add_post(f"/webhook/{WORKFLOW}", self._call)
+        self._runner: Final = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSE_S)
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.base_url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _list_workflows(self, _: web.Request) -> web.Response:
+        return _json_response({"data": [self._workflow], "nextCursor": None})
+
+    async def _call(self, request: web.Request) -> web.Response:
+        await asyncio.sleep(self._call_s)
+        try:
+            body = mapping(await request.json())
+        except ValueError:
+            message = "Failed to parse request body"
+            return _json_response({"code": 0, "message": message}, status=422)
+        return _json_response(forecast(body))
+
+
+def forecast(body: Any) -> dict[str, Any]:
+    """Return what the recorded workflow's Set node makes of a request's body.
+
+    Its expression is `{city:$json.body.city, days:$json.body.days ?? 1, forecast:"sunny",
+    high_c:21}`, where JSON.stringify leaves out a city that is undefined.
+    """
+    city = {"city": body["city"]} if "city" in body else {}
+    days = body.get("days")
+    return {**city, "days": 1 if days is None else days, "forecast": "sunny", "high_c": 21}
+
+
+def _json_response(value: object, *, status: int = 200) -> web.Response:
+    return web.json_response(value, status=status, dumps=_compact_json)
+
+
+def _compact_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
 
 _TIME_EXAMPLES = [
     {"say": "what time is it in London", "arguments": {"timezone": "Europe/London"}},
