@@ -4,6 +4,9 @@ The control process asks by room-service RPC, the only way through LiveKit that 
 back to the asker alone (a participant attribute would show the list of tools to the whole room).
 """
 
+# pyright: reportUnknownMemberType=false
+# LiveKit leaves the event types of its rooms open, so they are half unknown.
+
 from __future__ import annotations
 
 import asyncio
