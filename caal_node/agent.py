@@ -26,6 +26,7 @@ from livekit.agents.types import NOT_GIVEN
 
 from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
+from caal_node.context.pairing import rounds_done
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
 from caal_node.control.messages import (
@@ -37,7 +38,7 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import ConfigError, ToolFailure
 from caal_node.core.events import Event, TierName
-from caal_node.core.items import Item, SystemItem, rounds_done
+from caal_node.core.items import Item, SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.models.backends.factory import api_of

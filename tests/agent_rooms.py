@@ -9,6 +9,7 @@ from livekit import rtc
 
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ReloadReport, ToolsAnswer, ToolsRequest
+from caal_node.control.rooms import LiveKitRooms
 from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
@@ -16,8 +17,8 @@ LIVEKIT_BYTES = 15 * 1024
 """What LiveKit carries in one RPC, and what it takes for an answer."""
 
 
-class AgentRooms:
-    """One room and one agent that answers with `on_tools`: a `RoomServer`, and an `rtc.Room`."""
+class AgentRooms(LiveKitRooms):
+    """One room and one agent that answers with `on_tools`: a server's rooms, and an `rtc.Room`."""
 
     def __init__(
         self, on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]], name: str = "kitchen"

@@ -12,6 +12,7 @@ from caal_node.control.messages import (
     ModelReport,
     ReloadReport,
 )
+from caal_node.control.rooms import LiveKitRooms
 from caal_node.control.rpc import (
     MAX_REQUEST_BYTES,
     AnswerChunk,
@@ -26,8 +27,8 @@ from caal_node.control.rpc import (
 REPORT = ReloadReport(tool_count=4, added=("get_weather",), changed=("timer",), failed=("files",))
 
 
-class FakeRooms:
-    """A `RoomServer` whose agents answer as they are told.
+class FakeRooms(LiveKitRooms):
+    """A LiveKit server's rooms whose agents answer as they are told.
 
     Args:
         agents: names the agents of each room.

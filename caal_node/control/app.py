@@ -52,7 +52,7 @@ from caal_node.control.messages import (
     ReloadRequest,
 )
 from caal_node.control.request_parsing import RequestRefused, field_error, read_body, token_check
-from caal_node.control.rooms import ControlError, LiveKitRooms, RoomServer, choose_room
+from caal_node.control.rooms import ControlError, LiveKitRooms, choose_room
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.version import __version__
@@ -99,7 +99,7 @@ def _body(kind: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": required, "content": content}}
 
 
-def control_routes(rooms: RoomServer) -> APIRouter:
+def control_routes(rooms: LiveKitRooms) -> APIRouter:
     """Return the paths that change an agent; the including application says who may use them."""
     router = APIRouter(tags=["control"])
     statuses = _errors(400, 408, 413)
@@ -128,7 +128,7 @@ def control_routes(rooms: RoomServer) -> APIRouter:
     return router
 
 
-def tool_routes(rooms: RoomServer) -> APIRouter:
+def tool_routes(rooms: LiveKitRooms) -> APIRouter:
     """Return the paths of the Tools API; the including application says who may use them."""
     router = APIRouter(prefix="/api", tags=["tools"])
 
@@ -166,7 +166,7 @@ def tool_routes(rooms: RoomServer) -> APIRouter:
 
 
 async def _ask(
-    rooms: RoomServer,
+    rooms: LiveKitRooms,
     room: str,
     request: AgentRequest,
     answer_type: type[AgentAnswer],
@@ -212,7 +212,7 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None
     )
 
 
-def make_app(settings: Settings, rooms: RoomServer) -> FastAPI:
+def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
     """Return the application; it opens and closes `rooms` with itself.
 
     Raises:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -62,27 +62,7 @@ class NoAnswer(ControlError):
     status = 504
 
 
-class RoomServer(Protocol):
-    """The rooms of one LiveKit server. Every method may raise LiveKitUnreachable or -Refused."""
-
-    async def live(self, name: str | None = None) -> Sequence[str]:
-        """Return the names of the open rooms, empty ones too; with `name`, that one or none."""
-        ...
-
-    async def agents(self, room: str) -> Sequence[str]:
-        """Return the identities of the agents in a room."""
-        ...
-
-    async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
-        """Send the request, and return its answer; None where nobody of that identity listens."""
-        ...
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(self, *exc: object) -> None: ...
-
-
-async def choose_room(rooms: RoomServer, name: str | None) -> str:
+async def choose_room(rooms: LiveKitRooms, name: str | None) -> str:
     """Return the room that is meant: the named one, or the only live one that has an agent.
 
     Raises:
@@ -116,7 +96,9 @@ _WRONG_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKI
 
 
 class LiveKitRooms:
-    """The `RoomServer` of a real LiveKit server, to be opened with `async with`.
+    """The rooms of one LiveKit server, to be opened with `async with`.
+
+    Every method may raise LiveKitUnreachable or LiveKitRefused.
 
     livekit-api 1.2 knows no PerformRpc (servers do since 1.9.2), so that one call is made here,
     in the documented Twirp form: JSON over HTTP.
@@ -154,6 +136,7 @@ class LiveKitRooms:
         await self._api.aclose()
 
     async def live(self, name: str | None = None) -> Sequence[str]:
+        """Return the names of the open rooms, empty ones too; with `name`, that one or none."""
         with _control_errors():
             names = [name] if name else None
             found = await self._api.room.list_rooms(api.ListRoomsRequest(names=names))
@@ -161,6 +144,7 @@ class LiveKitRooms:
         return [room.name for room in found.rooms]
 
     async def agents(self, room: str) -> Sequence[str]:
+        """Return the identities of the agents in a room."""
         with _control_errors():
             request = api.ListParticipantsRequest(room=room)
             found = await self._api.room.list_participants(request)
@@ -168,6 +152,7 @@ class LiveKitRooms:
         return [person.identity for person in found.participants if person.kind == kind]
 
     async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
+        """Send the request, and return its answer; None where nobody of that identity listens."""
         grants = api.VideoGrants(room_admin=True, room=room)
         token = api.AccessToken(self._key, self._secret).with_grants(grants).to_jwt()
         payload = sign_request(request, room=room, api_key=self._key, api_secret=self._secret)
