@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from caal_node.config.settings import Settings
 from caal_node.control.agent_client import CHANGE_S, TOOLS_S, ask_agent
-from caal_node.control.api_models import (
+from caal_node.control.http_api import (
     MAX_NAME_CHARS,
     CallBody,
     CallResponse,
@@ -31,9 +31,13 @@ from caal_node.control.api_models import (
     ModelResponse,
     ReloadBody,
     ReloadResponse,
+    RequestRefused,
     RoomQuery,
     SearchBody,
     SearchResponse,
+    field_error,
+    read_body,
+    token_check,
 )
 from caal_node.control.messages import (
     AgentAnswer,
@@ -51,7 +55,6 @@ from caal_node.control.messages import (
     ReloadReport,
     ReloadRequest,
 )
-from caal_node.control.request_parsing import RequestRefused, field_error, read_body, token_check
 from caal_node.control.rooms import ControlError, LiveKitRooms, choose_room
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
