@@ -18,9 +18,8 @@ import pytest
 
 from caal_node.cli.demo.app import AGENT
 from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, Samples, SpokenRequest, load_requests
-from caal_node.cli.demo.model_choice import CONTEXT
 from caal_node.cli.demo.room_scene import ROOM, RoomScene, WorkerProcess
-from caal_node.cli.demo.tools import WORKFLOW, write_settings
+from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
 from caal_node.core.events import (
     CuePlayed,
     Event,

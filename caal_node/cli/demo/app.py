@@ -24,9 +24,8 @@ from rich.console import Console
 from caal_node.cli.demo.audio import AudioTimeline, SpokenRequest, load_requests
 from caal_node.cli.demo.livekit_server import LiveKitServer, obtain_server
 from caal_node.cli.demo.local_scene import LocalScene
-from caal_node.cli.demo.model_choice import choose_model
 from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
-from caal_node.cli.demo.tools import open_n8n, write_settings
+from caal_node.cli.demo.servers import choose_model, open_n8n, write_settings
 from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
