@@ -31,6 +31,9 @@ MAX_FILE_BYTES: Final = 8 * 1024 * 1024
 """A workflow of a hundred nodes is a tenth of a mebibyte."""
 _STYLES: Final = {"error": "red", "warning": "yellow", "advice": "cyan"}
 
+MODELS_OWN = "(what the model makes of that)"
+"""This is printed where the person hears the model's own words."""
+
 
 def check_files(files: Sequence[Path], *, as_json: bool) -> bool:
     """Print the findings; return whether there is nothing but advice.
@@ -105,10 +108,6 @@ def _print_findings(
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
-
-
-MODELS_OWN = "(what the model makes of that)"
-"""This is printed where the person hears the model's own words."""
 
 
 async def try_workflow(

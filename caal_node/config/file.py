@@ -24,6 +24,34 @@ PREFIX: Final = "CAAL_"
 _SHARED_PREFIXES: Final = ("ollama_", "n8n_", "livekit_")
 """Settings that other programs read too keep the names that those programs gave them."""
 
+SHOWN_CHARS: Final = 60
+"""Characters of a wrong value that the message quotes: enough to recognise it in a file."""
+# What to write, by the beginning of the name of pydantic's error; the first that fits is taken.
+_REMEDIES: Final = {
+    "value_error": "{error}",
+    "literal_error": "write {expected}",
+    "int": "write a whole number",
+    "float": "write a number",
+    "bool": "write on or off",
+    "less_than": "write at most {le}",
+    "greater_than_equal": "write at least {ge}",
+    "greater_than": "write more than {gt}",
+    "string_too_short": "write something; it is empty",
+    "string_too_long": "shorten it to {max_length} characters",
+    "string": "write a text in quotes",
+    "path": "write a file's path in quotes",
+    "too_long": "keep at most {max_length}",
+    "too_short": "write at least {min_length}",
+    "tuple": "write a list of texts",
+    "missing": "this is missing; write it",
+    "extra_forbidden": "there is no such key; the keys are say and arguments",
+    "dict": "write a table",
+    "mapping": "write a table",
+    "invalid-json-value": "write a text, number, true, false, list or table",
+    "model_type": 'write a table such as {{say = "..."}}',
+    "union": "write a text or a number",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class GivenSetting:
@@ -116,36 +144,6 @@ def _line_of(text: str, key: str, parent: str = "") -> int:
 
 def _nearest(name: str, known: Collection[str]) -> str:
     return next(iter(difflib.get_close_matches(name, known, 1, 0.6)), "")
-
-
-SHOWN_CHARS: Final = 60
-"""Characters of a wrong value that the message quotes: enough to recognise it in a file."""
-
-# What to write, by the beginning of the name of pydantic's error; the first that fits is taken.
-_REMEDIES: Final = {
-    "value_error": "{error}",
-    "literal_error": "write {expected}",
-    "int": "write a whole number",
-    "float": "write a number",
-    "bool": "write on or off",
-    "less_than": "write at most {le}",
-    "greater_than_equal": "write at least {ge}",
-    "greater_than": "write more than {gt}",
-    "string_too_short": "write something; it is empty",
-    "string_too_long": "shorten it to {max_length} characters",
-    "string": "write a text in quotes",
-    "path": "write a file's path in quotes",
-    "too_long": "keep at most {max_length}",
-    "too_short": "write at least {min_length}",
-    "tuple": "write a list of texts",
-    "missing": "this is missing; write it",
-    "extra_forbidden": "there is no such key; the keys are say and arguments",
-    "dict": "write a table",
-    "mapping": "write a table",
-    "invalid-json-value": "write a text, number, true, false, list or table",
-    "model_type": 'write a table such as {{say = "..."}}',
-    "union": "write a text or a number",
-}
 
 
 def explained(

@@ -41,6 +41,20 @@ _CHARS_PER_TOKEN: Final = 2
 # that were guessed early and discarded is never taken for that of the final words.
 _CutKey = tuple[tuple[str, ...], int, Item]
 
+KEPT: Final = 0.75
+"""The part of the limits that a cut leaves. A cut costs a cold prompt, so it makes room for several
+turns; to keep less would forget more than the model server gains."""
+DATA_TOKENS: Final = 800
+"""Tokens that a cut leaves free for the data of dropped calls: about ten short records. Two cores
+evaluate them in some 15 s, once after each cut."""
+DATA_PART: Final = 5
+"""That data gets at most a fifth of the room."""
+FIXED_STEP: Final = 128
+"""The tokens of instructions and tools are rounded up to a multiple of this, so that instructions
+which contain the time of day do not move every cut when a word of them changes."""
+BEGINNING_CHARS: Final = 160
+"""Characters of a shortened result that its note keeps: enough to recognise it."""
+
 
 class ContextBuilder:
     """Builds the items of each request of one conversation.
@@ -118,21 +132,6 @@ class ContextBuilder:
                 return message
             max_chars = min(max_chars, len(text)) * max_tokens // tokens - 1
         return None
-
-
-KEPT: Final = 0.75
-"""The part of the limits that a cut leaves. A cut costs a cold prompt, so it makes room for several
-turns; to keep less would forget more than the model server gains."""
-DATA_TOKENS: Final = 800
-"""Tokens that a cut leaves free for the data of dropped calls: about ten short records. Two cores
-evaluate them in some 15 s, once after each cut."""
-DATA_PART: Final = 5
-"""That data gets at most a fifth of the room."""
-FIXED_STEP: Final = 128
-"""The tokens of instructions and tools are rounded up to a multiple of this, so that instructions
-which contain the time of day do not move every cut when a word of them changes."""
-BEGINNING_CHARS: Final = 160
-"""Characters of a shortened result that its note keeps: enough to recognise it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,20 @@ _NAME_CHARS: Final = 32
 """Names up to this length are encoded once: a list of records repeats them."""
 _encode_text: Final = json.JSONEncoder(ensure_ascii=False).encode
 
+LINE_CHARS: Final = 6_000
+"""Characters of a line by default: about 2,000 tokens of JSON."""
+MIN_CHARS: Final = 80
+"""The lowest limit: it has room for the longest note about what is missing."""
+# Ever smaller shapes: text, keys, depth, and the fewest items that are worth showing in that shape.
+_SHAPES: Final = (
+    (SHORT_TEXT, 40, DEPTH, 5),
+    (120, 24, DEPTH, 3),
+    (60, 12, DEPTH, 1),
+    (30, 12, 3, 1),
+    (30, 6, 2, 1),
+    (30, 6, 1, 0),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class JsonShape:
@@ -206,21 +220,7 @@ def encodable(text: str) -> str:
     return text
 
 
-LINE_CHARS: Final = 6_000
-"""Characters of a line by default: about 2,000 tokens of JSON."""
-MIN_CHARS: Final = 80
-"""The lowest limit: it has room for the longest note about what is missing."""
-
 _WHOLE: Final = JsonShape(ALL, ALL, ALL)
-# Ever smaller shapes: text, keys, depth, and the fewest items that are worth showing in that shape.
-_SHAPES: Final = (
-    (SHORT_TEXT, 40, DEPTH, 5),
-    (120, 24, DEPTH, 3),
-    (60, 12, DEPTH, 1),
-    (30, 12, 3, 1),
-    (30, 6, 2, 1),
-    (30, 6, 1, 0),
-)
 _NOTHING: Final = JsonShape(0, 0, 0, 0)
 
 

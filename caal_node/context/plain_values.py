@@ -31,6 +31,16 @@ _TEXT: Final = re.compile(r"… \(\d+ of (at least )?(\d+) characters shown\)\Z"
 _NOTE_CHARS: Final = 80
 """No note has more characters."""
 
+Plain: TypeAlias = bool | int | float | str | Mapping[Any, Any] | Sequence[Any] | None
+READ_CHARS: Final = 65_536
+"""Characters of JSON text that are parsed for one line: 1 to 7 ms. A longer text is parsed to this
+point, and the line says that the rest is unknown."""
+_SORTED_MAX: Final = 5_000
+"""Members of the largest set that is sorted: 2 ms."""
+_PLAIN_TYPES: Final = frozenset({type(None), bool, int, str, dict, list})
+_EDGE_CHARS: Final = 64
+"""Characters at either end of a text in which its first and last bracket are searched."""
+
 
 @dataclass(frozen=True, slots=True)
 class OmittedTotal:
@@ -98,18 +108,6 @@ def _read(pattern: re.Pattern[str], note: object) -> OmittedTotal | None:
         return None
     match = pattern.fullmatch(note)
     return OmittedTotal(int(match[2]), match[1] is not None) if match else None
-
-
-Plain: TypeAlias = bool | int | float | str | Mapping[Any, Any] | Sequence[Any] | None
-
-READ_CHARS: Final = 65_536
-"""Characters of JSON text that are parsed for one line: 1 to 7 ms. A longer text is parsed to this
-point, and the line says that the rest is unknown."""
-_SORTED_MAX: Final = 5_000
-"""Members of the largest set that is sorted: 2 ms."""
-_PLAIN_TYPES: Final = frozenset({type(None), bool, int, str, dict, list})
-_EDGE_CHARS: Final = 64
-"""Characters at either end of a text in which its first and last bracket are searched."""
 
 
 def plain(value: object) -> Plain:

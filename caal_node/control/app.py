@@ -86,6 +86,11 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
 }
 _EVERY_PATH: Final = (401, 404, 409, 422, 502, 503, 504)
 
+logger = logging.getLogger(__name__)
+MAX_CONNECTIONS: Final = 64
+"""A reload is asked for by a person or a workflow, never by a crowd."""
+STOP_S: Final = 5
+
 
 def _errors(*more: int) -> dict[int | str, dict[str, Any]]:
     """Return a path's error responses; `more` are the statuses that not every path has."""
@@ -186,13 +191,6 @@ async def _ask(
         status = _CALL_STATUS[answer.kind]
         raise RequestRefused(status, answer.message, answer.kind, answer.valid_names)
     return {name: value for name, value in answer if name != "answer"}
-
-
-logger = logging.getLogger(__name__)
-
-MAX_CONNECTIONS: Final = 64
-"""A reload is asked for by a person or a workflow, never by a crowd."""
-STOP_S: Final = 5
 
 
 def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None:

@@ -58,6 +58,15 @@ ToolName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CH
 Pattern = Annotated[str, StringConstraints(pattern=r"\S", max_length=MAX_PATTERN_CHARS)]
 ROOM: Final = Field(default=None, description="May be left out where one room has an agent.")
 
+MAX_BODY_BYTES: Final = 16 * 1024
+BODY_S: Final = 10.0
+"""A body has to arrive within this time."""
+_NUMBER_CHARS: Final = 40
+"""The sentence that refuses a number quotes this much of it."""
+_BEARER: Final = HTTPBearer(
+    auto_error=False, description="CAAL_CONTROL_TOKEN, as the control process has it."
+)
+
 
 def _integer(value: object) -> object:
     """Return 10.0 as 10, since JSON knows one kind of number."""
@@ -183,15 +192,6 @@ class ErrorResponse(BaseModel):
         default=None, description="The nearest names, best first."
     )
 
-
-MAX_BODY_BYTES: Final = 16 * 1024
-BODY_S: Final = 10.0
-"""A body has to arrive within this time."""
-_NUMBER_CHARS: Final = 40
-"""The sentence that refuses a number quotes this much of it."""
-_BEARER: Final = HTTPBearer(
-    auto_error=False, description="CAAL_CONTROL_TOKEN, as the control process has it."
-)
 
 B = TypeVar("B", bound=RequestBody)
 

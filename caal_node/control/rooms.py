@@ -22,6 +22,14 @@ MAX_NAMED: Final = 10
 MAX_LOOKED_AT: Final = 20
 """This many rooms are asked for their agents when none is named."""
 
+REQUEST_S: Final = 5.0
+RPC_MS: Final = 2500
+"""It is below the 3 s after which the server repeats a call that has no answer."""
+MAX_ERROR_CHARS: Final = 2000
+_RPC_CODE: Final = re.compile(r"RpcError (\d+)")
+_HTTP_SCHEMES: Final = {"ws": "http", "wss": "https"}
+_WRONG_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
+
 
 class ControlError(CaalError):
     """A request cannot be done; `str()` is for the caller, `status` is HTTP's."""
@@ -84,15 +92,6 @@ async def choose_room(rooms: LiveKitRooms, name: str | None) -> str:
             raise RoomUnknown("There is no agent in any live room.")
     named = ", ".join((with_agent or live)[:MAX_NAMED])
     raise SeveralRooms(f"Several rooms are live; name one as room_name: {named}.")
-
-
-REQUEST_S: Final = 5.0
-RPC_MS: Final = 2500
-"""It is below the 3 s after which the server repeats a call that has no answer."""
-MAX_ERROR_CHARS: Final = 2000
-_RPC_CODE: Final = re.compile(r"RpcError (\d+)")
-_HTTP_SCHEMES: Final = {"ws": "http", "wss": "https"}
-_WRONG_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
 
 
 class LiveKitRooms:

@@ -39,6 +39,18 @@ MAX_PAYLOAD_CHARS: Final = 15 * 1024
 MAX_ID_CHARS: Final = 64
 MAX_DETAIL_CHARS: Final = 500
 
+CHUNK_CHARS: Final = 12 * 1024
+"""The size of one chunk. The rest of LiveKit's 15 KiB is for the signature and the envelope."""
+MAX_REQUEST_BYTES: Final = 1024 * 1024 + 64 * 1024
+"""A request as text holds a name and the arguments that an MCP server may be sent at most."""
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
+"""An answer as text may hold some 20,000 tools of usual size."""
+INLINE_CHARS: Final = 64 * 1024
+"""Compressing or parsing this takes 2 ms; more is done in a thread."""
+EXPANSION: Final = 16
+"""A text may be this many times larger than its chunks; catalogues compress best."""
+T = TypeVar("T")
+
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -140,20 +152,6 @@ def verify_request(payload: str, *, room: str, verifier: api.TokenVerifier) -> R
 
 def _digest(body: str) -> str:
     return base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
-
-
-CHUNK_CHARS: Final = 12 * 1024
-"""The size of one chunk. The rest of LiveKit's 15 KiB is for the signature and the envelope."""
-MAX_REQUEST_BYTES: Final = 1024 * 1024 + 64 * 1024
-"""A request as text holds a name and the arguments that an MCP server may be sent at most."""
-MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
-"""An answer as text may hold some 20,000 tools of usual size."""
-INLINE_CHARS: Final = 64 * 1024
-"""Compressing or parsing this takes 2 ms; more is done in a thread."""
-EXPANSION: Final = 16
-"""A text may be this many times larger than its chunks; catalogues compress best."""
-
-T = TypeVar("T")
 
 
 def max_chunks(max_bytes: int) -> int:

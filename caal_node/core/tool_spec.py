@@ -18,6 +18,12 @@ from caal_node.core.events import TierName
 ToolSchema: TypeAlias = Mapping[str, Any]
 """`{"type": "function", "function": {"name", "description", "parameters"}}`."""
 
+_LINE: Final = re.compile(
+    r"^\s*(?:-\s*)?Example:\s*(?P<say>.+?)\s*(?:->\s*(?P<args>\{.*\})\s*)?$", re.I
+)
+EXAMPLES_MAX: Final = 3
+"""Examples that are kept of one tool. Three helped a 0.5B model; each costs about 60 tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -57,13 +63,6 @@ class ToolSpec:
     """The server's own name of the tool, where `name` is another."""
     remembered: bool = True
     """Whether its results are kept for later turns, so that a person can refer to them."""
-
-
-_LINE: Final = re.compile(
-    r"^\s*(?:-\s*)?Example:\s*(?P<say>.+?)\s*(?:->\s*(?P<args>\{.*\})\s*)?$", re.I
-)
-EXAMPLES_MAX: Final = 3
-"""Examples that are kept of one tool. Three helped a 0.5B model; each costs about 60 tokens."""
 
 
 def examples_in(text: str | None) -> tuple[Example, ...]:

@@ -14,6 +14,8 @@ from caal_node.core.events import CuePlayed
 from caal_node.room.cue_policy import CueAction, CuePolicy
 from caal_node.room.cues import CueSet, Samples
 
+_log = logging.getLogger(__name__)
+
 
 class ClockTimer(Protocol):
     """A timer, as `asyncio.TimerHandle` is one."""
@@ -84,9 +86,6 @@ class LateCueSink:
         sink, self._sink = self._sink, None
         if sink is not None:
             await sink.aclose()
-
-
-_log = logging.getLogger(__name__)
 
 
 class CuePlayer:

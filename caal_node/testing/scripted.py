@@ -29,6 +29,10 @@ from caal_node.models.backends.base import (
 from caal_node.models.llm import LLM
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
 
+SAMPLE_RATE_HZ: Final = 24_000
+CHAR_S: Final = 0.06
+"""Seconds of silence for a character of text: about the pace of speech."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
@@ -130,11 +134,6 @@ class ScriptedToolSource(ToolSource):
 
     async def aclose(self) -> None:
         self.closed = True
-
-
-SAMPLE_RATE_HZ: Final = 24_000
-CHAR_S: Final = 0.06
-"""Seconds of silence for a character of text: about the pace of speech."""
 
 
 class ScriptedSTT(stt.STT[Any]):

@@ -24,6 +24,8 @@ CUES: Final = "cues"
 NOT_SETTINGS: Final = frozenset({"CAAL_CACHE", "CAAL_STATE", "CAAL_TEST_GGUF"})
 """These variables of the project are read elsewhere."""
 
+EXTRA: Final = 'Run: pip install "caal-node[local-speech]", or set {variable}=none.'
+
 
 async def check_settings(settings: Settings) -> Sequence[Finding]:
     unknown = [
@@ -70,9 +72,6 @@ async def check_agent(settings: Settings) -> Sequence[Finding]:
         except ConfigError as error:
             found.append(fail_from("agent", str(error)))
     return found
-
-
-EXTRA: Final = 'Run: pip install "caal-node[local-speech]", or set {variable}=none.'
 
 
 async def check_stt(settings: Settings) -> Sequence[Finding]:

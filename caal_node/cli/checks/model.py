@@ -29,6 +29,10 @@ SHARED_HINT: Final = (
     "or they evict each other's prompts."
 )
 
+CALL_STRATEGY: Final = "way of asking"
+SAMPLE_S: Final = 30.0
+"""A small question to a model that is loaded takes a second or two."""
+
 
 class _Unusable(Exception):
     """There is nothing further to check after this finding."""
@@ -178,11 +182,6 @@ def _first_names(names: Sequence[str]) -> str:
         return "none at all"
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
-
-
-CALL_STRATEGY: Final = "way of asking"
-SAMPLE_S: Final = 30.0
-"""A small question to a model that is loaded takes a second or two."""
 
 
 async def check_call_strategy(settings: Settings) -> Sequence[Finding]:

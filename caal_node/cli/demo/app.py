@@ -39,6 +39,13 @@ SPEAK_S: Final = 30.0
 PAUSE_S: Final = 0.6
 """People leave this many seconds between the agent's last word and the next request."""
 
+AGENT: Final = "caal_node.cli.demo.agent:DemoAgent"
+_NEXT: Final = """\
+Three things to try next
+  1. type to it             caal-node chat --agent caal_node.cli.demo.agent:DemoAgent
+  2. give it your own tools copy mcp_servers.json.example to mcp_servers.json, or set N8N_URL
+  3. see what is missing    caal-node doctor"""
+
 
 class DemoScene(Protocol):
     """A place where an agent hears a participant. It ends all that it has started."""
@@ -129,14 +136,6 @@ class DemoConversation:
                         return
         except TimeoutError:
             raise CaalError(f"a turn did not end in {TURN_S:g} seconds") from None
-
-
-AGENT: Final = "caal_node.cli.demo.agent:DemoAgent"
-_NEXT: Final = """\
-Three things to try next
-  1. type to it             caal-node chat --agent caal_node.cli.demo.agent:DemoAgent
-  2. give it your own tools copy mcp_servers.json.example to mcp_servers.json, or set N8N_URL
-  3. see what is missing    caal-node doctor"""
 
 
 async def run_demo(out: Path, *, use_room: bool) -> None:

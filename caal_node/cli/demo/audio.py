@@ -18,6 +18,16 @@ from livekit.agents.utils import aio
 
 RATE_HZ: Final = 16_000
 
+SAMPLE_RATE_HZ: Final = 48_000
+MAX_S: Final = 900
+"""Seconds that are kept at most; 86 MB of samples."""
+GAP_S: Final = 0.1
+"""A track whose next frame comes this much later than its last one ended has paused."""
+Samples = npt.NDArray[np.int16]
+FRAME_SAMPLES: Final = RATE_HZ // 50
+"""A frame is 20 ms, as a room's own packet is."""
+_SILENCE: Final = np.zeros(FRAME_SAMPLES, dtype=np.int16)
+
 
 @dataclass(frozen=True, slots=True)
 class SpokenRequest:
@@ -41,15 +51,6 @@ def load_requests() -> list[SpokenRequest]:
             samples = np.frombuffer(file.readframes(file.getnframes()), dtype=np.int16)
         loaded.append(SpokenRequest(row["words"], samples))
     return loaded
-
-
-SAMPLE_RATE_HZ: Final = 48_000
-MAX_S: Final = 900
-"""Seconds that are kept at most; 86 MB of samples."""
-GAP_S: Final = 0.1
-"""A track whose next frame comes this much later than its last one ended has paused."""
-
-Samples = npt.NDArray[np.int16]
 
 
 class AudioTimeline:
@@ -107,11 +108,6 @@ class TrackWriter:
             self._next = heard
         self._timeline.add(self._next, samples)
         self._next += samples.size
-
-
-FRAME_SAMPLES: Final = RATE_HZ // 50
-"""A frame is 20 ms, as a room's own packet is."""
-_SILENCE: Final = np.zeros(FRAME_SAMPLES, dtype=np.int16)
 
 
 class Microphone:

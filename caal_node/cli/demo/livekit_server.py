@@ -30,6 +30,14 @@ BUILD_DEADLINE_S = 300.0
 _SUFFIX = ".exe" if sys.platform == "win32" else ""
 
 
+# It is ready in one to two seconds.
+READY_DEADLINE_S = 20.0
+POLL_S = 0.05
+# Ports are chosen free and may be taken before the server has them.
+ATTEMPTS = 3
+_PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")
+
+
 def find_server() -> Path | None:
     """Return `livekit-server` on PATH, else the one built earlier, else None."""
     if found := shutil.which("livekit-server"):
@@ -91,15 +99,6 @@ def _build(go: str) -> str | None:
             return (lines or ["no reason given"])[-1][:200]
         program.replace(_built())
     return None
-
-
-# It is ready in one to two seconds.
-READY_DEADLINE_S = 20.0
-POLL_S = 0.05
-# Ports are chosen free and may be taken before the server has them.
-ATTEMPTS = 3
-
-_PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")
 
 
 class LiveKitServer:

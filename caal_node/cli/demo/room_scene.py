@@ -43,6 +43,15 @@ STOP_S: Final = 15.0
 TAIL_LINES: Final = 12
 """An error quotes this many of the log's last lines."""
 
+ROOM: Final = "demo"
+IDENTITY: Final = "demo-person"
+READY_S: Final = 300.0
+"""Seconds for the agent to join and its model to read the prompt, 0.8 k tokens: some ten on two
+cores, and twenty times as many where others work on them too."""
+MESSAGE_S: Final = 10.0
+"""Seconds for one message of the room to arrive; it normally takes some milliseconds."""
+_log = logging.getLogger(__name__)
+
 
 class WorkerProcess:
     """The worker; `folder` is its working directory, with settings, servers and `worker.log`."""
@@ -127,17 +136,6 @@ class WorkerProcess:
                 self._tail = [*self._tail[1 - TAIL_LINES :], line]
                 if REGISTERED in line:
                     self._registered.set()
-
-
-ROOM: Final = "demo"
-IDENTITY: Final = "demo-person"
-READY_S: Final = 300.0
-"""Seconds for the agent to join and its model to read the prompt, 0.8 k tokens: some ten on two
-cores, and twenty times as many where others work on them too."""
-MESSAGE_S: Final = 10.0
-"""Seconds for one message of the room to arrive; it normally takes some milliseconds."""
-
-_log = logging.getLogger(__name__)
 
 
 class EventReader(Protocol):

@@ -31,6 +31,23 @@ OLLAMA_S: Final = 3.0
 CONTEXT: Final = 4096
 """Tokens: instructions, tools, examples and the demo's turns take 1,500; less memory to touch."""
 
+WORKFLOW: Final = "get_weather"
+API_KEY: Final = "recorded-api-key"
+"""Any key opens the replay: it guards nothing but recordings."""
+_CLOSE_S: Final = 1.0
+"""Seconds that a request may still take when the server is closed."""
+_TIME_EXAMPLES = [
+    {"say": "what time is it in London", "arguments": {"timezone": "Europe/London"}},
+    {"say": "tell me the time in Los Angeles", "arguments": {"timezone": "America/Los_Angeles"}},
+]
+_SETTINGS = """\
+[examples]
+get_weather = [
+  {say = "what's the weather like in Oslo", arguments = {city = "Oslo"}},
+  {say = "will it rain in Rome over the next five days", arguments = {city = "Rome", days = 5}},
+]
+"""
+
 
 async def choose_model(
     settings: Settings, console: Console, open_: AsyncExitStack
@@ -67,13 +84,6 @@ async def _ollama_model(settings: Settings) -> str | None:
     except (ConnectionError, ollama.ResponseError, httpx.HTTPError):  # what ollama speaks through
         return None
     return None
-
-
-WORKFLOW: Final = "get_weather"
-API_KEY: Final = "recorded-api-key"
-"""Any key opens the replay: it guards nothing but recordings."""
-_CLOSE_S: Final = 1.0
-"""Seconds that a request may still take when the server is closed."""
 
 
 class ReplayedN8n:
@@ -136,19 +146,6 @@ def _json_response(value: object, *, status: int = 200) -> web.Response:
 
 def _compact_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-_TIME_EXAMPLES = [
-    {"say": "what time is it in London", "arguments": {"timezone": "Europe/London"}},
-    {"say": "tell me the time in Los Angeles", "arguments": {"timezone": "America/Los_Angeles"}},
-]
-_SETTINGS = """\
-[examples]
-get_weather = [
-  {say = "what's the weather like in Oslo", arguments = {city = "Oslo"}},
-  {say = "will it rain in Rome over the next five days", arguments = {city = "Rome", days = 5}},
-]
-"""
 
 
 def write_settings(folder: Path) -> dict[str, str]:
