@@ -26,6 +26,7 @@ from livekit.agents.types import NOT_GIVEN
 
 from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
+from caal_node.context.pairing import rounds_done
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
 from caal_node.control.messages import (
@@ -37,7 +38,7 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import ConfigError, ToolFailure
 from caal_node.core.events import Event, TierName
-from caal_node.core.items import Item, SystemItem, rounds_done
+from caal_node.core.items import Item, SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.models.backends.factory import api_of
@@ -48,7 +49,7 @@ from caal_node.models.livekit_errors import spoken_key
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.prompt_builder import PromptBuilder
-from caal_node.room.cue_sink import CueSink
+from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import SessionServices
 from caal_node.tools.direct_calls import DirectCalls

@@ -35,7 +35,7 @@ from caal_node.models.question import Question
 from caal_node.room.attributes import Attributes
 from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.cue_files import load_cues
-from caal_node.room.cue_sink import CueSink, LateCueSink
+from caal_node.room.cue_player import CueSink, LateCueSink
 from caal_node.room.cue_track import publish_cues
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import HookNotifier, Hooks

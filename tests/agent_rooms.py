@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from livekit import rtc
 
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ReloadReport, ToolsAnswer, ToolsRequest
+from caal_node.control.rooms import LiveKitRooms
 from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
@@ -16,8 +17,8 @@ LIVEKIT_BYTES = 15 * 1024
 """What LiveKit carries in one RPC, and what it takes for an answer."""
 
 
-class AgentRooms:
-    """One room and one agent that answers with `on_tools`: a `RoomServer`, and a `ControlRoom`."""
+class AgentRooms(LiveKitRooms):
+    """One room and one agent that answers with `on_tools`: a server's rooms, and an `rtc.Room`."""
 
     def __init__(
         self, on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]], name: str = "kitchen"
@@ -28,7 +29,11 @@ class AgentRooms:
         """How many of the next answers get lost on their way back."""
         self._method: Any = None
         self.listener = ControlListener(
-            self, on_reload=self._reload, on_tools=on_tools, api_key=KEY, api_secret=SECRET
+            cast("rtc.Room", self),
+            on_reload=self._reload,
+            on_tools=on_tools,
+            api_key=KEY,
+            api_secret=SECRET,
         )
 
     async def _reload(self, _: object) -> ReloadReport:

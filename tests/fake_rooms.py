@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from caal_node.control.chunking import MAX_REQUEST_BYTES, join, split
 from caal_node.control.messages import (
     AGENT_REQUEST,
     AgentAnswer,
@@ -13,13 +12,23 @@ from caal_node.control.messages import (
     ModelReport,
     ReloadReport,
 )
-from caal_node.control.rpc import AnswerChunk, RequestFailed, RpcAnswer, RpcRequest, SendChunk
+from caal_node.control.rooms import LiveKitRooms
+from caal_node.control.rpc import (
+    MAX_REQUEST_BYTES,
+    AnswerChunk,
+    RequestFailed,
+    RpcAnswer,
+    RpcRequest,
+    SendChunk,
+    join,
+    split,
+)
 
 REPORT = ReloadReport(tool_count=4, added=("get_weather",), changed=("timer",), failed=("files",))
 
 
-class FakeRooms:
-    """A `RoomServer` whose agents answer as they are told.
+class FakeRooms(LiveKitRooms):
+    """A LiveKit server's rooms whose agents answer as they are told.
 
     Args:
         agents: names the agents of each room.

@@ -18,7 +18,7 @@ class VirtualTimer:
 
 
 class VirtualClock:
-    """A `caal_node.room.clock.Clock`: `advance` runs what falls due, in order, at its time."""
+    """A `caal_node.room.cue_player.Clock`: `advance` runs what falls due, in order, at its time."""
 
     def __init__(self) -> None:
         self._now = 0.0

@@ -204,7 +204,7 @@ def check(
 
     Exit code 1 where a workflow cannot be called, or will be called wrongly.
     """
-    from caal_node.cli.n8n_check import check_files, check_instance
+    from caal_node.cli.n8n_commands import check_files, check_instance
 
     if instance == bool(files):
         raise typer.BadParameter("name files, or write --instance")
@@ -227,7 +227,7 @@ def try_(
 
     It is a real run. Exit code 1 where it failed.
     """
-    from caal_node.cli.n8n_try import try_workflow
+    from caal_node.cli.n8n_commands import try_workflow
 
     worked = asyncio.run(try_workflow(load_settings(), name, arguments or [], as_json=as_json))
     raise typer.Exit(0 if worked else 1)

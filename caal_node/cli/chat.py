@@ -20,7 +20,7 @@ from caal_node.config.settings import Settings
 from caal_node.core.events import Event, to_json
 from caal_node.factories import session_llm, text_session
 from caal_node.models.llm import LLM
-from caal_node.room.cue_sink import SilentCueSink
+from caal_node.room.cue_player import SilentCueSink
 
 MAX_LINE_CHARS = 4_000
 """A longer turn is cut, as it would fill a small model's window."""

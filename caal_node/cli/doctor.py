@@ -12,12 +12,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from caal_node.cli.checks.call_strategy import SAMPLE_S, check_call_strategy
 from caal_node.cli.checks.check import Check, Finding, run_check
-from caal_node.cli.checks.files import check_agent, check_cues, check_settings
-from caal_node.cli.checks.model import check_model
+from caal_node.cli.checks.local import (
+    check_agent,
+    check_cues,
+    check_settings,
+    check_stt,
+    check_tts,
+    check_vad,
+)
+from caal_node.cli.checks.model import SAMPLE_S, check_call_strategy, check_model
 from caal_node.cli.checks.room import check_livekit
-from caal_node.cli.checks.speech import check_stt, check_tts, check_vad
 from caal_node.cli.checks.tools import check_embedding, check_mcp, check_n8n
 from caal_node.config.settings import Settings
 

@@ -29,8 +29,7 @@ from pydantic import (
     ValidationError,
 )
 
-from caal_node.config.errors import explained
-from caal_node.config.file import GivenSetting, from_environment, from_file
+from caal_node.config.file import GivenSetting, explained, from_environment, from_file
 from caal_node.core.addresses import ollama_url, server_url
 from caal_node.core.model_ref import Api, ModelReference, parse_reference
 from caal_node.core.paths import from_home

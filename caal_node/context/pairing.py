@@ -2,16 +2,16 @@
 
 The layout is: the calls of one assistant reply, then their results in the order of the calls, and
 nothing between them. OpenAI refuses a request that breaks this; Ollama accepts it, and the model
-then answers as if the call had no result.
+then answers as if the call had no result. The calls of one reply are a round of tools.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 
 INTERRUPTED: Final = '{"error":"cancelled","message":"interrupted before it finished"}'
 """The result of a call that has none, as the person interrupted it or it still runs."""
@@ -41,6 +41,21 @@ def repair(items: Iterable[Item]) -> tuple[Item, ...]:
             repaired.append(item)
     _close_round(calls, results, ids, repaired)
     return tuple(repaired)
+
+
+def rounds_done(items: Sequence[Item]) -> int:
+    """Count the rounds of tool calls since the person last spoke.
+
+    LiveKit numbers the calls of one reply behind the last slash of an id that they share; a call
+    whose id has no slash counts as a round of its own.
+    """
+    replies: set[str] = set()
+    for item in reversed(items):
+        if isinstance(item, UserItem):
+            break
+        if isinstance(item, CallItem):
+            replies.add(item.id.rpartition("/")[0] or item.call_id)
+    return len(replies)
 
 
 def _match(items: Iterable[Item]) -> tuple[list[ResultItem | None], list[Item]]:

@@ -6,17 +6,10 @@ import asyncio
 import uuid
 from typing import Final
 
-from caal_node.control.chunking import (
-    MAX_ANSWER_BYTES,
-    expanded_chars,
-    join,
-    max_chunks,
-    run_beside_loop,
-    split,
-)
 from caal_node.control.messages import AGENT_ANSWER, AgentAnswer, AgentRequest, CallFailure
-from caal_node.control.rooms import AgentBusy, AgentFailed, NoAnswer, RoomServer
+from caal_node.control.rooms import AgentBusy, AgentFailed, LiveKitRooms, NoAnswer
 from caal_node.control.rpc import (
+    MAX_ANSWER_BYTES,
     AnswerChunk,
     FetchChunk,
     RequestFailed,
@@ -24,6 +17,11 @@ from caal_node.control.rpc import (
     RpcRequest,
     SendChunk,
     StillRunning,
+    expanded_chars,
+    join,
+    max_chunks,
+    run_beside_loop,
+    split,
 )
 
 CHANGE_S: Final = 60.0
@@ -39,7 +37,7 @@ _OTHER_VERSION: Final = "The agent is of another version."
 
 
 async def ask_agent(
-    rooms: RoomServer,
+    rooms: LiveKitRooms,
     room: str,
     request: AgentRequest,
     answer_type: type[AgentAnswer],
@@ -65,7 +63,7 @@ async def ask_agent(
     return answer
 
 
-async def _listening_agent(rooms: RoomServer, room: str) -> str:
+async def _listening_agent(rooms: LiveKitRooms, room: str) -> str:
     """Return the one agent that is asked. Were a second one tried, a tool might run twice."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + READY_S
@@ -84,7 +82,7 @@ async def _listening_agent(rooms: RoomServer, room: str) -> str:
 class _AgentConnection:
     """One agent that listens, for one request and its answer."""
 
-    def __init__(self, rooms: RoomServer, room: str, identity: str) -> None:
+    def __init__(self, rooms: LiveKitRooms, room: str, identity: str) -> None:
         self._rooms: Final = rooms
         self._room: Final = room
         self._identity: Final = identity

@@ -4,17 +4,19 @@ The control process asks by room-service RPC, the only way through LiveKit that 
 back to the asker alone (a participant attribute would show the list of tools to the whole room).
 """
 
+# pyright: reportUnknownMemberType=false
+# LiveKit leaves the event types of its rooms open, so they are half unknown.
+
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from livekit import api, rtc
 
-from caal_node.control.chunking import run_beside_loop
 from caal_node.control.messages import (
     AGENT_REQUEST,
     ModelReport,
@@ -31,6 +33,7 @@ from caal_node.control.rpc import (
     NotGenuine,
     RequestFailed,
     SendChunk,
+    run_beside_loop,
     verify_request,
 )
 from caal_node.core.errors import ConfigError
@@ -47,34 +50,6 @@ MAX_NAMED: Final = 32
 R = TypeVar("R", ReloadReport, ModelReport)
 
 
-class ControlParticipant(Protocol):
-    """The part of rtc.LocalParticipant that is needed here."""
-
-    def register_rpc_method(self, method_name: str, handler: Any, /) -> object: ...
-
-    def unregister_rpc_method(self, method: str, /) -> None: ...
-
-
-class ControlRoom(Protocol):
-    """The part of rtc.Room that is needed here."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def local_participant(self) -> ControlParticipant: ...
-
-    def isconnected(self) -> bool: ...
-
-    def on(
-        self, event: Literal["connection_state_changed"], callback: Callable[..., None], /
-    ) -> object: ...
-
-    def off(
-        self, event: Literal["connection_state_changed"], callback: Callable[..., None], /
-    ) -> None: ...
-
-
 class ControlListener:
     """Answers control requests in one connected room.
 
@@ -83,7 +58,7 @@ class ControlListener:
 
     def __init__(
         self,
-        room: ControlRoom,
+        room: rtc.Room,
         *,
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,

@@ -14,22 +14,20 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
-from caal_node.control.chunking import (
+from caal_node.control.rpc import (
     MAX_ANSWER_BYTES,
     MAX_REQUEST_BYTES,
-    expanded_chars,
-    join,
-    max_chunks,
-    run_beside_loop,
-    split,
-)
-from caal_node.control.rpc import (
     AnswerChunk,
     FetchChunk,
     RequestFailed,
     RpcAnswer,
     SendChunk,
     StillRunning,
+    expanded_chars,
+    join,
+    max_chunks,
+    run_beside_loop,
+    split,
 )
 from caal_node.core.errors import CaalError
 

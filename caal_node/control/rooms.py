@@ -1,18 +1,34 @@
-"""This is what the control API needs of a LiveKit server's rooms, and what can go wrong there."""
+"""The rooms of a LiveKit server, as the control API needs them, and what can go wrong there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import ClassVar, Final, Protocol, Self
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import ClassVar, Final, Self
+from urllib.parse import urlsplit, urlunsplit
 
-from caal_node.control.rpc import RpcAnswer, RpcRequest
-from caal_node.core.errors import CaalError
+import aiohttp
+import httpx2
+from livekit import api
+
+from caal_node.config.settings import Settings
+from caal_node.control.rpc import METHOD, REFUSED, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
+from caal_node.core.errors import CaalError, ConfigError
 
 MAX_NAMED: Final = 10
 """This many rooms are named to a caller who has to choose."""
 MAX_LOOKED_AT: Final = 20
 """This many rooms are asked for their agents when none is named."""
+
+REQUEST_S: Final = 5.0
+RPC_MS: Final = 2500
+"""It is below the 3 s after which the server repeats a call that has no answer."""
+MAX_ERROR_CHARS: Final = 2000
+_RPC_CODE: Final = re.compile(r"RpcError (\d+)")
+_HTTP_SCHEMES: Final = {"ws": "http", "wss": "https"}
+_WRONG_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
 
 
 class ControlError(CaalError):
@@ -54,27 +70,7 @@ class NoAnswer(ControlError):
     status = 504
 
 
-class RoomServer(Protocol):
-    """The rooms of one LiveKit server. Every method may raise LiveKitUnreachable or -Refused."""
-
-    async def live(self, name: str | None = None) -> Sequence[str]:
-        """Return the names of the open rooms, empty ones too; with `name`, that one or none."""
-        ...
-
-    async def agents(self, room: str) -> Sequence[str]:
-        """Return the identities of the agents in a room."""
-        ...
-
-    async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
-        """Send the request, and return its answer; None where nobody of that identity listens."""
-        ...
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(self, *exc: object) -> None: ...
-
-
-async def choose_room(rooms: RoomServer, name: str | None) -> str:
+async def choose_room(rooms: LiveKitRooms, name: str | None) -> str:
     """Return the room that is meant: the named one, or the only live one that has an agent.
 
     Raises:
@@ -96,3 +92,114 @@ async def choose_room(rooms: RoomServer, name: str | None) -> str:
             raise RoomUnknown("There is no agent in any live room.")
     named = ", ".join((with_agent or live)[:MAX_NAMED])
     raise SeveralRooms(f"Several rooms are live; name one as room_name: {named}.")
+
+
+class LiveKitRooms:
+    """The rooms of one LiveKit server, to be opened with `async with`.
+
+    Every method may raise LiveKitUnreachable or LiveKitRefused.
+
+    livekit-api 1.2 knows no PerformRpc (servers do since 1.9.2), so that one call is made here,
+    in the documented Twirp form: JSON over HTTP.
+    """
+
+    def __init__(self, url: str, api_key: str, api_secret: str) -> None:
+        parts = urlsplit(url)
+        self._url = urlunsplit(parts._replace(scheme=_HTTP_SCHEMES.get(parts.scheme, parts.scheme)))
+        self._key = api_key
+        self._secret = api_secret
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the server that the settings name.
+
+        Raises:
+            ConfigError: LIVEKIT_URL, LIVEKIT_API_KEY or LIVEKIT_API_SECRET is not set.
+        """
+        secret = settings.livekit_api_secret
+        if not settings.livekit_url or not settings.livekit_api_key or secret is None:
+            raise ConfigError(
+                "LIVEKIT_URL, LIVEKIT_API_KEY, LIVEKIT_API_SECRET: set all three, "
+                "as the LiveKit server has them."
+            )
+        return cls(settings.livekit_url, settings.livekit_api_key, secret.get_secret_value())
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=REQUEST_S)
+        self._api = api.LiveKitAPI(self._url, self._key, self._secret, timeout=timeout)
+        self._http = httpx2.AsyncClient(timeout=REQUEST_S, trust_env=False)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._http.aclose()
+        await self._api.aclose()
+
+    async def live(self, name: str | None = None) -> Sequence[str]:
+        """Return the names of the open rooms, empty ones too; with `name`, that one or none."""
+        with _control_errors():
+            names = [name] if name else None
+            found = await self._api.room.list_rooms(api.ListRoomsRequest(names=names))
+        # Its count of participants lags by seconds, so empty rooms cannot be told apart here.
+        return [room.name for room in found.rooms]
+
+    async def agents(self, room: str) -> Sequence[str]:
+        """Return the identities of the agents in a room."""
+        with _control_errors():
+            request = api.ListParticipantsRequest(room=room)
+            found = await self._api.room.list_participants(request)
+        kind = api.ParticipantInfo.Kind.AGENT
+        return [person.identity for person in found.participants if person.kind == kind]
+
+    async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
+        """Send the request, and return its answer; None where nobody of that identity listens."""
+        grants = api.VideoGrants(room_admin=True, room=room)
+        token = api.AccessToken(self._key, self._secret).with_grants(grants).to_jwt()
+        payload = sign_request(request, room=room, api_key=self._key, api_secret=self._secret)
+        with _control_errors():
+            response = await self._http.post(
+                f"{self._url}/twirp/livekit.RoomService/PerformRpc",
+                headers={"Authorization": f"Bearer {token}"},
+                json={
+                    "room": room,
+                    "destination_identity": identity,
+                    "method": METHOD,
+                    "payload": payload,
+                    "response_timeout_ms": RPC_MS,
+                },
+            )
+            if response.status_code == 200:
+                return RPC_ANSWER.validate_json(str(response.json()["payload"]))
+        _raise_for(response)
+        return None
+
+
+def _raise_for(response: httpx2.Response) -> None:
+    """Raise what an error of PerformRpc means; return where it only means that nobody listens."""
+    if response.status_code in (401, 403):
+        raise LiveKitRefused(_WRONG_KEYS)
+    text = response.text[:MAX_ERROR_CHARS]
+    if '"bad_route"' in text or '"unimplemented"' in text:
+        raise LiveKitRefused("This LiveKit server has no PerformRpc; update it to 1.9.2 or later.")
+    if (found := _RPC_CODE.search(text)) and int(found[1]) == REFUSED:
+        raise LiveKitRefused(
+            "The agent does not take this process's signature; give both the same "
+            "LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
+        )
+    # Gone, not listening, cut off or too slow: the caller decides whether to ask again.
+
+
+@contextmanager
+def _control_errors() -> Generator[None]:
+    """Turn what the two clients raise into the control API's errors."""
+    try:
+        yield
+    except api.ServerError as error:
+        if error.status in (401, 403):
+            raise LiveKitRefused(_WRONG_KEYS) from error
+        raise LiveKitUnreachable(f"LiveKit answered with an error ({error.code}).") from error
+    except (TimeoutError, aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+        raise LiveKitUnreachable(
+            "LiveKit cannot be reached; check LIVEKIT_URL and that the server runs."
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LiveKitUnreachable("What answers at LIVEKIT_URL is no LiveKit server.") from error

@@ -7,7 +7,6 @@ no LiveKit type, so that pairing, windows and tool data can be tested without a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -58,18 +57,3 @@ class ResultItem:
 
 
 Item: TypeAlias = SystemItem | UserItem | AssistantItem | CallItem | ResultItem
-
-
-def rounds_done(items: Sequence[Item]) -> int:
-    """Count the rounds of tool calls since the person last spoke.
-
-    LiveKit numbers the calls of one reply behind the last slash of an id that they share; a call
-    whose id has no slash counts as a round of its own.
-    """
-    replies: set[str] = set()
-    for item in reversed(items):
-        if isinstance(item, UserItem):
-            break
-        if isinstance(item, CallItem):
-            replies.add(item.id.rpartition("/")[0] or item.call_id)
-    return len(replies)

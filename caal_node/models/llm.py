@@ -23,7 +23,7 @@ from livekit.agents.utils import aio, is_given, shortuuid
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import CaalError
-from caal_node.core.tool_examples import from_text
+from caal_node.core.tool_spec import examples_in
 from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult, Usage
 from caal_node.models.backends.factory import Api, make_backend
 from caal_node.models.backends.livekit import LiveKitBackend
@@ -191,7 +191,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         """The question that a LiveKit conversation and its tools make."""
         given = tuple(tools)
         if self._last_tools is None or self._last_tools[0] != given:
-            examples = {tool.id: from_text(tool.__doc__) for tool in tools}
+            examples = {tool.id: examples_in(tool.__doc__) for tool in tools}
             self._last_tools = given, PromptTools(to_schemas(tools), examples)
         shown = self._last_tools[1]
         return Question(to_items(chat_ctx), shown, stream=stream, may_call=may_call)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from caal_node.context.builder import WindowLimits, cut
 from caal_node.context.token_estimate import items_tokens
-from caal_node.context.window import WindowLimits, cut
 from caal_node.models.backends.base import BackendRequest
 from caal_node.models.question import Question
 

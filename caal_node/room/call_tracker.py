@@ -18,7 +18,6 @@ from caal_node.core.events import (
     TurnEnded,
 )
 from caal_node.models.backends.base import ServerCall, ServerResult
-from caal_node.room.clock import Clock
 
 SERVER_SOURCE: Final = "model server"
 """The source, in events, of tools that the model's server runs by itself."""
@@ -81,17 +80,18 @@ class CallTracker:
 class ServerCallTracker:
     """The calls of one session that the model's server runs by itself.
 
-    `begin(call_id, tool)` and `end(call_id, outcome)` play the cues, and `emit` takes the events.
+    `now` returns seconds. `begin(call_id, tool)` and `end(call_id, outcome)` play the cues, and
+    `emit` takes the events.
     """
 
     def __init__(
         self,
-        clock: Clock,
+        now: Callable[[], float],
         emit: Callable[[Event], None],
         begin: Callable[[str, str], None],
         end: Callable[[str, Outcome], None],
     ) -> None:
-        self._clock = clock
+        self._now = now
         self._emit = emit
         self._begin = begin
         self._end = end
@@ -100,7 +100,7 @@ class ServerCallTracker:
     def note(self, run: ServerCall | ServerResult) -> None:
         """Take the start or the result of a call."""
         if isinstance(run, ServerCall):
-            self._open[run.id] = (run.name, self._clock.time())
+            self._open[run.id] = (run.name, self._now())
             self._begin(run.id, run.name)
             arguments = arguments_of(run.arguments)
             self._emit(ToolCallStarted(run.id, run.name, "mcp", SERVER_SOURCE, arguments))
@@ -115,7 +115,7 @@ class ServerCallTracker:
     def _close(self, call_id: str, outcome: Outcome) -> None:
         if (call := self._open.pop(call_id, None)) is not None:
             tool, began = call
-            duration_ms = round((self._clock.time() - began) * 1000)
+            duration_ms = round((self._now() - began) * 1000)
             self._emit(ToolCallEnded(call_id, tool, "mcp", outcome, duration_ms))
             self._end(call_id, outcome)
 

@@ -1,17 +1,91 @@
-"""Plays what the cue policy decides, and wakes the policy at the time that it asks for."""
+"""Plays what the cue policy decides, and wakes the policy at the time that it asks for.
+
+A room's track, local speakers and a recorder implement `CueSink`, which plays the sounds. Tests
+replace the `Clock`, and never wait.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from caal_node.core.events import CuePlayed
-from caal_node.room.clock import Clock, ClockTimer
 from caal_node.room.cue_policy import CueAction, CuePolicy
-from caal_node.room.cue_sink import CueSink
-from caal_node.room.cues import CueSet
+from caal_node.room.cues import CueSet, Samples
 
 _log = logging.getLogger(__name__)
+
+
+class ClockTimer(Protocol):
+    """A timer, as `asyncio.TimerHandle` is one."""
+
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """A clock with timers, as `asyncio.AbstractEventLoop` is one."""
+
+    def time(self) -> float:
+        """Return the time in seconds. It starts anywhere and never goes back."""
+        ...
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> ClockTimer:
+        """Call `callback` once `time()` has reached `when`, unless the timer is cancelled first."""
+        ...
+
+
+class CueSink(Protocol):
+    """Plays short sounds, one after the other, and can stop at once."""
+
+    def play(self, samples: Samples) -> None:
+        """Play `samples` now, or after the sound that is still playing. It never blocks."""
+        ...
+
+    def stop(self) -> None:
+        """Stop the sound, and drop all that was not heard yet."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+class SilentCueSink:
+    """A sink without sound, with which the cues are still reported as events."""
+
+    def play(self, samples: Samples) -> None:
+        """Play nothing."""
+
+    def stop(self) -> None:
+        """Do nothing, as nothing plays."""
+
+    async def aclose(self) -> None:
+        """Do nothing, as nothing is open."""
+
+
+class LateCueSink:
+    """A sink that can be used before its room is connected.
+
+    It is silent until `ready` gives it the sink that plays its sounds.
+    """
+
+    def __init__(self) -> None:
+        self._sink: CueSink | None = None
+
+    def ready(self, sink: CueSink) -> None:
+        self._sink = sink
+
+    def play(self, samples: Samples) -> None:
+        if self._sink is not None:
+            self._sink.play(samples)
+
+    def stop(self) -> None:
+        if self._sink is not None:
+            self._sink.stop()
+
+    async def aclose(self) -> None:
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            await sink.aclose()
 
 
 class CuePlayer:

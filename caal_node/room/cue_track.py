@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Final
 
 from livekit import rtc
 
 from caal_node.room.connection import connected
-from caal_node.room.cue_sink import CueSink, LateCueSink
+from caal_node.room.cue_player import CueSink, LateCueSink
 from caal_node.room.cues import SAMPLE_RATE_HZ, Samples
-from caal_node.room.eager_task import begin
 
 TRACK_NAME: Final = "caal-cues"
 QUEUE_MS: Final = 1000
@@ -135,3 +135,44 @@ async def _take_back(publishing: asyncio.Future[CueSink]) -> None:
     (sink,) = await asyncio.gather(publishing, return_exceptions=True)
     if not isinstance(sink, BaseException):
         await sink.aclose()
+
+
+def begin(work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+    """Run `work` up to its first wait now, and return the rest, which a task has to await.
+
+    `asyncio.create_task` queues a coroutine behind everything that is ready, such as a tool's own
+    code: a blocking call in it would delay the cue that announces it. Python 3.12 has `eager_start`
+    for this; 3.11, which we support, does not.
+
+    Raises:
+        Exception: Whatever `work` raises before its first wait.
+    """
+    try:
+        waits_for = work.send(None)
+    except StopIteration:
+        return _return_none()
+    return _rest(work, waits_for)
+
+
+async def _return_none() -> None:
+    return None
+
+
+async def _rest(work: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    await _continue(work, waits_for)
+
+
+@types.coroutine
+def _continue(work: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Continue a coroutine that has reached its first wait, as `await` would."""
+    while True:
+        thrown: BaseException | None = None
+        sent: Any = None
+        try:
+            sent = yield waits_for
+        except BaseException as error:  # `work` handles cancellations too
+            thrown = error
+        try:
+            waits_for = work.send(sent) if thrown is None else work.throw(thrown)
+        except StopIteration:
+            return

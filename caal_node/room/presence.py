@@ -33,10 +33,8 @@ from caal_node.room.call_tracker import (
     ServerCallTracker,
     TurnMeter,
 )
-from caal_node.room.clock import Clock
-from caal_node.room.cue_player import CuePlayer
+from caal_node.room.cue_player import Clock, CuePlayer, CueSink
 from caal_node.room.cue_policy import AGENT_TOOLS, CuePolicy
-from caal_node.room.cue_sink import CueSink
 from caal_node.room.cues import CueSet
 
 EventListener: TypeAlias = Callable[[Event], None]
@@ -84,7 +82,7 @@ class Presence:
             self._policy, sink=sink, cues=cues, clock=self._clock, on_timed_cue=self._emit_cue
         )
         self.server_calls = ServerCallTracker(
-            self._clock, self.emit, self._server_call_began, self._server_call_ended
+            self._clock.time, self.emit, self._server_call_began, self._server_call_ended
         )
         """The calls that the model's server runs by itself, of which only the node knows."""
         self._handlers: dict[lk.EventTypes, Callable[[Any], None]] = {

@@ -25,36 +25,53 @@ DRAIN_DEADLINE_S: Final = 3.0
 _log = logging.getLogger(__name__)
 
 
-class Outbox:
-    """Sends texts one after the other, from a task of its own, so that no caller waits.
+class Transcript:
+    """An event listener that writes the events to the room, one after the other.
 
-    A message that fails or is late is logged and skipped. With the queue full a new message is
-    dropped, so that what is sent is a whole beginning. Make it on the running event loop. `ready`
-    is awaited before the first message is sent, however long it takes, as an agent may speak before
-    its room is connected.
+    Everyone in the room reads them, so arguments are left out unless `show_arguments` is set.
+    Results are in no event at all.
+
+    A task of its own sends them, so that no caller waits. A message that fails or is late is logged
+    and skipped. With the queue full a new message is dropped, so that what is sent is a whole
+    beginning. Make it on the running event loop. `ready` is awaited before the first message is
+    sent, however long it takes, as an agent may speak before its room is connected.
     """
 
     def __init__(
-        self, send: Send, *, name: str, size: int = QUEUE_MESSAGES, ready: Ready | None = None
+        self,
+        send: Send,
+        *,
+        show_arguments: bool = False,
+        size: int = QUEUE_MESSAGES,
+        ready: Ready | None = None,
     ) -> None:
         self._send = send
+        self._show_arguments = show_arguments
         self._ready = ready
-        self._name = name
         self._queue: asyncio.Queue[str] = asyncio.Queue(size)
-        self._dropped = 0
+        self._dropped = False
         self._closed = False
-        self._task = asyncio.create_task(self._run(), name=f"caal-{name}")
+        self._task = asyncio.create_task(self._run(), name="caal-transcript")
 
-    def put(self, text: str) -> None:
-        """Queue one message."""
+    @classmethod
+    def of_room(cls, room: rtc.Room, *, show_arguments: bool = False) -> Transcript:
+        async def send(text: str) -> None:
+            # It is short, and older clients cannot read compressed streams.
+            await room.local_participant.send_text(text, topic=TOPIC, compress=False)
+
+        return cls(send, show_arguments=show_arguments, ready=lambda: connected(room))
+
+    def __call__(self, event: Event) -> None:
         if self._closed:
             return
+        if isinstance(event, ToolCallStarted) and not self._show_arguments:
+            event = dataclasses.replace(event, arguments=None)
         try:
-            self._queue.put_nowait(text)
+            self._queue.put_nowait(to_json(event))
         except asyncio.QueueFull:
-            self._dropped += 1
-            if self._dropped == 1:
-                _log.warning("%s: the room takes no messages; they are dropped", self._name)
+            if not self._dropped:
+                _log.warning("transcript: the room takes no messages; they are dropped")
+            self._dropped = True
 
     async def aclose(self, deadline_s: float = DRAIN_DEADLINE_S) -> None:
         """Send what is queued, for at most `deadline_s` seconds, and end the task."""
@@ -65,7 +82,7 @@ class Outbox:
             async with asyncio.timeout(deadline_s):
                 await self._queue.join()
         except TimeoutError:
-            _log.warning("%s: closed with %d messages waiting", self._name, self._queue.qsize())
+            _log.warning("transcript: closed with %d messages waiting", self._queue.qsize())
         finally:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -79,37 +96,6 @@ class Outbox:
                 async with asyncio.timeout(SEND_DEADLINE_S):
                     await self._send(text)
             except Exception as error:
-                _log.warning("%s: a message was not sent: %s", self._name, type(error).__name__)
+                _log.warning("transcript: a message was not sent: %s", type(error).__name__)
             finally:
                 self._queue.task_done()
-
-
-class Transcript:
-    """An event listener that writes the events to the room.
-
-    Everyone in the room reads them, so arguments are left out unless `show_arguments` is set.
-    Results are in no event at all.
-    """
-
-    def __init__(
-        self, send: Send, *, show_arguments: bool = False, ready: Ready | None = None
-    ) -> None:
-        self._outbox = Outbox(send, name="transcript", ready=ready)
-        self._show_arguments = show_arguments
-
-    @classmethod
-    def of_room(cls, room: rtc.Room, *, show_arguments: bool = False) -> Transcript:
-        async def send(text: str) -> None:
-            # It is short, and older clients cannot read compressed streams.
-            await room.local_participant.send_text(text, topic=TOPIC, compress=False)
-
-        return cls(send, show_arguments=show_arguments, ready=lambda: connected(room))
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, ToolCallStarted) and not self._show_arguments:
-            event = dataclasses.replace(event, arguments=None)
-        self._outbox.put(to_json(event))
-
-    async def aclose(self) -> None:
-        """Send what is still queued, then end the task."""
-        await self._outbox.aclose()

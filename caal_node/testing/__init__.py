@@ -15,9 +15,14 @@ ones; only what is outside of the process is scripted.
 """
 
 from caal_node.testing.conversation import AgentConversation, CallRecord, TurnRecord, plain_settings
-from caal_node.testing.model import ScriptedCall, ScriptedModel, ScriptedReply
-from caal_node.testing.speech import ScriptedSTT, ScriptedTTS
-from caal_node.testing.tool_source import ScriptedToolSource
+from caal_node.testing.scripted import (
+    ScriptedCall,
+    ScriptedModel,
+    ScriptedReply,
+    ScriptedSTT,
+    ScriptedToolSource,
+    ScriptedTTS,
+)
 
 __all__ = [
     "AgentConversation",

@@ -14,8 +14,7 @@ from typing import Any, Final, cast
 
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.core.prompt_files import read
-from caal_node.core.tool_examples import EXAMPLES_MAX
-from caal_node.core.tool_spec import Example, ToolSchema
+from caal_node.core.tool_spec import EXAMPLES_MAX, Example, ToolSchema
 from caal_node.models.backends.base import Backend, BackendRequest, TextChunk
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.prompt import catalogue

@@ -21,8 +21,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
-from caal_node.core.tool_examples import EXAMPLES_MAX
-from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.core.tool_spec import EXAMPLES_MAX, Example, ToolSpec
 from caal_node.tools.argument_check import fits
 
 logger = logging.getLogger("caal_node.tools")

@@ -12,10 +12,10 @@ from fastapi import Request
 from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
-from caal_node.control import request_parsing
+from caal_node.control import http_api
 from caal_node.control.app import make_app
+from caal_node.control.http_api import MAX_BODY_BYTES
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadRequest
-from caal_node.control.request_parsing import MAX_BODY_BYTES
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
 from caal_node.control.rpc import RequestFailed
 from caal_node.core.errors import ConfigError
@@ -188,7 +188,7 @@ async def test_a_body_without_an_end_is_cut_off() -> None:
 
 
 async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_parsing, "BODY_S", 0.05)
+    monkeypatch.setattr(http_api, "BODY_S", 0.05)
     never = asyncio.Event()
 
     async def stalled(_: Request) -> AsyncGenerator[bytes]:

@@ -16,10 +16,10 @@ from livekit import api, rtc
 
 from caal_node.control.agent_client import CHANGE_S, ask_agent
 from caal_node.control.listener import ControlListener
-from caal_node.control.livekit_rooms import LiveKitRooms
 from caal_node.control.messages import AgentAnswer, ReloadReport, ReloadRequest
 from caal_node.control.rooms import (
     LiveKitRefused,
+    LiveKitRooms,
     LiveKitUnreachable,
     RoomUnknown,
     SeveralRooms,

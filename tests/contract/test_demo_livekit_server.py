@@ -15,9 +15,8 @@ import pytest
 from livekit import api, rtc
 from rich.console import Console
 
-from caal_node.cli.demo import livekit_binary, livekit_server, parent_watchdog
-from caal_node.cli.demo.livekit_binary import VERSION, find_server, obtain_server
-from caal_node.cli.demo.livekit_server import LiveKitServer
+from caal_node.cli.demo import livekit_server, parent_watchdog
+from caal_node.cli.demo.livekit_server import VERSION, LiveKitServer, find_server, obtain_server
 from caal_node.core.errors import ConfigError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="stand-ins are shell scripts")
@@ -82,7 +81,7 @@ def test_go_builds_one_and_the_next_run_finds_it(put: Put) -> None:
 def test_a_build_that_fails_is_told_and_there_is_none(
     put: Put, monkeypatch: pytest.MonkeyPatch, script: str, within_s: float, why: str
 ) -> None:
-    monkeypatch.setattr(livekit_binary, "BUILD_DEADLINE_S", within_s)
+    monkeypatch.setattr(livekit_server, "BUILD_DEADLINE_S", within_s)
     put("go", script)
     screen = console()
     assert obtain_server(screen) is None

@@ -6,7 +6,7 @@ import json
 
 import httpx2
 
-from caal_node.cli.demo.replayed_n8n import WORKFLOW, ReplayedN8n
+from caal_node.cli.demo.servers import WORKFLOW, ReplayedN8n
 from n8n import N8nTools
 from tests.recorded_n8n.recordings import load_recordings
 

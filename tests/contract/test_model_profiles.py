@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from livekit.agents.llm import ChatContext, function_tool
 
-from caal_node.cli.checks.call_strategy import check_call_strategy
+from caal_node.cli.checks.model import check_call_strategy
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.evaluation.model_profiles import KEPT_DAYS, ModelProfiles

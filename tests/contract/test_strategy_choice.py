@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from caal_node.cli.checks.call_strategy import check_call_strategy
 from caal_node.cli.checks.check import Finding
+from caal_node.cli.checks.model import check_call_strategy
 from caal_node.cli.tools import list_tools
 from caal_node.config.settings import Settings
 from caal_node.core.model_ref import ModelReference

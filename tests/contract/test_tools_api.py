@@ -17,8 +17,7 @@ from pydantic import SecretStr
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
-from caal_node.control.app import make_app
-from caal_node.control.routes import MAX_CALL_BYTES
+from caal_node.control.app import MAX_CALL_BYTES, make_app
 from caal_node.control.rpc import FetchChunk, SendChunk
 from caal_node.core.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnavailable
 from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded

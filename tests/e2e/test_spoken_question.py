@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caal_node.cli.demo.audio_timeline import SAMPLE_RATE_HZ
-from caal_node.cli.demo.room_scene import RoomScene
-from caal_node.cli.demo.spoken_requests import load_requests
-from caal_node.cli.demo.worker_process import WorkerProcess
+from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, load_requests
+from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
 from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded, UserSaid
 from caal_node.speech import fetch_local
 from tests.livekit_server import LiveKit

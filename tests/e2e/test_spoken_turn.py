@@ -17,13 +17,9 @@ import numpy as np
 import pytest
 
 from caal_node.cli.demo.app import AGENT
-from caal_node.cli.demo.audio_timeline import SAMPLE_RATE_HZ, Samples
-from caal_node.cli.demo.model_choice import CONTEXT
-from caal_node.cli.demo.replayed_n8n import WORKFLOW
-from caal_node.cli.demo.room_scene import ROOM, RoomScene
-from caal_node.cli.demo.spoken_requests import SpokenRequest, load_requests
-from caal_node.cli.demo.tools import write_settings
-from caal_node.cli.demo.worker_process import WorkerProcess
+from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, Samples, SpokenRequest, load_requests
+from caal_node.cli.demo.room_scene import ROOM, RoomScene, WorkerProcess
+from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
 from caal_node.core.events import (
     CuePlayed,
     Event,

@@ -15,7 +15,7 @@ import pytest
 from pydantic import SecretStr
 
 from caal_node.cli import doctor
-from caal_node.cli.checks import files, speech
+from caal_node.cli.checks import local
 from caal_node.cli.checks.check import (
     Check,
     Finding,
@@ -209,20 +209,20 @@ async def test_a_cue_that_cannot_be_read_fails_and_names_its_variable(tmp_path: 
     with wave.open(str(good), "wb") as file:
         file.setparams((1, 2, 48_000, 0, "NONE", ""))
         file.writeframes(b"\x10\x00" * 4800)
-    checks = await files.check_cues(Settings(cue_tool=good, cue_error=bad))
+    checks = await local.check_cues(Settings(cue_tool=good, cue_error=bad))
     [check] = checks
     assert check.status == "fail"
     assert "CAAL_CUE_ERROR" in check.found
     assert "PCM" in check.mend
-    [check] = await files.check_cues(Settings(cue_tool=good))
+    [check] = await local.check_cues(Settings(cue_tool=good))
     assert check.status == "ok"
-    [check] = await files.check_cues(Settings(cues=False, cue_error=bad))
+    [check] = await local.check_cues(Settings(cues=False, cue_error=bad))
     assert check.found == "off"
 
 
 async def test_misspelt_variables_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAAL_MODLE", "x")
-    found = [c for c in await files.check_settings(Settings()) if "CAAL_MODLE" in c.found]
+    found = [c for c in await local.check_settings(Settings()) if "CAAL_MODLE" in c.found]
     assert [c.mend for c in found] == ["Did you mean CAAL_MODEL?"]
 
 
@@ -237,15 +237,15 @@ def something(_: object) -> object:
 async def test_speech_that_is_not_installed_or_not_fetched_fails_with_the_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(speech, "find_spec", nothing)
-    [check] = await speech.check_stt(Settings())
+    monkeypatch.setattr(local, "find_spec", nothing)
+    [check] = await local.check_stt(Settings())
     assert check.status == "fail"
     assert "caal-node[local-speech]" in check.mend
     assert "CAAL_STT=none" in check.mend
 
-    monkeypatch.setattr(speech, "find_spec", something)
+    monkeypatch.setattr(local, "find_spec", something)
     monkeypatch.setattr("caal_node.weights.present", nothing)
-    [check] = await speech.check_tts(Settings())
+    [check] = await local.check_tts(Settings())
     assert check.status == "fail"
     assert check.mend.startswith("Run: python -m caal_node.weights ")
 
@@ -255,13 +255,13 @@ async def test_speech_of_ones_own_is_made_and_its_fault_told(
 ) -> None:
     (tmp_path / "voice_without_card.py").write_text("def broken(): raise OSError('no card')\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    [check] = await speech.check_tts(Settings(tts="voice_without_card:broken"))
+    [check] = await local.check_tts(Settings(tts="voice_without_card:broken"))
     assert check.status == "fail"
     assert "no card" in check.found
-    [check] = await speech.check_tts(Settings(tts="no_such_voice:make"))
+    [check] = await local.check_tts(Settings(tts="no_such_voice:make"))
     assert check.status == "fail"
     assert "no_such_voice" in check.found
-    [check] = await speech.check_vad(Settings(vad="none"))
+    [check] = await local.check_vad(Settings(vad="none"))
     assert check.status == "ok"
 
 

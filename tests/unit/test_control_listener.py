@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from livekit import rtc
 
-from caal_node.control.chunking import MAX_ANSWER_BYTES, join, split
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import (
     AGENT_ANSWER,
@@ -25,6 +24,7 @@ from caal_node.control.messages import (
 )
 from caal_node.control.request_dedup import BUSY, GONE
 from caal_node.control.rpc import (
+    MAX_ANSWER_BYTES,
     METHOD,
     REFUSED,
     RPC_ANSWER,
@@ -33,7 +33,9 @@ from caal_node.control.rpc import (
     RpcAnswer,
     SendChunk,
     StillRunning,
+    join,
     sign_request,
+    split,
 )
 from tests import virtual_loop
 
@@ -88,7 +90,10 @@ class FakeRoom:
 
 
 def listener(room: FakeRoom, on_reload: Any, **options: Any) -> ControlListener:
-    return ControlListener(room, on_reload=on_reload, api_key=KEY, api_secret=SECRET, **options)
+    connected: Any = room
+    return ControlListener(
+        connected, on_reload=on_reload, api_key=KEY, api_secret=SECRET, **options
+    )
 
 
 class Reloads:

@@ -12,13 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.control import request_dedup
-from caal_node.control.chunking import (
-    CHUNK_CHARS,
-    MAX_REQUEST_BYTES,
-    join,
-    max_chunks,
-    split,
-)
 from caal_node.control.request_dedup import (
     BUSY,
     GONE,
@@ -30,12 +23,17 @@ from caal_node.control.request_dedup import (
     RequestDeduplicator,
 )
 from caal_node.control.rpc import (
+    CHUNK_CHARS,
+    MAX_REQUEST_BYTES,
     AnswerChunk,
     FetchChunk,
     RequestFailed,
     RpcAnswer,
     SendChunk,
     StillRunning,
+    join,
+    max_chunks,
+    split,
 )
 from caal_node.core.errors import ConfigError
 from tests import virtual_loop

@@ -9,7 +9,7 @@ import pytest
 
 from caal_node.core.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
 from caal_node.room.attributes import AGAIN_S, LAST_S, SET_DEADLINE_S, Attributes
-from caal_node.room.transcript import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Outbox, Transcript
+from caal_node.room.transcript import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Transcript
 from tests import virtual_loop
 
 STARTED = ToolCallStarted("c1", "pay", "mcp", "bank", {"iban": "DE00"})
@@ -29,30 +29,34 @@ class Room:
     async def send(self, text: str) -> None:
         self.busy.set()
         await self.open.wait()
-        if text in self.bad:
+        if json.loads(text).get("text") in self.bad:
             raise RuntimeError(text)
         self.got.append(text)
+
+    @property
+    def words(self) -> list[str]:
+        return [json.loads(text)["text"] for text in self.got]
 
 
 async def test_messages_arrive_in_order_and_closing_drains() -> None:
     room = Room()
     room.open.clear()
-    box = Outbox(room.send, name="t")
+    transcript = Transcript(room.send)
     for number in range(50):
-        box.put(str(number))
-    assert room.got == []
+        transcript(UserSaid(str(number)))
+    assert room.words == []
     room.open.set()
-    await box.aclose()
-    assert room.got == [str(number) for number in range(50)]
+    await transcript.aclose()
+    assert room.words == [str(number) for number in range(50)]
 
 
 async def test_a_message_that_fails_does_not_stop_the_next() -> None:
     room = Room(bad=("b",))
-    box = Outbox(room.send, name="t")
+    transcript = Transcript(room.send)
     for text in "abc":
-        box.put(text)
-    await box.aclose()
-    assert room.got == ["a", "c"]
+        transcript(UserSaid(text))
+    await transcript.aclose()
+    assert room.words == ["a", "c"]
 
 
 async def test_a_full_queue_keeps_a_whole_beginning_and_says_so_once(
@@ -60,41 +64,41 @@ async def test_a_full_queue_keeps_a_whole_beginning_and_says_so_once(
 ) -> None:
     room = Room()
     room.open.clear()
-    box = Outbox(room.send, name="t", size=3)
-    box.put("0")
+    transcript = Transcript(room.send, size=3)
+    transcript(UserSaid("0"))
     await room.busy.wait()
     for number in range(1, 9):
-        box.put(str(number))
+        transcript(UserSaid(str(number)))
     room.open.set()
-    await box.aclose()
-    assert room.got == ["0", "1", "2", "3"]
+    await transcript.aclose()
+    assert room.words == ["0", "1", "2", "3"]
     assert len([r for r in caplog.records if "dropped" in r.message]) == 1
 
 
 async def test_closing_does_not_wait_for_a_room_that_takes_nothing() -> None:
     room = Room()
     room.open.clear()
-    box = Outbox(room.send, name="t", size=1)
-    box.put("a")
+    transcript = Transcript(room.send, size=1)
+    transcript(UserSaid("a"))
     await room.busy.wait()
-    box.put("b")
-    await box.aclose(deadline_s=0)
-    await box.aclose()
-    box.put("late")
-    assert room.got == []
-    assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-t"]
+    transcript(UserSaid("b"))
+    await transcript.aclose(deadline_s=0)
+    await transcript.aclose()
+    transcript(UserSaid("late"))
+    assert room.words == []
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-transcript"]
 
 
 def test_events_before_the_room_is_connected_are_sent_once_it_is() -> None:
     async def story() -> None:
         room, connected = Room(), asyncio.Event()
-        box = Outbox(room.send, name="t", ready=connected.wait)
-        box.put("hello")
+        transcript = Transcript(room.send, ready=connected.wait)
+        transcript(UserSaid("hello"))
         await asyncio.sleep(3 * SEND_DEADLINE_S)
-        assert room.got == []
+        assert room.words == []
         connected.set()
-        await box.aclose()
-        assert room.got == ["hello"]
+        await transcript.aclose()
+        assert room.words == ["hello"]
 
     virtual_loop.run(story())
 
@@ -102,10 +106,10 @@ def test_events_before_the_room_is_connected_are_sent_once_it_is() -> None:
 def test_closing_does_not_wait_for_a_room_that_is_never_connected() -> None:
     async def story() -> None:
         room = Room()
-        box = Outbox(room.send, name="t", ready=asyncio.Event().wait)
-        box.put("hello")
-        await box.aclose()
-        assert room.got == []
+        transcript = Transcript(room.send, ready=asyncio.Event().wait)
+        transcript(UserSaid("hello"))
+        await transcript.aclose()
+        assert room.words == []
         assert asyncio.get_running_loop().time() == DRAIN_DEADLINE_S
 
     virtual_loop.run(story())
@@ -114,15 +118,15 @@ def test_closing_does_not_wait_for_a_room_that_is_never_connected() -> None:
 async def test_closing_that_is_cancelled_still_ends_the_task() -> None:
     room = Room()
     room.open.clear()
-    box = Outbox(room.send, name="t")
-    box.put("a")
+    transcript = Transcript(room.send)
+    transcript(UserSaid("a"))
     await room.busy.wait()
-    closing = asyncio.create_task(box.aclose(deadline_s=60))
+    closing = asyncio.create_task(transcript.aclose(deadline_s=60))
     await asyncio.sleep(0)
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await closing
-    assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-t"]
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "caal-transcript"]
 
 
 async def test_the_transcript_leaves_arguments_out() -> None:

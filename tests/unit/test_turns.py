@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem, rounds_done
+from caal_node.context.pairing import rounds_done
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 
 
 def call(reply: str, n: int) -> list[Item]:

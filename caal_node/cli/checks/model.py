@@ -1,7 +1,8 @@
-"""This check looks at the model's server, the model on it, and what that model can do."""
+"""These checks look at the model, its server, and how it and its fallbacks are asked."""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import os
@@ -14,6 +15,10 @@ import httpx2
 from caal_node.cli.checks.check import Finding, fail, ok, warn
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import is_loopback
+from caal_node.core.errors import CaalError
+from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
+from caal_node.factories import make_llm
+from caal_node.models.model_preparation import calls_natively
 
 REQUEST_S: Final = 5.0
 MAX_NAMES: Final = 8
@@ -23,6 +28,10 @@ SHARED_HINT: Final = (
     "Where several rooms share this server, start it with OLLAMA_MULTIUSER_CACHE=1, "
     "or they evict each other's prompts."
 )
+
+CALL_STRATEGY: Final = "way of asking"
+SAMPLE_S: Final = 30.0
+"""A small question to a model that is loaded takes a second or two."""
 
 
 class _Unusable(Exception):
@@ -173,3 +182,58 @@ def _first_names(names: Sequence[str]) -> str:
         return "none at all"
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
+
+
+async def check_call_strategy(settings: Settings) -> Sequence[Finding]:
+    choice = await choose(settings)
+    found = [await _configured_model(settings, choice)]
+    for reference in settings.fallbacks:
+        other = settings.with_model(reference)
+        found.append(_fallback_model(str(reference), settings, (await choose(other)).validity))
+    return found
+
+
+async def _configured_model(settings: Settings, choice: StrategyChoice) -> Finding:
+    command = f"caal-node validate {settings.model}"
+    found, state = f"{choice.words}: {choice.why}", choice.validity.state
+    if state == "failed":
+        return warn(
+            CALL_STRATEGY, found, f"It did not pass; choose another model, or see: {command}"
+        )
+    if choice.asking is None:
+        try:
+            found = f"{await _sample_request(settings)} ({choice.why})"
+        except (CaalError, TimeoutError) as error:
+            why = str(error) or f"no answer to a sample request in {SAMPLE_S:g} s"
+            return warn(
+                CALL_STRATEGY, f"not found out: {why}", "See what is said of the model above."
+            )
+    if state == "stale":
+        return warn(CALL_STRATEGY, found, f"Run: {command}")
+    return ok(CALL_STRATEGY, found, f"Run: {command}" if state == "untried" else "")
+
+
+async def _sample_request(settings: Settings) -> str:
+    """Ask the model as a session does when it begins, and return what that shows.
+
+    Raises:
+        CaalError, TimeoutError: the model could not be asked.
+    """
+    model = make_llm(settings)
+    try:
+        async with asyncio.timeout(SAMPLE_S):
+            native = await calls_natively(model.backend)
+    finally:
+        await model.aclose()
+    return (
+        "its server's own tool calls: it answered a sample request with one"
+        if native
+        else "the text protocol: it answered a sample request without a structured call"
+    )
+
+
+def _fallback_model(name: str, settings: Settings, validity: Validity) -> Finding:
+    part = f"fallback {name}"
+    if why := validity.unfit(only_validated=settings.use_only_validated_fallbacks):
+        return warn(part, f"left out: {why}", f"Run: caal-node validate {name}")
+    return ok(part, validity.why)

@@ -7,8 +7,7 @@ from typing import Final
 
 from caal_node.cli.checks.check import Finding, fail, fail_from, ok, warn
 from caal_node.config.settings import Settings
-from caal_node.control.livekit_rooms import LiveKitRooms
-from caal_node.control.rooms import ControlError
+from caal_node.control.rooms import ControlError, LiveKitRooms
 
 MIN_TOKEN_CHARS: Final = 16
 LIVEKIT: Final = "livekit"

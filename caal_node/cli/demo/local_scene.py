@@ -20,9 +20,7 @@ from livekit.agents.utils import aio
 from livekit.agents.voice import io
 
 from caal_node.cli.chosen_agent import chosen_agent
-from caal_node.cli.demo.audio_timeline import SAMPLE_RATE_HZ, AudioTimeline
-from caal_node.cli.demo.microphone import Microphone
-from caal_node.cli.demo.spoken_requests import SpokenRequest
+from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, AudioTimeline, Microphone, SpokenRequest
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
 from caal_node.core.events import Event

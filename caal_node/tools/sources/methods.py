@@ -18,8 +18,7 @@ from livekit.agents.llm import FunctionTool, RawFunctionTool, ToolContext, ToolR
 from livekit.agents.llm.utils import is_context_type
 
 from caal_node.core.errors import ToolBroke
-from caal_node.core.tool_examples import from_text, without_examples
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
 
 _CONTEXT: Final = "caal_run_context"
 """The keyword by which LiveKit passes the RunContext; no method has a parameter of that name."""
@@ -128,5 +127,5 @@ def spec_of(tool: OwnTool, source: str) -> ToolSpec:
         wanted=schema["name"],
         description=without_examples(schema.get("description") or ""),
         parameters=schema["parameters"],
-        examples=from_text(inspect.getdoc(tool)),
+        examples=examples_in(inspect.getdoc(tool)),
     )

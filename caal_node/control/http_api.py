@@ -1,0 +1,304 @@
+"""What the control API takes and gives, and how its requests are let in and read, or refused.
+
+The models are as the API's OpenAPI document has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
+
+from fastapi import Depends, Request
+from fastapi.responses import JSONResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from starlette.requests import ClientDisconnect
+
+from caal_node.control.messages import (
+    DEFAULT_FOUND,
+    MAX_FOUND,
+    CallResult,
+    FailureKind,
+    SearchResult,
+    ToolList,
+)
+from caal_node.tools.table import NAME_MAX
+from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS
+
+MAX_NAME_CHARS: Final = 128
+MAX_MESSAGE_CHARS: Final = 500
+"""This is about 40 seconds of speech."""
+
+Name = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS, pattern=r"\S"
+    ),
+]
+Sentence = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE_CHARS, pattern=r"\S"
+    ),
+]
+Url = Annotated[str, StringConstraints(pattern=r"^https?://\S+$", max_length=MAX_NAME_CHARS * 4)]
+ToolName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)]
+Pattern = Annotated[str, StringConstraints(pattern=r"\S", max_length=MAX_PATTERN_CHARS)]
+ROOM: Final = Field(default=None, description="May be left out where one room has an agent.")
+
+MAX_BODY_BYTES: Final = 16 * 1024
+BODY_S: Final = 10.0
+"""A body has to arrive within this time."""
+_NUMBER_CHARS: Final = 40
+"""The sentence that refuses a number quotes this much of it."""
+_BEARER: Final = HTTPBearer(
+    auto_error=False, description="CAAL_CONTROL_TOKEN, as the control process has it."
+)
+
+
+def _integer(value: object) -> object:
+    """Return 10.0 as 10, since JSON knows one kind of number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class RequestBody(BaseModel):
+    """Every request refuses fields that are not known, and converts nothing."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ReloadBody(RequestBody):
+    """Everything is optional where exactly one room is live."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"tool_name": "get_weather"}]})
+    room_name: Name | None = ROOM
+    tool_name: Name | None = Field(default=None, description="The tool that is new.")
+    message: Sentence | None = Field(default=None, description="A sentence to say when it is done.")
+
+
+class ModelBody(RequestBody):
+    """The model that the room's agent is to ask from now on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model": "qwen3:8b"}]})
+    model: Name
+    room_name: Name | None = ROOM
+    # Not `livekit`: whoever may call this API may not name code to be run.
+    api: Literal["ollama", "openai", "completions"] | None = None
+    base_url: Url | None = None
+
+
+class RoomQuery(RequestBody):
+    """Which room is meant."""
+
+    room_name: Name | None = ROOM
+
+
+class CallBody(RequestBody):
+    """One call. Which program or server runs it, and how, is the agent's configuration alone."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "files__read_text_file", "arguments": {"path": "notes.txt"}}]
+        }
+    )
+    room_name: Name | None = ROOM
+    name: ToolName = Field(description=f"As GET /api/tools gives it; at most {NAME_MAX} long.")
+    arguments: dict[str, Any] = Field(default={}, description="As the tool's input_schema says.")
+
+
+class SearchBody(RequestBody):
+    """Words for what is needed, or names with `*`: one as `query`, or several as `patterns`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["query"]}, {"required": ["patterns"]}],
+            "examples": [{"query": "weather forecast"}, {"patterns": ["*file*", "send a mail"]}],
+        }
+    )
+    room_name: Name | None = ROOM
+    query: Pattern = ""
+    patterns: list[Pattern] = Field(
+        default_factory=list[Pattern], min_length=1, max_length=MAX_PATTERNS
+    )
+    limit: Annotated[int, BeforeValidator(_integer)] = Field(
+        default=DEFAULT_FOUND, ge=1, le=MAX_FOUND
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> SearchBody:
+        if bool(self.query) == bool(self.patterns):
+            raise ValueError("send either query or patterns")
+        return self
+
+
+class HealthResponse(BaseModel):
+    status: Literal["ok"]
+    version: str
+
+
+class ReloadResponse(BaseModel):
+    """Tools by their names, in order; `failed` holds the sources that did not answer."""
+
+    status: Literal["reloaded"]
+    room_name: str
+    tool_count: int
+    added: list[str]
+    removed: list[str]
+    changed: list[str]
+    failed: list[str]
+
+
+class ModelResponse(BaseModel):
+    status: Literal["changed"]
+    room_name: str
+    model: str
+    api: str
+
+
+class ListResponse(ToolList):
+    status: Literal["ok"]
+    room_name: str
+
+
+class SearchResponse(SearchResult):
+    status: Literal["ok"]
+    room_name: str
+
+
+class CallResponse(CallResult):
+    status: Literal["called"]
+    room_name: str
+
+
+class ErrorResponse(BaseModel):
+    """What went wrong, and how to mend it."""
+
+    status: Literal["error"]
+    detail: str
+    kind: FailureKind | None = Field(default=None, description="Of a call that was not done.")
+    valid_names: list[str] | None = Field(
+        default=None, description="The nearest names, best first."
+    )
+
+
+B = TypeVar("B", bound=RequestBody)
+
+
+class RequestRefused(Exception):
+    """A request is not done; `detail` says how to mend it."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        kind: FailureKind | None = None,
+        valid_names: Sequence[str] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.body = ErrorResponse(
+            status="error", detail=detail, kind=kind, valid_names=list(valid_names) or None
+        )
+
+    def response(self) -> JSONResponse:
+        """Return the refusal in the one shape that all errors have."""
+        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else None
+        return JSONResponse(self.body.model_dump(exclude_none=True), self.status, headers)
+
+
+def token_check(token: bytes) -> Callable[..., None]:
+    """Return a dependency of every path but /health: the caller must have the token."""
+
+    def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> None:
+        # As the bytes that were sent, and in a time that does not depend on where they differ.
+        sent = given.credentials.strip().encode("latin-1", "replace") if given else b""
+        if given is None or not hmac.compare_digest(sent, token):
+            raise RequestRefused(401, "Send the header: Authorization: Bearer CAAL_CONTROL_TOKEN.")
+
+    return check
+
+
+async def read_body(request: Request, kind: type[B], max_bytes: int = MAX_BODY_BYTES) -> B:
+    """Return the whole body, checked; an empty one counts as an empty object.
+
+    Raises:
+        RequestRefused: it is too large, too late, cut off, no JSON object, or not of this kind.
+    """
+    body = await _read_bytes(request, max_bytes)
+    try:
+        fields: Any = _parse_json(body) if body.strip() else {}
+        # A lone surrogate parses, but cannot be sent anywhere.
+        json.dumps(fields, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise RequestRefused(422, "The body is no JSON; send an object, or nothing.") from None
+    if not isinstance(fields, dict):
+        raise RequestRefused(422, "The body must be a JSON object.")
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))[:MAX_NAME_CHARS]
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(kind.model_fields)
+            raise RequestRefused(
+                422, f"There is no field {field!r}; the fields are {known}."
+            ) from None
+        raise RequestRefused(422, field_error(field, first["msg"])) from None
+
+
+def field_error(field: str, message: str) -> str:
+    """Return a sentence about what is wrong with one field of a body or a query."""
+    wrong = message.removeprefix("Value error, ").lower()
+    return f"{field}: {wrong}." if field else f"{wrong}."
+
+
+async def _read_bytes(request: Request, max_bytes: int) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > max_bytes:
+                    raise RequestRefused(413, f"The body is larger than {max_bytes} bytes.")
+    except TimeoutError:
+        raise RequestRefused(408, f"The body did not come within {BODY_S:g} seconds.") from None
+    except ClientDisconnect:
+        raise RequestRefused(400, "The body was broken off.") from None
+    return bytes(body)
+
+
+def _parse_json(body: bytes) -> Any:
+    """Return what the JSON holds.
+
+    Raises:
+        RequestRefused: it holds a number that no tool could be sent as it is.
+        ValueError: it is no JSON.
+    """
+    return json.loads(body, parse_constant=_refuse_constant, parse_float=_finite_float)
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise RequestRefused(422, f"{word} is no JSON; send a number, null or a text.")
+
+
+def _finite_float(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        # It would be written as null on its way to the agent.
+        short = written if len(written) <= _NUMBER_CHARS else f"{written[:_NUMBER_CHARS]}..."
+        raise RequestRefused(
+            422, f"The number {short} is too large; send a smaller one, or a text."
+        )
+    return number
