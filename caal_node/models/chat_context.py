@@ -19,7 +19,7 @@ from caal_node.context.schemas import compact_schema
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_examples import without_examples
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.models.backends.chat_messages import arguments_text
+from caal_node.models.backends.chat_format import arguments_text
 
 _NUMBER: Final = re.compile(r"/fnc_(\d+)$")
 """How LiveKit ends the item id of a reply's calls."""

@@ -23,10 +23,9 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.chat_messages import arguments_object
+from caal_node.models.backends.chat_format import NULL_IS_EMPTY_LIST, JoinedText, arguments_object
 from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
-from caal_node.models.backends.wire_types import NULL_IS_EMPTY_LIST, JoinedText
 
 STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
 """Where the model would go on with somebody else's words. OpenAI allows four."""

@@ -11,10 +11,14 @@ from pydantic import BaseModel, Field, ValidationError
 from caal_node.core.addresses import server_url
 from caal_node.core.errors import ConfigError, ModelMissing, ModelReplyError
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, Usage
-from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
-from caal_node.models.backends.line_reader import sse_data, whole_body
+from caal_node.models.backends.chat_format import OR_NONE, Count
+from caal_node.models.backends.http_transport import (
+    HttpTransport,
+    TransportDeadlines,
+    sse_data,
+    whole_body,
+)
 from caal_node.models.backends.server_errors import server_words
-from caal_node.models.backends.wire_types import OR_NONE, Count
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""

@@ -20,7 +20,7 @@ from pydantic import AliasChoices, BaseModel, Field
 
 from caal_node.core.errors import ModelReplyError
 from caal_node.models.backends.base import NativeCall, ServerCall, ServerResult
-from caal_node.models.backends.wire_types import NULL_IS_EMPTY_OBJECT, Arguments
+from caal_node.models.backends.chat_format import NULL_IS_EMPTY_OBJECT, Arguments
 
 CALLS_MAX: Final = 64
 """Calls in one reply. A model that writes more is going round in circles."""
