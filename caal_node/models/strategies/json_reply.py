@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from caal_node.context.prompt_tools import PromptTools
@@ -20,8 +21,7 @@ from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken
 from caal_node.models.question import Question
 from caal_node.models.strategies.base import ReplyReader, StrategyName
 from caal_node.models.strategies.evidence import Evidence
-from caal_node.models.strategies.per_table import once_per_table
-from caal_node.models.strategies.prompt import protocol_prompt
+from caal_node.models.strategies.prompt import TABLES_MAX, protocol_prompt
 from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import shortlist
@@ -145,7 +145,7 @@ class JsonReplyStrategy:
         return _JsonReplyReader(question, self)
 
 
-@once_per_table
+@lru_cache(TABLES_MAX)
 def _schema_of_all(tools: PromptTools, most: int) -> dict[str, Any]:
     return reply_schema(tools.schemas, most=most)
 

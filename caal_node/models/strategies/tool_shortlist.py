@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import CallItem, ResultItem, UserItem
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.models.question import Question
-from caal_node.models.strategies.per_table import once_per_table
+from caal_node.models.strategies.prompt import TABLES_MAX
 from caal_node.models.strategies.word_lists import COMMON, JOINERS, STEM_CHARS, words
 from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight
 
@@ -147,6 +148,6 @@ def _named(question: Question, names: Sequence[str]) -> tuple[ToolSchema, ...]:
     return tuple(tool for tool in question.tools.schemas if tool["function"]["name"] in names)
 
 
-@once_per_table
+@lru_cache(TABLES_MAX)  # For 196 tools it takes 18 ms, which is too long for every turn.
 def _relevance_of(tools: PromptTools) -> ToolRelevance:
     return ToolRelevance(tools.schemas, tools.examples)
