@@ -112,11 +112,6 @@ class ProbeResult:
     """Whether the answer began in thinking, of which it had the closer alone."""
 
 
-async def calls_natively(backend: Backend) -> bool:
-    """Return whether `probe` finds native calls, for those who ask nothing else."""
-    return (await probe(backend)).native
-
-
 async def probe(backend: Backend) -> ProbeResult:
     """Ask one short question with one tool, to see what kind of model it is.
 

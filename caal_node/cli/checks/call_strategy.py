@@ -11,7 +11,7 @@ from caal_node.config.settings import Settings
 from caal_node.core.errors import CaalError
 from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
 from caal_node.factories import make_llm
-from caal_node.models.model_preparation import calls_natively
+from caal_node.models.model_preparation import probe
 
 CALL_STRATEGY: Final = "way of asking"
 SAMPLE_S: Final = 30.0
@@ -56,7 +56,7 @@ async def _sample_request(settings: Settings) -> str:
     model = make_llm(settings)
     try:
         async with asyncio.timeout(SAMPLE_S):
-            native = await calls_natively(model.backend)
+            native = (await probe(model.backend)).native
     finally:
         await model.aclose()
     return (
