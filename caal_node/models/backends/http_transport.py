@@ -153,7 +153,8 @@ class HttpTransport:
         self._headers: Final = {"Accept-Encoding": "identity"}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
-        self._model, self._deadlines, self._start, self._mend = model, deadlines, start, mend
+        self.model: Final = model
+        self._deadlines, self._start, self._mend = deadlines, start, mend
         self._client: httpx2.AsyncClient | None = None
 
     async def pieces(
@@ -216,7 +217,7 @@ class HttpTransport:
                     async with asyncio.timeout_at(due), aclosing(whole_body(response)) as pieces:
                         said = await anext(pieces)
                     raise failure(
-                        response.status_code, said, model=self._model, url=url, mend=self._mend
+                        response.status_code, said, model=self.model, url=url, mend=self._mend
                     )
                 yield response
             finally:

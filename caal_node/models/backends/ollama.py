@@ -121,7 +121,7 @@ def chunks_of(reply: OllamaReply, runs: ServerRuns) -> Iterator[Chunk]:
         yield ReplyDone("length" if reply.done_reason == "length" else "stop", usage)
 
 
-class OllamaBackend:
+class OllamaBackend(HttpTransport):
     """One model on one Ollama server.
 
     think, num_ctx and keep_alive go with every request: unset, they are on, 4096 tokens, and five
@@ -152,7 +152,6 @@ class OllamaBackend:
             url = ollama_url(host).removesuffix("/v1")
         except ValueError as error:
             raise ConfigError(f"OLLAMA_HOST: {error}") from error
-        self._model: Final = model
         self._think: Think = think
         self._num_ctx: Final = num_ctx
         self._always: Final = {"keep_alive": keep_alive, "truncate": False, "shift": False}
@@ -162,7 +161,7 @@ class OllamaBackend:
             **(options or {}),
         }
         self._info: OllamaModelInfo | None = None
-        self._transport: Final = HttpTransport(
+        super().__init__(
             url,
             model=model,
             api_key=api_key,
@@ -170,14 +169,6 @@ class OllamaBackend:
             start="start it with: ollama serve (or set OLLAMA_HOST)",
             mend=f"run: ollama pull {model}",
         )
-
-    @property
-    def model(self) -> str:
-        return self._model
-
-    @property
-    def address(self) -> str:
-        return self._transport.address
 
     async def capabilities(self) -> Capabilities:
         """See `Backend`. `context_tokens` is what a request gets: num_ctx, or less."""
@@ -210,13 +201,10 @@ class OllamaBackend:
             async for chunk in chunks:
                 yield chunk
 
-    async def aclose(self) -> None:
-        await self._transport.aclose()
-
     async def _reply(self, request: BackendRequest, think: Think) -> AsyncGenerator[Chunk]:
         runs = ServerRuns()
         body = self._body(request, think)
-        pieces = self._transport.pieces("/api/chat", body, json_lines, request.first_s)
+        pieces = self.pieces("/api/chat", body, json_lines, request.first_s)
         async with aclosing(pieces) as lines:
             async for line in lines:
                 reply = self._parsed(line)
@@ -228,7 +216,7 @@ class OllamaBackend:
 
     def _body(self, request: BackendRequest, think: Think) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": self._model,
+            "model": self.model,
             "messages": to_messages(request.items, _write_call, _write_result),
         }
         if request.tools:
@@ -253,7 +241,7 @@ class OllamaBackend:
 
     async def _show(self) -> OllamaModelInfo:
         try:
-            said = await self._transport.fetch("POST", "/api/show", {"model": self._model})
+            said = await self.fetch("POST", "/api/show", {"model": self.model})
             return OllamaModelInfo.model_validate_json(said)
         except ModelReplyError as error:
             if error.status != 404:
