@@ -42,10 +42,9 @@ from caal_node.core.items import Item, SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.models.backends.factory import api_of
-from caal_node.models.chat_context import to_chat_ctx, to_items
+from caal_node.models.chat_context import spoken_key, to_chat_ctx, to_items
 from caal_node.models.embedding import make_embedder
 from caal_node.models.hedge_search import search_call, searching_if_hedged
-from caal_node.models.livekit_errors import spoken_key
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.prompt_builder import PromptBuilder

@@ -19,8 +19,7 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import Item
 from caal_node.core.tool_spec import Example
-from caal_node.models.chat_context import to_schemas
-from caal_node.models.livekit_errors import spoken_key
+from caal_node.models.chat_context import spoken_key, to_schemas
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
 from caal_node.tools.table import ToolTable

@@ -32,6 +32,9 @@ class PromptTools:
     def __bool__(self) -> bool:
         return bool(self.schemas)
 
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the tools, in their order."""

@@ -7,6 +7,7 @@ has beside its copy of OpenAI's API too; else OpenAI's list, with llama.cpp's `/
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import version
 from pathlib import PurePath
 from typing import Final, TypeVar
@@ -14,13 +15,15 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from caal_node.config.settings import Settings
-from caal_node.core.errors import ModelMissing, ModelReplyError
+from caal_node.core.errors import ModelMissing, ModelReplyError, ModelTimeout
 from caal_node.evaluation.result import Identity
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 from caal_node.models.backends.openai_server import ListedModel, LlamaProps, ModelList
 
 FETCH: Final = TransportDeadlines(connect=3.0, first=5.0, between=5.0)
 """Deadlines of small questions that every server answers at once, also while a model writes."""
+IDENTIFY_S: Final = 3.0
+"""Seconds for all of them when a room opens, which waits for this."""
 NAMES_SHOWN: Final = 5
 """Names of other models in a message."""
 
@@ -72,6 +75,19 @@ async def identify(settings: Settings) -> Identity:
         return await _openai(transport, settings.model, listed)
     finally:
         await transport.aclose()
+
+
+async def identify_in_time(settings: Settings) -> Identity:
+    """Do as `identify` within `IDENTIFY_S`.
+
+    Raises:
+        ModelError, ConfigError: as `identify`; no answer in time is a ModelTimeout.
+    """
+    try:
+        async with asyncio.timeout(IDENTIFY_S):
+            return await identify(settings)
+    except TimeoutError as error:
+        raise ModelTimeout(f"the server did not answer in {IDENTIFY_S:g} s") from error
 
 
 async def _ollama(transport: HttpTransport, model: str, release: str) -> Identity:

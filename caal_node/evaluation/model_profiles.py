@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError, ModelError
 from caal_node.evaluation.case import Asking
-from caal_node.evaluation.model_identity import identify
+from caal_node.evaluation.model_identity import identify_in_time
 from caal_node.evaluation.store import EvaluationStore
 
 logger = logging.getLogger("caal_node.evaluation")
@@ -29,8 +29,6 @@ KEPT_DAYS: Final = 30
 WHY_CHARS: Final = 500
 THRESHOLDS_MAX: Final = 20
 """Call thresholds that are kept of one model: its agents' tables of tools, as they change."""
-IDENTIFY_S: Final = 3.0
-"""Seconds for asking the server which model it has."""
 
 
 class ModelProfile(BaseModel):
@@ -115,9 +113,8 @@ class ModelProfiles:
         """Return what the profile holds for, or None if the server does not tell it."""
         settings = self._settings
         try:
-            async with asyncio.timeout(IDENTIFY_S):
-                found = await identify(settings)
-        except (ModelError, ConfigError, TimeoutError) as error:
+            found = await identify_in_time(settings)
+        except (ModelError, ConfigError) as error:
             logger.debug("%s: not identified: %s", settings.model, type(error).__name__)
             return None
         names = (settings.api, settings.model, found.server, found.version, found.digest)

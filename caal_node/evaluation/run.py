@@ -9,9 +9,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import jsonschema
@@ -168,12 +168,12 @@ async def _tried(
     if why := fault(case.right, reply, pieces):
         return "wrong", why, usage
     # By text, a second request may be part of the strategy; natively it is a repair.
-    repeated = asking == "native" and len(recording.exchanges) > 1
+    repeated = asking == "native" and recording.requests > 1
     if repeated or stats.steps["plain"]:
         return "mended", "right only when it was asked once more, or in another way", usage
     if stats.signals["leaked_call"]:
         return "mended", "the call came as text", usage
-    if suite.name == "text_protocol" and not recording.exchanges[0].fits_schema():
+    if suite.name == "text_protocol" and not recording.fits_schema():
         return "mended", "not in the form that was asked for", usage
     return "right", "", usage
 
@@ -188,27 +188,24 @@ def _is_hopeless(error: ModelError) -> bool:
     return isinstance(error, ModelReplyError) and error.status in _HOPELESS_STATUS
 
 
-@dataclass(slots=True)
-class _Exchange:
-    request: BackendRequest
-    text: list[str] = field(default_factory=list[str])
-
-    def fits_schema(self) -> bool:
-        if self.request.schema is None:
-            return True
-        try:
-            jsonschema.validate(json.loads("".join(self.text)), self.request.schema)
-        except (ValueError, RecursionError, jsonschema.ValidationError):
-            return False
-        return True
-
-
 class _RecordingBackend:
-    """A backend that notes the requests and the texts that go through it."""
+    """A backend that counts the requests that go through it, and keeps the first reply's text."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self.exchanges: list[_Exchange] = []
+        self.requests = 0
+        self._schema: Mapping[str, Any] | None = None
+        self._text = ""
+
+    def fits_schema(self) -> bool:
+        """Return whether the first reply has the form that its request asked for."""
+        if self._schema is None:
+            return True
+        try:
+            jsonschema.validate(json.loads(self._text), self._schema)
+        except (ValueError, RecursionError, jsonschema.ValidationError):
+            return False
+        return True
 
     @property
     def model(self) -> str:
@@ -222,12 +219,14 @@ class _RecordingBackend:
         return await self._backend.capabilities()
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
-        exchange = _Exchange(request)
-        self.exchanges.append(exchange)
+        self.requests += 1
+        is_first = self.requests == 1
+        if is_first:
+            self._schema = request.schema
         async with aclosing(self._backend.ask(request)) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, TextChunk):
-                    exchange.text.append(chunk.text)
+                if is_first and isinstance(chunk, TextChunk):
+                    self._text += chunk.text
                 yield chunk
 
     async def aclose(self) -> None:

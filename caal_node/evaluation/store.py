@@ -128,14 +128,14 @@ class EvaluationStore:
         if not self._has_content():
             return False
         with self._open(write=False) as connection:
-            return _has_profile_table(connection)
+            return "profile" in _tables(connection)  # The first profile makes the table.
 
     def profile(self, key: str) -> str | None:
         """Return the profile that is kept under `key`."""
         if not self._has_content():
             return None
         with self._open(write=False) as connection:
-            return _profile(connection, key) if _has_profile_table(connection) else None
+            return _profile(connection, key) if "profile" in _tables(connection) else None
 
     def change_profile(self, key: str, change: Callable[[str | None], str]) -> None:
         """Keep what `change` makes of the profile under `key`, in one transaction."""
@@ -219,11 +219,6 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
     return [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
-
-
-def _has_profile_table(connection: sqlite3.Connection) -> bool:
-    """Return whether any session has kept a profile here yet."""
-    return "profile" in _tables(connection)
 
 
 def _profile(connection: sqlite3.Connection, key: str) -> str | None:

@@ -8,22 +8,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError, ModelError
 from caal_node.evaluation.case import WAY_NAMES, Asking
-from caal_node.evaluation.model_identity import identify
+from caal_node.evaluation.model_identity import identify_in_time
 from caal_node.evaluation.model_profiles import ModelProfiles
 from caal_node.evaluation.result import Identity
 from caal_node.evaluation.store import EvaluationStore, ValidationRecord
 from caal_node.evaluation.suites import VERSION
 
 logger = logging.getLogger("caal_node.evaluation")
-
-IDENTIFY_S: Final = 3.0
-"""Seconds for asking the server who it is. A room that opens waits for this, where the server is
-there and does not answer."""
 
 ValidityState: TypeAlias = Literal["untried", "passed", "failed", "stale", "unreachable"]
 
@@ -100,11 +96,9 @@ async def find_validity(settings: Settings, store: EvaluationStore | None = None
     if not records:
         return Validity("untried", "never validated")
     try:
-        async with asyncio.timeout(IDENTIFY_S):
-            identity = await identify(settings)
-    except (ModelError, ConfigError, TimeoutError) as error:
-        why = str(error) or f"the server did not answer in {IDENTIFY_S:g} s"
-        return Validity("unreachable", why)
+        identity = await identify_in_time(settings)
+    except (ModelError, ConfigError) as error:
+        return Validity("unreachable", str(error))
     return validity_of(records, identity, settings.model_address)
 
 

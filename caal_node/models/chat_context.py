@@ -1,4 +1,8 @@
-"""LiveKit's ChatContext and function tools, to and from this project's own plain types."""
+"""LiveKit's types and this project's own: conversations, function tools, calls and errors.
+
+A `CaalError` stays on as the cause of LiveKit's error, so that LiveKit's retries and error events
+work, and `spoken_key` finds it again when something has to be said.
+"""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
@@ -13,12 +17,14 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, Final
 
-from livekit.agents import llm
+from livekit.agents import APIConnectionError, APIError, APIStatusError, APITimeoutError, llm
+from livekit.agents.utils import shortuuid
 
 from caal_node.context.schemas import compact_schema
+from caal_node.core.errors import CaalError, ModelReplyError, ModelTimeout, ModelUnreachable
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import ToolSchema, without_examples
-from caal_node.models.backends.chat_messages import arguments_text
+from caal_node.models.backends.chat_format import arguments_text
 
 _NUMBER: Final = re.compile(r"/fnc_(\d+)$")
 """How LiveKit ends the item id of a reply's calls."""
@@ -111,3 +117,31 @@ def in_the_models_order(items: Iterable[llm.ChatItem]) -> list[llm.ChatItem]:
 def _written_at(call: llm.FunctionCall) -> tuple[float, int]:
     number = _NUMBER.search(call.id)
     return call.created_at, int(number[1]) if number else 0
+
+
+def call_delta(name: str, arguments: str) -> llm.ChoiceDelta:
+    """Return a call, with `arguments` as JSON text, as a piece of a reply."""
+    call = llm.FunctionToolCall(name=name, arguments=arguments, call_id=shortuuid("call_"))
+    return llm.ChoiceDelta(role="assistant", tool_calls=[call])
+
+
+def as_api_error(error: CaalError) -> APIError:
+    """Return LiveKit's error for `error`, which says whether to ask once more."""
+    if isinstance(error, ModelTimeout):
+        # A model that took two minutes will not be quicker the second time round.
+        return APITimeoutError(str(error), retryable=False)
+    if isinstance(error, ModelUnreachable):
+        return APIConnectionError(str(error), retryable=True)
+    if isinstance(error, ModelReplyError) and error.status is not None:
+        return APIStatusError(str(error), status_code=error.status, body=None, retryable=False)
+    # The retry policy has asked once more and by every other strategy by then.
+    return APIError(str(error), body=None, retryable=False)
+
+
+def spoken_key(error: BaseException | None) -> str:
+    """Return the key of what to say about `error`, by the first CaalError among its causes."""
+    while error is not None:
+        if isinstance(error, CaalError):
+            return error.spoken
+        error = error.__cause__
+    return CaalError.spoken

@@ -39,7 +39,6 @@ class EmbeddedEngine:
     Args:
         model: A GGUF file.
         ctx: The context, in tokens.
-        port: The port on 127.0.0.1; 0 takes a free one.
         threads: Threads for prompts and for generation; None is the number of usable cores.
         prompt_cache_mib: Room for states of earlier prompts that the engine keeps outside its
             slot, so that one odd request does not cost the conversation its prefix. The engine's
@@ -54,7 +53,6 @@ class EmbeddedEngine:
         model: Path,
         *,
         ctx: int = 8192,
-        port: int = 0,
         threads: int | None = None,
         prompt_cache_mib: int = PROMPT_CACHE_MIB,
         states: Path | None = None,
@@ -69,7 +67,6 @@ class EmbeddedEngine:
             "model": str(self.model),
             "name": self.name,
             "ctx": ctx,
-            "port": port,
             "threads": threads or usable_cores(),
             "prompt_cache_mib": prompt_cache_mib,
             # llama.cpp appends the name of a state to this as it is.

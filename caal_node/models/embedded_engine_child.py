@@ -43,7 +43,7 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.cpuparams.n_threads = settings["threads"]
     params.cpuparams_batch.n_threads = settings["threads"]
     params.hostnames = ["127.0.0.1"]
-    params.port = settings["port"]
+    params.port = 0  # It takes a free one.
     params.use_jinja = True
     params.cache_prompt = True
     params.cache_ram_mib = settings["prompt_cache_mib"]

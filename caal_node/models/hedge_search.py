@@ -2,7 +2,8 @@
 
 The beginning of a reply is held back until it is known that it is no such hedge: for its first
 sentence, which speech synthesis waits for anyway. A hedge is never spoken. A call of the search
-tool with the person's own words takes its place, and LiveKit runs it like any other.
+tool with the person's own words takes its place, and LiveKit runs it like any other. What a hedge
+sounds like is in `prompts/hedging.toml`.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ import json
 import logging
 import re
 import tomllib
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from functools import cache
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, Final
 
 from livekit.agents import llm
-from livekit.agents.utils import shortuuid
 
 from caal_node.core.items import CallItem, Item, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.reply_parser.hedge_detector import HedgeDetector, search_arguments, search_tool
+from caal_node.models.chat_context import call_delta
+from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, mapping, signature_of
 
 logger = logging.getLogger("caal_node")
 
@@ -29,7 +31,158 @@ OPENING_CHARS: Final = 40
 """Characters. A shorter first sentence ("That's a great question!") is no answer yet."""
 HELD_CHARS: Final = 400
 """Characters held back at most, if no sentence ends: some 25 seconds of speech."""
+REPLY_CHARS: Final = 1000
+"""How much of a reply is read. A hedge comes early; behind half a page it is a remark."""
+QUESTION_CHARS: Final = 400
+"""How much of the question is searched for: search services take about as much."""
+
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"')\]]*\s|\n")
+_SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
+_QUOTED: Final = re.compile(r"\"[^\"]{0,300}\"|“[^”]{0,300}”|«[^»]{0,300}»")
+_MARKS: Final = str.maketrans({"’": "'", "‘": "'", "*": None, "`": None, "_": " "})
+
+_NAME_PARTS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_SEARCHES: Final = frozenset({"search", "websearch", "lookup", "google", "bing", "browse", "query"})
+_WEB: Final = re.compile(
+    r"\b(?:web|internet|online|google|bing|duckduckgo|ddg|brave|tavily|serp\w*|searx\w*|exa|perplexity|"
+    r"websearch|search engine)\b",
+    re.IGNORECASE,
+)
+_ELSEWHERE: Final = re.compile(
+    r"\b(?:files?|folders?|director(?:y|ies)|e-?mails?|mailbox|contacts?|calendars?|notes?|memor(?:y|ies)|"
+    r"code|repositor(?:y|ies)|songs?|music|playlists?|photos?|images?|products?|database|tickets?|"
+    r"history|messages?|devices?|tools?|documents?|wiki)\b",
+    re.IGNORECASE,
+)
+_QUERY_NAMES: Final = (
+    *("query", "q", "question", "search", "search_query", "keywords", "text", "term"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HedgePhrase:
+    """A way of hedging, or of taking back what looks like one."""
+
+    say: re.Pattern[str]
+    why: str
+    needs: re.Pattern[str] | None = None
+    """What the sentence must hold besides."""
+
+    def fits(self, sentence: str) -> bool:
+        return bool(self.say.search(sentence)) and (
+            self.needs is None or bool(self.needs.search(sentence))
+        )
+
+
+class HedgeDetector:
+    """Tells replies that hedge from others."""
+
+    def __init__(self, phrases: Sequence[HedgePhrase], vetoes: Sequence[HedgePhrase] = ()) -> None:
+        self._phrases = tuple(phrases)
+        self._vetoes = tuple(vetoes)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> HedgeDetector:
+        """Make a detector from a parsed TOML file with `words`, `phrases` and `vetoes`.
+
+        Raises:
+            ValueError: a phrase is no regular expression, or names words that are not there.
+        """
+        words: Mapping[str, str] = table.get("words", {})
+        return cls(
+            [_phrase(row, words) for row in table["phrases"]],
+            [_phrase(row, words) for row in table.get("vetoes", ())],
+        )
+
+    def is_hedge(self, text: str) -> bool:
+        """Return whether `text`, a reply with no call in it, says that it cannot know what is
+        current."""
+        return self.why(text) is not None
+
+    def why(self, text: str) -> str | None:
+        """Return which phrase makes `text` a hedge, in its author's words; None if none does."""
+        for sentence in _SENTENCE.split(_plain(text)):
+            for phrase in self._phrases:
+                if phrase.fits(sentence) and not any(v.fits(sentence) for v in self._vetoes):
+                    return phrase.why
+        return None
+
+
+def _plain(text: str) -> str:
+    return _QUOTED.sub(" ", text[:REPLY_CHARS].translate(_MARKS)).lower()
+
+
+def _phrase(row: Mapping[str, str], words: Mapping[str, str]) -> HedgePhrase:
+    try:
+        needs = row.get("needs")
+        return HedgePhrase(
+            _pattern(row["say"], words),
+            row["why"],
+            None if needs is None else _pattern(needs, words),
+        )
+    except (re.error, KeyError) as error:
+        raise ValueError(f"hedging: {row.get('why', row)}: {error}") from None
+
+
+def _pattern(text: str, words: Mapping[str, str]) -> re.Pattern[str]:
+    # A count such as {0,30} begins with a digit, a name with a letter.
+    return re.compile(re.sub(r"\{([a-z]\w*)\}", lambda m: words[m[1]], text))
+
+
+def search_tool(tools: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the name of the one tool among OpenAI-style schemas that searches the web.
+
+    None: there is none, or two are equally likely.
+    """
+    return _search_tool(ToolIndex.from_schemas(tools))
+
+
+@lru_cache(maxsize=1)
+def _search_tool(tools: ToolIndex) -> str | None:
+    rated = [(_points(tool), tool.name) for tool in tools.signatures]
+    best = max((points for points, _ in rated), default=0)
+    names = [name for points, name in rated if points == best > 0]
+    return names[0] if len(names) == 1 else None
+
+
+def search_arguments(schema: Mapping[str, Any], question: str) -> dict[str, Any] | None:
+    """Return the arguments with which the tool `schema` searches for `question`; None if it needs
+    more than words."""
+    words = " ".join(question.split())[:QUESTION_CHARS]
+    tool = signature_of(schema)
+    name = _query_parameter(tool) if tool is not None and words else None
+    return {name: words} if name else None
+
+
+def _points(tool: ToolSignature) -> int:
+    """Return how likely a tool searches the web; 0 if it does not."""
+    if _query_parameter(tool) is None:
+        return 0
+    parts = [part.lower() for part in _NAME_PARTS.findall(tool.name)]
+    spaced, about = " ".join(parts), tool.description
+    first = about.split(".")[0]
+    searches = bool(_SEARCHES.intersection(parts)) or "search" in first.lower()
+    if not searches or _ELSEWHERE.search(spaced):
+        return 0
+    if _WEB.search(spaced):
+        return 3
+    if _WEB.search(about) and not _ELSEWHERE.search(first):
+        return 2
+    return 1 if not _ELSEWHERE.search(about) and parts in (["search"], ["search", "tool"]) else 0
+
+
+def _query_parameter(tool: ToolSignature) -> str | None:
+    """Return the one string parameter that takes what is searched for."""
+    texts = [name for name, schema in tool.properties.items() if _takes_any_text(mapping(schema))]
+    if tool.required:
+        only = len(tool.required) == 1 and tool.required[0] in texts
+        return tool.required[0] if only else None
+    named = [name for name in _QUERY_NAMES if name in texts]
+    return named[0] if named else (texts[0] if len(texts) == 1 else None)
+
+
+def _takes_any_text(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "string" and not schema.get("enum") and "const" not in schema
 
 
 @cache
@@ -51,7 +204,7 @@ def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.Cho
         if isinstance(item, UserItem):
             schema = next(tool for tool in tools if tool["function"]["name"] == name)
             arguments = search_arguments(schema, item.text)
-            return None if arguments is None else _call(name, json.dumps(arguments))
+            return None if arguments is None else call_delta(name, json.dumps(arguments))
     return None
 
 
@@ -93,8 +246,3 @@ async def searching_if_hedged(
 def _has_begun(text: str) -> bool:
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     return len(text) >= HELD_CHARS or any(end >= OPENING_CHARS for end in ends) or len(ends) > 1
-
-
-def _call(name: str, arguments: str) -> llm.ChoiceDelta:
-    call = llm.FunctionToolCall(name=name, arguments=arguments, call_id=shortuuid("call_"))
-    return llm.ChoiceDelta(role="assistant", tool_calls=[call])

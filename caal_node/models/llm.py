@@ -27,8 +27,7 @@ from caal_node.core.tool_spec import examples_in
 from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult, Usage
 from caal_node.models.backends.factory import Api, make_backend
 from caal_node.models.backends.livekit import LiveKitBackend
-from caal_node.models.chat_context import to_items, to_schemas
-from caal_node.models.livekit_errors import as_api_error
+from caal_node.models.chat_context import as_api_error, call_delta, to_items, to_schemas
 from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
@@ -278,20 +277,15 @@ def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
         if (event.name, arguments) in sent:
             return None
         sent.add((event.name, arguments))
-        return _call(event.name, arguments)
+        return call_delta(event.name, arguments)
     if isinstance(event, UnknownCall):
         # LiveKit answers it with the valid names; the model may then choose again.
-        return _call(event.name, "{}")
+        return call_delta(event.name, "{}")
     if isinstance(event, BrokenCall):
         # No object, so that LiveKit runs nothing, and answers it with these words.
         arguments = json.dumps(f"{_BROKEN} {event.problem}", ensure_ascii=False)
-        return _call(event.name or "unnamed", arguments)
+        return call_delta(event.name or "unnamed", arguments)
     return None
-
-
-def _call(name: str, arguments: str) -> llm.ChoiceDelta:
-    call = llm.FunctionToolCall(name=name, arguments=arguments, call_id=shortuuid("call_"))
-    return llm.ChoiceDelta(role="assistant", tool_calls=[call])
 
 
 def _completion(usage: Usage) -> llm.CompletionUsage:

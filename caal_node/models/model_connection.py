@@ -12,10 +12,9 @@ from livekit.agents.utils import aio
 
 from caal_node.core.errors import ModelError, ModelSilent
 from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult
-from caal_node.models.failure_signals import signal_of_error
 from caal_node.models.model_preparation import calibrate, probe, warm
 from caal_node.models.question import Question
-from caal_node.models.reply_attempt import ReplyAttempt
+from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies import JsonReplyStrategy
 from caal_node.reply_parser import Event, TextWasThinking

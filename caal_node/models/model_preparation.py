@@ -26,10 +26,10 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.failure_signals import signal_of_error
 from caal_node.models.question import Question
+from caal_node.models.reply_attempt import signal_of_error
 from caal_node.models.strategies import JsonReplyStrategy
-from caal_node.models.strategies.logprob_gate import LogprobGate
+from caal_node.models.strategies.json_reply import LogprobGate
 from caal_node.reply_parser import Event, ReplyParser, TextWasThinking
 
 WARM_UP_S: Final = 900.0
@@ -110,11 +110,6 @@ class ProbeResult:
     """Whether it was answered with a structured call."""
     thinks_aloud: bool = False
     """Whether the answer began in thinking, of which it had the closer alone."""
-
-
-async def calls_natively(backend: Backend) -> bool:
-    """Return whether `probe` finds native calls, for those who ask nothing else."""
-    return (await probe(backend)).native
 
 
 async def probe(backend: Backend) -> ProbeResult:

@@ -17,10 +17,9 @@ from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import CallItem, Item, ResultItem
-from caal_node.models.failure_signals import FailureSignal
-from caal_node.models.model_stats import DOUBTS, ModelStats
+from caal_node.models.model_stats import DOUBTS, ModelStats, prompt_tokens
 from caal_node.models.question import Question
-from caal_node.models.reply_attempt import ReplyAttempt
+from caal_node.models.reply_attempt import FailureSignal, ReplyAttempt
 from caal_node.models.strategies import (
     CallStrategy,
     JsonReplyStrategy,
@@ -29,7 +28,6 @@ from caal_node.models.strategies import (
     StyleName,
     TextProtocolStrategy,
 )
-from caal_node.models.truncation_detector import prompt_tokens
 from caal_node.reply_parser import BrokenCall, Event, UnknownCall
 
 TextStyle: TypeAlias = Literal["auto"] | StyleName

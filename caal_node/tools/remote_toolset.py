@@ -20,8 +20,7 @@ from caal_node.core.errors import ToolFailure
 from caal_node.core.events import TierName, ToolProgress
 from caal_node.core.paths import state_folder
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.models.embedding import kept_vectors
-from caal_node.models.server_embedder import ServerEmbedder
+from caal_node.models.embedding import ServerEmbedder, kept_vectors
 from caal_node.tools.call_conversation import RoomCallConversation
 from caal_node.tools.example_store import FILE_NAME, with_examples
 from caal_node.tools.pipeline import Pipeline, error_text

@@ -24,10 +24,10 @@ from caal_node.models.backends.base import (
     ServerResult,
     TextChunk,
 )
-from caal_node.models.failure_signals import FailureSignal
 from caal_node.models.model_connection import ModelConnection
 from caal_node.models.model_preparation import warm
 from caal_node.models.question import Question
+from caal_node.models.reply_attempt import FailureSignal
 from caal_node.models.retry_policy import RetryPolicy
 from caal_node.models.strategies import (
     CallStrategy,

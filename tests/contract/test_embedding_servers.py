@@ -13,8 +13,7 @@ from pydantic import SecretStr
 
 from caal_node.cli.checks.tools import check_embedding
 from caal_node.config.settings import Settings, load_settings
-from caal_node.models.embedding import make_embedder
-from caal_node.models.server_embedder import BATCH, ServerEmbedder
+from caal_node.models.embedding import BATCH, ServerEmbedder, make_embedder
 from caal_node.weights import MINILM
 from mcp_bridge import EmbeddingUnavailable, MiniLM
 from tests.cached_weights import cached

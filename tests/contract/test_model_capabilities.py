@@ -12,8 +12,7 @@ from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, TextChunk, Usage
 from caal_node.models.backends.completions import CompletionsBackend
 from caal_node.models.backends.http_transport import TransportDeadlines
-from caal_node.models.backends.ollama import OllamaBackend
-from caal_node.models.backends.ollama_format import Think
+from caal_node.models.backends.ollama import OllamaBackend, Think
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.model_preparation import warm
 from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Hang, Refuse, StandInModel, Wait

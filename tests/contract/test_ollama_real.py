@@ -14,8 +14,8 @@ from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, Syst
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, TextChunk
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.embedding import EmbeddingApi, ServerEmbedder
 from caal_node.models.model_preparation import warm
-from caal_node.models.server_embedder import EmbeddingApi, ServerEmbedder
 from mcp_bridge import EmbeddingUnavailable
 from tests.fixtures_models import OllamaModels
 

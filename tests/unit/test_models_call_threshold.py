@@ -138,11 +138,11 @@ class Kept:
 
     async def keep_thinks_aloud(self, thinks_aloud: bool) -> None: ...
 
-    async def call_threshold(self, head: str) -> float | None:
-        return self.thresholds.get(head)
+    async def call_threshold(self, prefix: str) -> float | None:
+        return self.thresholds.get(prefix)
 
-    async def keep_call_threshold(self, head: str, threshold: float) -> None:
-        self.thresholds[head] = threshold
+    async def keep_call_threshold(self, prefix: str, threshold: float) -> None:
+        self.thresholds[prefix] = threshold
 
 
 async def test_a_bound_is_found_out_once_for_the_same_tools() -> None:

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from caal_node.core.items import ResultItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import BackendRequest, GeneratedToken
+from caal_node.models.model_stats import TruncationDetector, prompt_tokens
 from caal_node.models.question import Question
-from caal_node.models.strategies.bm25 import ToolRelevance
 from caal_node.models.strategies.evidence import Evidence, numbers_said
-from caal_node.models.strategies.logprob_gate import LogprobGate
-from caal_node.models.strategies.tool_shortlist import split_request
-from caal_node.models.truncation_detector import TruncationDetector, prompt_tokens
+from caal_node.models.strategies.json_reply import LogprobGate
+from caal_node.models.strategies.tool_shortlist import ToolRelevance, split_request
 
 WEATHER: Any = {
     "type": "function",

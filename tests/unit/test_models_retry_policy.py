@@ -9,9 +9,8 @@ import pytest
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import UserItem
 from caal_node.models.backends.base import Capabilities
-from caal_node.models.failure_signals import FailureSignal
 from caal_node.models.question import Question
-from caal_node.models.reply_attempt import ReplyAttempt
+from caal_node.models.reply_attempt import FailureSignal, ReplyAttempt
 from caal_node.models.retry_policy import RetryPolicy
 
 TOOL: Any = {"type": "function", "function": {"name": "look", "description": "", "parameters": {}}}

@@ -14,7 +14,7 @@ from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import GeneratedToken, ReplyDone, TextChunk, Usage
-from caal_node.models.backends.chat_messages import to_messages
+from caal_node.models.backends.chat_format import to_messages
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import repaired
 from caal_node.models.strategies import (

@@ -18,7 +18,7 @@ from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import CaalError
 from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
 from caal_node.factories import make_llm
-from caal_node.models.model_preparation import calls_natively
+from caal_node.models.model_preparation import probe
 
 REQUEST_S: Final = 5.0
 MAX_NAMES: Final = 8
@@ -222,7 +222,7 @@ async def _sample_request(settings: Settings) -> str:
     model = make_llm(settings)
     try:
         async with asyncio.timeout(SAMPLE_S):
-            native = await calls_natively(model.backend)
+            native = (await probe(model.backend)).native
     finally:
         await model.aclose()
     return (

@@ -13,8 +13,7 @@ from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, 
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
-from caal_node.models.embedding import FETCH, make_embedder
-from caal_node.models.server_embedder import ServerEmbedder
+from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
 from mcp_bridge import EmbeddingUnavailable
 from n8n import Discovery, N8nError, N8nTools
 

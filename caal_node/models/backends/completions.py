@@ -23,10 +23,9 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.chat_messages import arguments_object
+from caal_node.models.backends.chat_format import NULL_IS_EMPTY_LIST, JoinedText, arguments_object
 from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
-from caal_node.models.backends.wire_types import NULL_IS_EMPTY_LIST, JoinedText
 
 STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
 """Where the model would go on with somebody else's words. OpenAI allows four."""
@@ -97,28 +96,19 @@ class CompletionsBackend(OpenAIServer):
 
 def to_prompt(items: Sequence[Item]) -> str:
     """Write `items` as text: a role and a colon before each, and the assistant's turn to come."""
-    lines = [f"{_role(item)} {_words(item)}" for item in items]
-    return "\n".join([*lines, "Assistant:"])
+    return "\n".join([*map(_line, items), "Assistant:"])
 
 
-def _role(item: Item) -> str:
+def _line(item: Item) -> str:
     match item:
         case SystemItem():
-            return "System:"
+            return f"System: {item.text}"
         case UserItem():
-            return "User:"
-        case AssistantItem() | CallItem():
-            return "Assistant:"
+            return f"User: {item.text}"
+        case AssistantItem():
+            return f"Assistant: {item.text}"
         case ResultItem():
-            return f"Tool {item.name}:"
-
-
-def _words(item: Item) -> str:
-    match item:
-        case SystemItem() | UserItem() | AssistantItem():
-            return item.text
-        case ResultItem():
-            return item.output
+            return f"Tool {item.name}: {item.output}"
         case CallItem():
-            call = {"name": item.name, "arguments": arguments_object(item)}
-            return json.dumps({"type": "tool_call", **call}, ensure_ascii=False)
+            call = {"type": "tool_call", "name": item.name, "arguments": arguments_object(item)}
+            return f"Assistant: {json.dumps(call, ensure_ascii=False)}"

@@ -6,31 +6,122 @@ nested in a tool's schema, which `tests/contract/test_ollama_package.py` pins.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import json
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from caal_node.core.addresses import ollama_url
 from caal_node.core.errors import ConfigError, ModelReplyError
 from caal_node.core.items import CallItem, ResultItem
-from caal_node.models.backends.base import BackendRequest, Capabilities, Chunk
-from caal_node.models.backends.chat_messages import Message, arguments_object, to_messages
-from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
-from caal_node.models.backends.line_reader import json_lines
-from caal_node.models.backends.ollama_format import (
-    OllamaModelInfo,
-    OllamaReply,
-    Think,
-    chunks_of,
-    settled_think,
+from caal_node.models.backends.base import (
+    BackendRequest,
+    Capabilities,
+    Chunk,
+    NativeCall,
+    ReasoningChunk,
+    ReplyDone,
+    TextChunk,
+    Usage,
 )
+from caal_node.models.backends.chat_format import (
+    NULL_IS_EMPTY_OBJECT,
+    OR_NONE,
+    Count,
+    Message,
+    TokenOdds,
+    arguments_object,
+    to_messages,
+)
+from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines, json_lines
 from caal_node.models.backends.server_errors import server_words
-from caal_node.models.backends.tool_calls import ServerRuns
+from caal_node.models.backends.tool_calls import WORKING, CallDelta, ServerRuns, ToolResult
+
+Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
+
+_UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
+"""Families of models that think whatever they are told. The least they do is "low"."""
 
 
-class OllamaBackend:
+class OllamaMessage(BaseModel):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[CallDelta] | None = None
+    tool_results: list[ToolResult] | None = None
+
+
+class OllamaReply(BaseModel):
+    """One line of a streamed reply, or an unstreamed one whole."""
+
+    error: Any = None
+    message: Annotated[OllamaMessage, NULL_IS_EMPTY_OBJECT] = Field(default_factory=OllamaMessage)
+    tool_results: list[ToolResult] | None = None
+    task_status: str | None = None
+    """Is sent by servers that run tools themselves, see `tool_calls`."""
+    logprobs: Annotated[list[TokenOdds] | None, OR_NONE] = None
+    done: bool = False
+    done_reason: str | None = None
+    prompt_eval_count: Count = None
+    eval_count: Count = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no line follows."""
+        return self.done and self.task_status != WORKING
+
+
+class OllamaModelDetails(BaseModel):
+    family: str = ""
+
+
+class OllamaModelInfo(BaseModel):
+    """What `/api/show` says of a model. Versions before 0.6.4 name no capabilities."""
+
+    capabilities: list[str] | None = None
+    details: OllamaModelDetails = Field(default_factory=OllamaModelDetails)
+    model_info: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The context that the model was made for. Its key begins with the architecture."""
+        key = f"{self.model_info.get('general.architecture')}.context_length"
+        value = self.model_info.get(key)
+        return value if isinstance(value, int) else None
+
+
+def settled_think(asked: Think, shown: OllamaModelInfo) -> Think:
+    """Return what to send for `asked`. What the model refuses or ignores is never sent."""
+    if shown.details.family in _UNSWITCHABLE:
+        return asked or "low"
+    if shown.capabilities is not None and "thinking" not in shown.capabilities:
+        return False
+    return asked
+
+
+def chunks_of(reply: OllamaReply, runs: ServerRuns) -> Iterator[Chunk]:
+    """Yield what one line of a reply means."""
+    if reply.message.thinking:
+        yield ReasoningChunk(reply.message.thinking)
+    if reply.message.content:
+        tokens = tuple(token.generated() for token in reply.logprobs or ())
+        yield TextChunk(reply.message.content, tokens)
+    for call in reply.message.tool_calls or ():
+        call_id, name, arguments = call.id or "", call.function.name or "", call.function.arguments
+        if reply.task_status is not None:
+            yield from runs.started(call_id, name, arguments)
+            continue
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments or {}, ensure_ascii=False)
+        yield NativeCall(call_id, name, arguments or "{}")
+    yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
+    if reply.is_last:
+        usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
+        yield ReplyDone("length" if reply.done_reason == "length" else "stop", usage)
+
+
+class OllamaBackend(HttpTransport):
     """One model on one Ollama server.
 
     think, num_ctx and keep_alive go with every request: unset, they are on, 4096 tokens, and five
@@ -61,7 +152,6 @@ class OllamaBackend:
             url = ollama_url(host).removesuffix("/v1")
         except ValueError as error:
             raise ConfigError(f"OLLAMA_HOST: {error}") from error
-        self._model: Final = model
         self._think: Think = think
         self._num_ctx: Final = num_ctx
         self._always: Final = {"keep_alive": keep_alive, "truncate": False, "shift": False}
@@ -71,7 +161,7 @@ class OllamaBackend:
             **(options or {}),
         }
         self._info: OllamaModelInfo | None = None
-        self._transport: Final = HttpTransport(
+        super().__init__(
             url,
             model=model,
             api_key=api_key,
@@ -79,14 +169,6 @@ class OllamaBackend:
             start="start it with: ollama serve (or set OLLAMA_HOST)",
             mend=f"run: ollama pull {model}",
         )
-
-    @property
-    def model(self) -> str:
-        return self._model
-
-    @property
-    def address(self) -> str:
-        return self._transport.address
 
     async def capabilities(self) -> Capabilities:
         """See `Backend`. `context_tokens` is what a request gets: num_ctx, or less."""
@@ -119,13 +201,10 @@ class OllamaBackend:
             async for chunk in chunks:
                 yield chunk
 
-    async def aclose(self) -> None:
-        await self._transport.aclose()
-
     async def _reply(self, request: BackendRequest, think: Think) -> AsyncGenerator[Chunk]:
         runs = ServerRuns()
         body = self._body(request, think)
-        pieces = self._transport.pieces("/api/chat", body, json_lines, request.first_s)
+        pieces = self.pieces("/api/chat", body, json_lines, request.first_s)
         async with aclosing(pieces) as lines:
             async for line in lines:
                 reply = self._parsed(line)
@@ -137,7 +216,7 @@ class OllamaBackend:
 
     def _body(self, request: BackendRequest, think: Think) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": self._model,
+            "model": self.model,
             "messages": to_messages(request.items, _write_call, _write_result),
         }
         if request.tools:
@@ -162,7 +241,7 @@ class OllamaBackend:
 
     async def _show(self) -> OllamaModelInfo:
         try:
-            said = await self._transport.fetch("POST", "/api/show", {"model": self._model})
+            said = await self.fetch("POST", "/api/show", {"model": self.model})
             return OllamaModelInfo.model_validate_json(said)
         except ModelReplyError as error:
             if error.status != 404:

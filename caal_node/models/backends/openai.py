@@ -16,16 +16,18 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.chat_messages import Message, arguments_text, to_messages
-from caal_node.models.backends.http_transport import TransportDeadlines
-from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
-from caal_node.models.backends.tool_calls import CallDelta, ServerRuns, ToolResult, join_calls
-from caal_node.models.backends.wire_types import (
+from caal_node.models.backends.chat_format import (
     NULL_IS_EMPTY_LIST,
     OR_NONE,
     JoinedText,
+    Message,
     TokenOdds,
+    arguments_text,
+    to_messages,
 )
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
+from caal_node.models.backends.tool_calls import CallDelta, ServerRuns, ToolResult, join_calls
 
 
 class _Part(BaseModel):

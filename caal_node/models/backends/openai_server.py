@@ -11,10 +11,14 @@ from pydantic import BaseModel, Field, ValidationError
 from caal_node.core.addresses import server_url
 from caal_node.core.errors import ConfigError, ModelMissing, ModelReplyError
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, Usage
-from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
-from caal_node.models.backends.line_reader import sse_data, whole_body
+from caal_node.models.backends.chat_format import OR_NONE, Count
+from caal_node.models.backends.http_transport import (
+    HttpTransport,
+    TransportDeadlines,
+    sse_data,
+    whole_body,
+)
 from caal_node.models.backends.server_errors import server_words
-from caal_node.models.backends.wire_types import OR_NONE, Count
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""
@@ -107,7 +111,7 @@ class LlamaProps(BaseModel):
     chat_template_caps: _TemplateCapabilities = Field(default_factory=_TemplateCapabilities)
 
 
-class OpenAIServer:
+class OpenAIServer(HttpTransport):
     """One model on one server: the part of a backend that is the same at every endpoint.
 
     `always` goes into every request as it is.
@@ -132,9 +136,8 @@ class OpenAIServer:
             raise ConfigError(f"CAAL_BASE_URL: {error}") from error
         if url.count("/") == 2:
             url += "/v1"
-        self._model: Final = model
         self._always: Final = always
-        self._transport: Final = HttpTransport(
+        super().__init__(
             url,
             model=model,
             api_key=api_key,
@@ -142,17 +145,6 @@ class OpenAIServer:
             start="start the server, or set CAAL_BASE_URL",
             mend="start the server with it, or set CAAL_MODEL to one that it has",
         )
-
-    @property
-    def model(self) -> str:
-        return self._model
-
-    @property
-    def address(self) -> str:
-        return self._transport.address
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
 
     async def capabilities(self) -> Capabilities:
         """Return what the server tells of the model, as `Backend.capabilities`; most tell little.
@@ -162,7 +154,7 @@ class OpenAIServer:
             ModelError: the same as `Backend.capabilities`.
         """
         try:
-            models = ModelList.model_validate_json(await self._transport.fetch("GET", "/models"))
+            models = ModelList.model_validate_json(await self.fetch("GET", "/models"))
         except ModelReplyError as error:
             if error.status != 404:
                 raise
@@ -173,15 +165,15 @@ class OpenAIServer:
             ) from error
         if models.llama:
             return await self._llama_capabilities()
-        named = [m for m in models.data if m.is_called(self._model)]
+        named = [m for m in models.data if m.is_called(self.model)]
         if not named:
             names = ", ".join(m.id for m in models.data[:_NAMES_SHOWN]) or "none"
-            raise ModelMissing(f"{self.address} has no model {self._model}; it has: {names}")
+            raise ModelMissing(f"{self.address} has no model {self.model}; it has: {names}")
         return Capabilities(context_tokens=named[0].max_model_len)
 
     async def _llama_capabilities(self) -> Capabilities:
         try:
-            props = LlamaProps.model_validate_json(await self._transport.fetch("GET", "/../props"))
+            props = LlamaProps.model_validate_json(await self.fetch("GET", "/../props"))
         except (ModelReplyError, ValidationError):
             return Capabilities(schema=True)  # The server was started without the endpoint.
         template = props.chat_template
@@ -194,7 +186,7 @@ class OpenAIServer:
 
     def _body(self, request: BackendRequest, prompt: Mapping[str, Any]) -> dict[str, Any]:
         """Return what every request holds, with `prompt` in its endpoint's form."""
-        body: dict[str, Any] = {"model": self._model, **prompt, "stream": request.stream}
+        body: dict[str, Any] = {"model": self.model, **prompt, "stream": request.stream}
         if request.stream:
             body["stream_options"] = {"include_usage": True}
         if request.max_tokens is not None:
@@ -210,7 +202,7 @@ class OpenAIServer:
             ModelError: one of its kinds.
         """
         split = sse_data if request.stream else whole_body
-        async with aclosing(self._transport.pieces(path, body, split, request.first_s)) as pieces:
+        async with aclosing(self.pieces(path, body, split, request.first_s)) as pieces:
             async for data in pieces:
                 if data == b"[DONE]":
                     return

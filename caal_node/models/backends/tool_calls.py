@@ -20,7 +20,7 @@ from pydantic import AliasChoices, BaseModel, Field
 
 from caal_node.core.errors import ModelReplyError
 from caal_node.models.backends.base import NativeCall, ServerCall, ServerResult
-from caal_node.models.backends.wire_types import NULL_IS_EMPTY_OBJECT, Arguments
+from caal_node.models.backends.chat_format import NULL_IS_EMPTY_OBJECT, Arguments
 
 CALLS_MAX: Final = 64
 """Calls in one reply. A model that writes more is going round in circles."""
@@ -170,17 +170,11 @@ class ToolResult(BaseModel):
         return self.is_error or bool(self.error)
 
 
-@dataclass(frozen=True, slots=True)
-class _RunningCall:
-    id: str
-    name: str
-
-
 class ServerRuns:
     """Tells the calls of one reply that its server runs, and pairs them with their results."""
 
     def __init__(self) -> None:
-        self._open: list[_RunningCall] = []
+        self._open: list[ServerCall] = []
         self._count = 0
 
     def started(self, call_id: str, name: str, arguments: Any) -> Iterator[ServerCall]:
@@ -189,9 +183,9 @@ class ServerRuns:
             return
         self._count += 1
         known = call_id or f"server_{self._count}"
-        self._open.append(_RunningCall(known, name))
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-        yield ServerCall(known, name, text)
+        self._open.append(ServerCall(known, name, text))
+        yield self._open[-1]
 
     def ended(self, results: Iterable[ToolResult]) -> Iterator[ServerCall | ServerResult]:
         """Yield the end of each call; first its beginning, if the server never announced it."""
@@ -204,7 +198,7 @@ class ServerRuns:
                 self._open.remove(call)
                 yield ServerResult(call.id, result.failed)
 
-    def _of(self, result: ToolResult) -> _RunningCall | None:
+    def _of(self, result: ToolResult) -> ServerCall | None:
         """Find the call by id; without one by name; without either the longest-running one."""
         for call in self._open:
             if result.id:

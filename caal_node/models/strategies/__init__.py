@@ -5,9 +5,14 @@ Each strategy is one small class: `request` writes what the server is sent, and 
 it answers. `text_protocol` is the simplest one to read first.
 """
 
-from caal_node.models.strategies.base import CallStrategy, Doubt, ReplyReader, StrategyName
+from caal_node.models.strategies.base import (
+    CallStrategy,
+    Doubt,
+    NativeStrategy,
+    ReplyReader,
+    StrategyName,
+)
 from caal_node.models.strategies.json_reply import JsonReplyStrategy
-from caal_node.models.strategies.native import NativeStrategy
 from caal_node.models.strategies.plain import PlainStrategy
 from caal_node.models.strategies.styles import StyleName
 from caal_node.models.strategies.text_protocol import TextProtocolStrategy

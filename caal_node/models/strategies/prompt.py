@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from caal_node.context.prompt_tools import PromptTools
@@ -19,7 +20,6 @@ from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, Syst
 from caal_node.core.prompt_files import fill, read
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.question import Question
-from caal_node.models.strategies.per_table import once_per_table
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import ProtocolStyle
 
@@ -34,6 +34,9 @@ PARAMETER_CHARS: Final = 80
 RESULT_CHARS: Final = 3_000
 """Characters of one result that the model reads, about 1,000 tokens. Of a longer result it reads
 the structure and the ids."""
+TABLES_MAX: Final = 8
+"""Tables of tools of which what was made is kept. The rooms of one process share a table, and a
+reload makes another."""
 _NESTING_MAX: Final = 4
 """Levels of nesting that are written out; whatever lies deeper is `object`."""
 _FIXED_EXAMPLES: Final[Mapping[str, Any]] = json.loads(read("protocol_examples.json"))
@@ -85,7 +88,7 @@ def _observation(result: ResultItem, style: ProtocolStyle) -> str:
     return style.observation(result.name, kind, value)
 
 
-@once_per_table
+@lru_cache(TABLES_MAX)
 def _examples(tools: PromptTools, style: ProtocolStyle, with_dialogues: bool) -> tuple[Item, ...]:
     return tuple(_example_turns(tools, style, with_dialogues))
 
@@ -129,7 +132,7 @@ def _parsed(text: str) -> Any:
         return text
 
 
-@once_per_table
+@lru_cache(TABLES_MAX)
 def _catalogue_of(tools: PromptTools) -> str:
     return catalogue(tools.schemas)
 

@@ -7,7 +7,7 @@ replies of every style, whichever was asked for.
 from __future__ import annotations
 
 import json
-import typing
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -17,26 +17,26 @@ WrittenCall: TypeAlias = tuple[str, Any]
 """A call: its name and its arguments."""
 
 
-class ProtocolStyle(typing.Protocol):
+class ProtocolStyle(ABC):
     """Writes the three things that a conversation with tools holds."""
 
     rules: str
     """The file of `prompts/` that explains the style to the model."""
 
+    @abstractmethod
     def calls(self, calls: Sequence[WrittenCall]) -> str:
         """Write all calls of one reply."""
-        ...
 
     def speech(self, text: str) -> str:
         """Write a reply that is spoken."""
-        ...
+        return text
 
+    @abstractmethod
     def observation(self, name: str, kind: str, value: Any) -> str:
         """Write what the tool `name` gave. `kind` is `result` or `error`."""
-        ...
 
 
-class JsonlStyle:
+class JsonlStyle(ProtocolStyle):
     """Writes one object a line. It is the only style whose reply a JSON schema can hold."""
 
     rules = "protocol.md"
@@ -64,7 +64,7 @@ class OneObjectStyle(JsonlStyle):
         return dump({"say": text})
 
 
-class XmlStyle:
+class XmlStyle(ProtocolStyle):
     """Writes calls in elements and speech as it is, as Hermes and Qwen models were trained on."""
 
     rules = "protocol_xml.md"
@@ -72,23 +72,17 @@ class XmlStyle:
     def calls(self, calls: Sequence[WrittenCall]) -> str:
         return "\n".join(f"<tool_call>\n{_call(call)}\n</tool_call>" for call in calls)
 
-    def speech(self, text: str) -> str:
-        return text
-
     def observation(self, name: str, kind: str, value: Any) -> str:
         return f'<tool_observation name="{name}" kind="{kind}">\n{dump(value)}\n</tool_observation>'
 
 
-class MarkdownJsonStyle:
+class MarkdownJsonStyle(ProtocolStyle):
     """Writes calls in code fences and speech as it is, as coding models do by themselves."""
 
     rules = "protocol_markdown_json.md"
 
     def calls(self, calls: Sequence[WrittenCall]) -> str:
         return "\n".join(f"```json\n{_call(call)}\n```" for call in calls)
-
-    def speech(self, text: str) -> str:
-        return text
 
     def observation(self, name: str, kind: str, value: Any) -> str:
         return f"Tool observation ({kind} of {name}):\n```json\n{dump(value)}\n```"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.errors import ModelReplyError
-from caal_node.models.backends.line_reader import split_lines
+from caal_node.models.backends.http_transport import split_lines
 
 
 async def stream(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.prompt_files import read
-from caal_node.reply_parser.hedge_detector import HedgeDetector, search_arguments, search_tool
+from caal_node.models.hedge_search import HedgeDetector, search_arguments, search_tool
 
 DATA = Path(__file__).parents[1] / "data"
 HEDGING = HedgeDetector.from_table(tomllib.loads(read("hedging.toml")))
