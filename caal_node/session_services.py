@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterable
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Protocol
 
 from livekit import rtc
@@ -28,7 +29,7 @@ from caal_node.control.agent_tools import AgentTools
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError
-from caal_node.core.events import Event, Spoken, TierName
+from caal_node.core.events import CueKind, Event, Spoken, TierName
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
@@ -233,9 +234,9 @@ def _room_of(session: AgentSession[Any]) -> rtc.Room | None:
 
 
 def _load_cues(settings: Settings) -> CueSet:
-    files = {
+    files: dict[CueKind, Path | None] = {
         "tool": settings.cue_tool,
         "agent": settings.cue_agent,
         "error": settings.cue_error,
     }
-    return load_cues({kind: path for kind, path in files.items() if path})  # type: ignore[misc]
+    return load_cues({kind: path for kind, path in files.items() if path})
