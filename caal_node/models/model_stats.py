@@ -18,6 +18,8 @@ from caal_node.models.question import Question
 from caal_node.models.reply_attempt import FailureSignal
 from caal_node.models.strategies import StrategyName
 
+logger = logging.getLogger("caal_node.models")
+
 _FIRST_SHARE: Final = 0.35
 """Least share of the estimate that is believed before any count has shown how far the estimate is
 off. It errs by 2.3 at most (Korean), see `caal_node.context.token_estimate`."""
@@ -29,6 +31,19 @@ _SMALLEST: Final = 2_000
 """Estimated tokens. No server has so small a context that it would cut what is shorter."""
 _TURNS: Final = 20
 """Turns that are kept at most when a question is shortened."""
+_NATIVE_FAILURES_MAX: Final = 3
+"""Times that asking once more may mend one kind of failure before the model is no longer asked
+natively. Each time costs a request; asking by text costs a cold prompt, once."""
+_PLAIN_AFTER: Final = 2
+"""Turns in a row that only a plain reply could end, after which plain replies come first."""
+_PLAIN_TURNS: Final = 5
+"""Turns in which plain replies come first. Then tools are tried again, since whoever asks for one
+should get it some day."""
+_NOT_THINKING_MAX: Final = 3
+"""Replies in a row without any thinking, after which it is no longer waited for: one stray closer
+would otherwise cost every answer its streaming."""
+DOUBTS: Final = frozenset({"unsure", "missing_argument"})
+"""Signals that belong to a strategy that works."""
 
 
 class TruncationDetector:
@@ -82,23 +97,6 @@ def prompt_tokens(question: Question, request: BackendRequest) -> int:
     """Estimate the tokens of `request`, which asks `question`."""
     tools = question.tools.schema_tokens if request.tools else 0
     return items_tokens(request.items) + tools
-
-
-logger = logging.getLogger("caal_node.models")
-
-_NATIVE_FAILURES_MAX: Final = 3
-"""Times that asking once more may mend one kind of failure before the model is no longer asked
-natively. Each time costs a request; asking by text costs a cold prompt, once."""
-_PLAIN_AFTER: Final = 2
-"""Turns in a row that only a plain reply could end, after which plain replies come first."""
-_PLAIN_TURNS: Final = 5
-"""Turns in which plain replies come first. Then tools are tried again, since whoever asks for one
-should get it some day."""
-_NOT_THINKING_MAX: Final = 3
-"""Replies in a row without any thinking, after which it is no longer waited for: one stray closer
-would otherwise cost every answer its streaming."""
-DOUBTS: Final = frozenset({"unsure", "missing_argument"})
-"""Signals that belong to a strategy that works."""
 
 
 class ModelStats:

@@ -22,6 +22,29 @@ ARGUMENT_KEYS = (
 )
 """The keys under which models put a call's arguments."""
 
+_MAX_SCHEMA_DEPTH = 8
+_TYPES = {
+    "str": "string",
+    "text": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "list": "array",
+    "tuple": "array",
+    "dict": "object",
+    "map": "object",
+}
+"""Names of types that are none of JSON's, and that schemas of tools hold all the same."""
+_TYPES_OF_VALUES = {type(None): "null", bool: "boolean", int: "number", float: "number"}
+_JSON = json.JSONDecoder(strict=False)
+"""Made once; `json.loads` makes one every time that it gets an option."""
+_INTEGER = re.compile(r"[+-]?\d{1,400}")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_MAX_LITERAL_CHARS = 20_000
+"""Longer text that is no JSON is refused."""
+
 
 def from_json(text: str, tool: ToolSignature | None) -> dict[str, Any]:
     """Return the arguments from JSON text: an object, an encoded object, or nothing.
@@ -115,23 +138,6 @@ def _own_enum(value: Any, schema: Mapping[str, Any]) -> Any:
 
 # -- values -----------------------------------------------------------------------------------
 
-_MAX_SCHEMA_DEPTH = 8
-_TYPES = {
-    "str": "string",
-    "text": "string",
-    "int": "integer",
-    "long": "integer",
-    "float": "number",
-    "double": "number",
-    "bool": "boolean",
-    "list": "array",
-    "tuple": "array",
-    "dict": "object",
-    "map": "object",
-}
-"""Names of types that are none of JSON's, and that schemas of tools hold all the same."""
-_TYPES_OF_VALUES = {type(None): "null", bool: "boolean", int: "number", float: "number"}
-
 
 def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
     """Return the JSON types that a schema allows; none when it does not say.
@@ -168,14 +174,6 @@ def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[s
     if given.get("nullable") is True:
         found.add("null")
     return found
-
-
-_JSON = json.JSONDecoder(strict=False)
-"""Made once; `json.loads` makes one every time that it gets an option."""
-_INTEGER = re.compile(r"[+-]?\d{1,400}")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
-_MAX_LITERAL_CHARS = 20_000
-"""Longer text that is no JSON is refused."""
 
 
 def load_json(text: str) -> Any:

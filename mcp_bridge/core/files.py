@@ -1,4 +1,4 @@
-"""Small helpers for paths and files."""
+"""Paths that begin with `~`, files read with a cap, and files written whole or not at all."""
 
 from __future__ import annotations
 

@@ -28,6 +28,11 @@ REPLY_MAX_BYTES: Final = 8 * LINE_MAX_BYTES
 """Bytes of a whole streamed reply. A token comes in 120 (Ollama) to 280 bytes (llama.cpp), so they
 are 30,000 tokens at least, over ten minutes of speech."""
 
+WRITE_S: Final = 30.0
+"""Seconds for handing over a part of the body. Only a server that does not read takes longer."""
+Split: TypeAlias = Callable[[httpx2.Response], AsyncGenerator[bytes]]
+"""Cuts a response into the pieces that are parsed one by one, as `json_lines` does."""
+
 
 async def split_lines(
     chunks: AsyncIterable[bytes],
@@ -99,13 +104,6 @@ async def sse_data(response: httpx2.Response) -> AsyncGenerator[bytes]:
 def _check(size: int, limit: int) -> None:
     if size > limit:
         raise ModelReplyError(f"a line of the reply is longer than {limit:,} bytes")
-
-
-WRITE_S: Final = 30.0
-"""Seconds for handing over a part of the body. Only a server that does not read takes longer."""
-
-Split: TypeAlias = Callable[[httpx2.Response], AsyncGenerator[bytes]]
-"""Cuts a response into the pieces that are parsed one by one, as `json_lines` does."""
 
 
 @dataclass(frozen=True, slots=True)

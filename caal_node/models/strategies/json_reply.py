@@ -33,6 +33,11 @@ TOP_CANDIDATES: Final = 10
 _CALLS: Final = '{"calls"'
 _SAY: Final = '{"say"'
 
+SPOKEN_CHARS: Final = 40
+"""A parameter's description up to this length is said to a person; instead of a longer one, the
+parameter's name is."""
+_STYLE: Final = OneObjectStyle()
+
 
 class LogprobGate:
     """Reads how sure a model is that a request needs a tool off the odds of its reply's first key.
@@ -91,12 +96,6 @@ def _sum(logprobs: Sequence[float], floor: float) -> float:
         return floor
     best = max(logprobs)
     return best + math.log(sum(math.exp(one - best) for one in logprobs))
-
-
-SPOKEN_CHARS: Final = 40
-"""A parameter's description up to this length is said to a person; instead of a longer one, the
-parameter's name is."""
-_STYLE: Final = OneObjectStyle()
 
 
 class JsonReplyStrategy:

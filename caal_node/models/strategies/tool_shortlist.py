@@ -26,6 +26,20 @@ from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight
 _NAME_WEIGHT: Final = 3
 """How often a word of the name counts, since it says more than a word of the prose."""
 
+TOOLS_MAX: Final = 5
+"""Tools that the grammar allows for a request that asks for one thing."""
+TOOLS_PER_PART_MAX: Final = 3
+"""Tools for each part of a request: a part has fewer words, and means one thing."""
+WEAK_SCORE: Final = 2.5
+"""Score of the best tool below which all tools are allowed: one shared word may mean anything."""
+PART_SCORE: Final = 2.0
+"""Score from which a tool fits a part of a request."""
+PARTS_MAX: Final = 3
+PART_WORDS: Final = 2
+"""A part with fewer words is a list's last item, not something to do."""
+_JOINING: Final = "|".join(sorted(map(re.escape, JOINERS), key=len, reverse=True))
+_JOINS: Final = re.compile(rf"(?:\s*[,;.]\s*|\s+)(?:{_JOINING})\s+|\s*[;.!?]\s+", re.IGNORECASE)
+
 
 class ToolRelevance:
     """Rates how well tools fit a request by the words that they share (BM25).
@@ -87,21 +101,6 @@ def _texts(function: Mapping[str, Any], examples: Sequence[Example]) -> list[str
         *prose,
         *(example.utterance for example in examples),
     ]
-
-
-TOOLS_MAX: Final = 5
-"""Tools that the grammar allows for a request that asks for one thing."""
-TOOLS_PER_PART_MAX: Final = 3
-"""Tools for each part of a request: a part has fewer words, and means one thing."""
-WEAK_SCORE: Final = 2.5
-"""Score of the best tool below which all tools are allowed: one shared word may mean anything."""
-PART_SCORE: Final = 2.0
-"""Score from which a tool fits a part of a request."""
-PARTS_MAX: Final = 3
-PART_WORDS: Final = 2
-"""A part with fewer words is a list's last item, not something to do."""
-_JOINING: Final = "|".join(sorted(map(re.escape, JOINERS), key=len, reverse=True))
-_JOINS: Final = re.compile(rf"(?:\s*[,;.]\s*|\s+)(?:{_JOINING})\s+|\s*[;.!?]\s+", re.IGNORECASE)
 
 
 def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:

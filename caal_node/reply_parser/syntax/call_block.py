@@ -20,6 +20,12 @@ from caal_node.reply_parser.tool_index import plausible, properties_of
 
 _MAX_PASSED = 4
 
+_MAX_TEXT_CHARS = 160
+_NAME_ENDS = ("<", "{", "[", "(", "\n", "`", "\\n", "]")
+_NAME_BEGINS = re.compile(r"[\w\"'`]")
+_NAME_AND_PAIRS = re.compile(r"(\w\S*)((?:\s+[\w.-]+=(?:\"[^\"]*\"|'[^']*'|\S+))+)")
+_PAIR = re.compile(r"([\w.-]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
+
 
 @dataclass(slots=True)
 class CallBlock:
@@ -77,13 +83,6 @@ class CallBlock:
             return self.passed <= _MAX_PASSED
         self.context.cursor.record()  # Nobody needs it again, whether a call follows or not.
         return True
-
-
-_MAX_TEXT_CHARS = 160
-_NAME_ENDS = ("<", "{", "[", "(", "\n", "`", "\\n", "]")
-_NAME_BEGINS = re.compile(r"[\w\"'`]")
-_NAME_AND_PAIRS = re.compile(r"(\w\S*)((?:\s+[\w.-]+=(?:\"[^\"]*\"|'[^']*'|\S+))+)")
-_PAIR = re.compile(r"([\w.-]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 
 
 def read_word(block: CallBlock) -> Steps[bool]:
