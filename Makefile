@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types unit bench conformance test-n8n clean
+.PHONY: demo test unit bench attack conformance test-n8n clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/caal-node demo $(ARGS)
@@ -26,6 +26,10 @@ test-n8n: $(VENV)/dev.stamp
 # The protocol's official client suite, from npm (50 MB, once; Node from PyPI where PATH has none).
 conformance: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.conformance $(ARGS)
+
+# Hostile and broken peers, each in a process of its own, and how each ended.
+attack: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.attack $(ARGS)
 
 # Figures, not checks: each bench prints what it measured on this machine (an hour or more, most of it small_models).
 bench: $(VENV)/dev.stamp
