@@ -45,7 +45,8 @@ SLOWEST_BYTES_PER_S = 150_000
 WATCH_INTERVAL_S = 0.2
 # Beside a file, a client writes locks and notes of its own.
 CLIENT_SPARE_BYTES = 1_000_000
-WHEEL_BYTES_MAX = 150_000_000
+# pip copies a wheel from its temporary folder, so that for a moment it is there twice.
+WHEEL_BYTES_MAX = 2 * 150_000_000
 # Without this, a machine with no network waits for pip's five growing pauses.
 PIP_RETRIES = 2
 

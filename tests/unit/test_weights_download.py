@@ -154,7 +154,7 @@ def test_a_full_disk_before_the_start_names_the_way_out(
 
     monkeypatch.setattr(shutil, "disk_usage", nearly_full)
     source = StandInSource("a", {"model.bin": CONTENT})
-    with pytest.raises(ConfigError, match=r"150 MB needed, 1 MB free.*CAAL_CACHE"):
+    with pytest.raises(ConfigError, match=r"300 MB needed, 1 MB free.*CAAL_CACHE"):
         ensure(TOY, console=quiet(), folder=tmp_path, sources=only(source))
     assert source.asked == []
 
