@@ -115,7 +115,7 @@ class Asked:
 
 
 class StandInModel:
-    """Serves on a free port of the loopback for as long as it is entered.
+    """Serves on `port` of the loopback, 0 for a free one, for as long as it is entered.
 
     `answer` decides a reply from the request instead of a script. A script that is over answers
     HTTP 500. `llama`: `/v1/models` and `/props` as llama.cpp's server has them; else Ollama's.
@@ -130,6 +130,7 @@ class StandInModel:
         family: str = "qwen2",
         context_tokens: int = 32768,
         llama: bool = False,
+        port: int = 0,
     ) -> None:
         self._script = list(replies)
         self._answer = answer
@@ -138,6 +139,7 @@ class StandInModel:
         self.family = family
         self.context_tokens = context_tokens
         self.llama = llama
+        self._port = port
         self.prompt_tokens: int | None = None
         """Told as read on OpenAI's API, where somebody counts them; None: `PROMPT_TOKENS`."""
         self.requests: list[Asked] = []
@@ -179,7 +181,7 @@ class StandInModel:
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
