@@ -17,6 +17,7 @@ import zlib
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import repeat
 from typing import Any, Final, TypeAlias
@@ -72,8 +73,10 @@ def _bomb(of: bytes, times: int, layers: int = 1) -> bytes:
 
 
 def _packed(kind: str, of: bytes, mib: int, layers: int = 1) -> Callable[[], Bytes]:
+    packed = cache(partial(_bomb, of, mib * _MIB // len(of), layers))
+
     def answer() -> Bytes:
-        body = _bomb(of, mib * _MIB // len(of), layers)
+        body = packed()
         encodings = ", ".join(["gzip"] * layers)
         yield _typed(kind, f"Content-Length: {len(body)}", f"Content-Encoding: {encodings}") + body
 
@@ -146,9 +149,9 @@ ANSWERS: Final[dict[str, Callable[[], Bytes]]] = {
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    answer: Callable[[], Bytes]
-    streams = "lastNode"
-    """How the workflow says that it answers."""
+    name = ""
+    streams = ""
+    """How the workflow says that it answers; at `list` the list of workflows is the attack."""
 
     def do_GET(self) -> None:
         self._respond("GET", b"")
@@ -161,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         good = self._good(path, body)
         with suppress(OSError):
-            for piece in _whole(*good)() if good else self.answer():
+            for piece in _whole(*good)() if good else ANSWERS[self.name]():
                 self.wfile.write(piece)
 
     def _good(self, path: str, body: bytes) -> tuple[str, bytes] | None:
@@ -224,8 +227,8 @@ async def hostile_server(name: str, streams: str = "lastNode") -> AsyncGenerator
 
 
 def main() -> None:
-    _Handler.answer = staticmethod(ANSWERS[sys.argv[1]])
-    _Handler.streams = sys.argv[2]
+    _Handler.name, _Handler.streams = sys.argv[1:]
+    next(ANSWERS[_Handler.name]())  # A bomb is made once, and takes seconds.
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     print(f"http://127.0.0.1:{server.server_port}", flush=True)

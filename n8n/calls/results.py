@@ -84,7 +84,10 @@ def read_reply(tool: WorkflowTool, response: HttpResponse) -> CallResult:
         except (ValueError, RecursionError):
             pass
     if response.media_type == "text/html":
+        # A page without words says as little as no answer at all.
         text = text_of_html(text)
+    if not text.strip():
+        return _empty(tool)
     return CallResult("text", text.strip(), truncated=response.truncated)
 
 

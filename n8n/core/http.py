@@ -18,8 +18,10 @@ import httpcore2
 import httpx2
 
 HEAD_BYTES = 16_384
-"""The most that the head of a response may have, and that is read at once: 100 KB of short headers
-would take 40 ms. Servers allow their own clients 8 to 16 KiB."""
+"""The most that the head of a response may have: 100 KB of short headers would take 40 ms. Servers
+allow their own clients 8 to 16 KiB."""
+READ_BYTES = 8_192
+"""How much is read at once: as much as holds 300 heads of `100 Continue`."""
 CONNECT_TIMEOUT_S = 5.0
 """A host that does not take a connection by then is down, not slow."""
 KEEPALIVE_S = 2.0
@@ -94,8 +96,8 @@ async def open_client(
 
 
 def _client(base_url: str, headers: Mapping[str, str]) -> httpx2.AsyncClient:
-    connection = httpcore2.AsyncHTTP11Connection
-    connection.READ_NUM_BYTES = connection.MAX_INCOMPLETE_EVENT_SIZE = HEAD_BYTES
+    connection: Any = httpcore2.AsyncHTTP11Connection
+    connection.MAX_INCOMPLETE_EVENT_SIZE, connection.READ_NUM_BYTES = HEAD_BYTES, READ_BYTES
     return httpx2.AsyncClient(
         # Cookies are not even read: those of one giant head take 70 ms.
         cookies=CookieJar(DefaultCookiePolicy(netscape=False)),

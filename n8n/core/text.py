@@ -2,6 +2,7 @@
 
 # pyright: reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
 # lxml has no types.
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def text_of_html(html: str) -> str:
         if element.tag in _BREAKING_TAGS:
             parts.append("\n")
         if event == "end":
-            parts.append(str(element.tail or ""))
+            parts.append(element.tail or "")
         elif element.tag in _SILENT_TAGS:
             walk.skip_subtree()
         elif isinstance(element.tag, str):  # else it is a processing instruction
-            parts.append(str(element.text or ""))
+            parts.append(element.text or "")
     lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
     return "\n".join(line for line in lines if line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -14,6 +13,7 @@ from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation
 from caal_node.tools.sources.n8n import N8nToolSource
+from n8n.core.json_values import mapping
 from tests.attack.harness import Ending, Probe, attack
 from tests.conversation import NOWHERE, FakeTier, conversation
 from tests.hostile_http_server import API_KEY, ATTACK, GOOD_REPLY, hostile_server
@@ -47,10 +47,11 @@ def _looks_it_up(asked: Asked) -> Reply:
     if last["role"] == "user":
         return [Call("lookup", {"what": last["content"]})]
     try:
-        told: dict[str, Any] = json.loads(last["content"])
+        told: Any = json.loads(last["content"])
     except ValueError:
-        return [f"It says {last['content'][:40]!r}."]
-    return [str(told.get("say") or f"It says {told}"[:200])]
+        told = last["content"]
+    spoken = str(mapping(told).get("say") or f"It says {told}.")
+    return [spoken[:200]]
 
 
 @asynccontextmanager
@@ -73,7 +74,9 @@ async def workflow_talk(name: str, streams: str = "lastNode") -> AsyncGenerator[
             await model.aclose()
 
 
-async def workflow_turn(probe: Probe, name: str, expected: str, streams: str = "lastNode") -> Ending:
+async def workflow_turn(
+    probe: Probe, name: str, expected: str, streams: str = "lastNode"
+) -> Ending:
     """Ask for the attack, then for something else: both turns have to end in words."""
     async with workflow_talk(name, streams) as talk:
         turn = await probe.watch(lambda: talk.say(ATTACK))
