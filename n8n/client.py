@@ -33,6 +33,8 @@ GRACE_S = 5.0
 """How much longer a call may take than its author says that a run takes."""
 DISCOVERY_TIMEOUT_S = 30.0
 """Details of 90 workflows by MCP take about 5 s; the rest is for an instance that just woke up."""
+READING_S = 1.0
+"""How much longer it may take to read what n8n has answered in time."""
 
 
 class N8nTools:
@@ -98,7 +100,14 @@ class N8nTools:
     async def discover(self) -> Discovery:
         """Look at the instance. When that fails (N8nError), the tools of the last time stay."""
         async with self._discovering:
-            found = await self._look(_after(self._discovery_timeout_s))
+            deadline = _after(self._discovery_timeout_s)
+            try:
+                async with asyncio.timeout_at(deadline + READING_S):
+                    found = await self._look(deadline)
+            except TimeoutError:
+                # It answered in time, and what it answered could not be read in time.
+                shown = without_userinfo(self.base_url)
+                raise N8nError("timeout", f"The workflows of {shown} take too long.") from None
             if self._webhook_client is None:
                 self._webhook_client = await open_client(self._webhook_base_url)
             self._tools = {tool.name: tool for tool in found.tools}

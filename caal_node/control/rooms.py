@@ -6,16 +6,18 @@ import asyncio
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 import httpx2
+from google.protobuf.message import DecodeError
 from livekit import api
 
 from caal_node.config.settings import Settings
 from caal_node.control.rpc import METHOD, REFUSED, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 from caal_node.core.errors import CaalError, ConfigError
+from caal_node.http_client import open_client
 
 MAX_NAMED: Final = 10
 """This many rooms are named to a caller who has to choose."""
@@ -23,6 +25,8 @@ MAX_LOOKED_AT: Final = 20
 """This many rooms are asked for their agents when none is named."""
 
 REQUEST_S: Final = 5.0
+ANSWER_MAX_BYTES: Final = 65_536
+"""Bytes of an RPC's answer. LiveKit carries 15 KiB of payload, which JSON may double."""
 RPC_MS: Final = 2500
 """It is below the 3 s after which the server repeats a call that has no answer."""
 MAX_ERROR_CHARS: Final = 2000
@@ -125,14 +129,21 @@ class LiveKitRooms:
         return cls(settings.livekit_url, settings.livekit_api_key, secret.get_secret_value())
 
     async def __aenter__(self) -> Self:
-        timeout = aiohttp.ClientTimeout(total=REQUEST_S)
-        self._api = api.LiveKitAPI(self._url, self._key, self._secret, timeout=timeout)
-        self._http = httpx2.AsyncClient(timeout=REQUEST_S, trust_env=False)
+        # What comes compressed all the same is then no answer of LiveKit's.
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=REQUEST_S),
+            headers={"Accept-Encoding": "identity"},
+            auto_decompress=False,
+        )
+        self._api = api.LiveKitAPI(self._url, self._key, self._secret, session=self._session)
+        # It reads certificates.
+        options: Any = {"timeout": None, "trust_env": False}
+        self._http = await asyncio.to_thread(open_client, ANSWER_MAX_BYTES, **options)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self._http.aclose()
-        await self._api.aclose()
+        await self._session.close()
 
     async def live(self, name: str | None = None) -> Sequence[str]:
         """Return the names of the open rooms, empty ones too; with `name`, that one or none."""
@@ -156,8 +167,7 @@ class LiveKitRooms:
         token = api.AccessToken(self._key, self._secret).with_grants(grants).to_jwt()
         payload = sign_request(request, room=room, api_key=self._key, api_secret=self._secret)
         with _control_errors():
-            response = await self._http.post(
-                f"{self._url}/twirp/livekit.RoomService/PerformRpc",
+            response = await self._post(
                 headers={"Authorization": f"Bearer {token}"},
                 json={
                     "room": room,
@@ -172,12 +182,17 @@ class LiveKitRooms:
         _raise_for(response)
         return None
 
+    async def _post(self, **request: Any) -> httpx2.Response:
+        url = f"{self._url}/twirp/livekit.RoomService/PerformRpc"
+        async with asyncio.timeout(REQUEST_S):
+            return await self._http.post(url, **request)
+
 
 def _raise_for(response: httpx2.Response) -> None:
     """Raise what an error of PerformRpc means; return where it only means that nobody listens."""
     if response.status_code in (401, 403):
         raise LiveKitRefused(_WRONG_KEYS)
-    text = response.text[:MAX_ERROR_CHARS]
+    text = response.content[:MAX_ERROR_CHARS].decode(errors="replace")
     if '"bad_route"' in text or '"unimplemented"' in text:
         raise LiveKitRefused("This LiveKit server has no PerformRpc; update it to 1.9.2 or later.")
     if (found := _RPC_CODE.search(text)) and int(found[1]) == REFUSED:
@@ -201,5 +216,5 @@ def _control_errors() -> Generator[None]:
         raise LiveKitUnreachable(
             "LiveKit cannot be reached; check LIVEKIT_URL and that the server runs."
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError) as error:
         raise LiveKitUnreachable("What answers at LIVEKIT_URL is no LiveKit server.") from error

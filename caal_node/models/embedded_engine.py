@@ -19,6 +19,7 @@ from typing import Self
 import httpx2
 
 from caal_node.core.errors import CaalError, ConfigError, ModelError
+from caal_node.http_client import open_client
 from caal_node.models import child_process
 
 READY_DEADLINE_S = 120.0
@@ -134,11 +135,14 @@ class EmbeddedEngine:
     async def _state(self, action: str, name: str) -> bool:
         # A state saves time and nothing else, so an engine that cannot give one is no error.
         try:
-            async with httpx2.AsyncClient(trust_env=False, timeout=STATE_DEADLINE_S) as client:
+            async with (
+                asyncio.timeout(STATE_DEADLINE_S),
+                open_client(trust_env=False, timeout=None) as client,
+            ):
                 answer = await client.post(
                     f"{self._address}/slots/0", params={"action": action}, json={"filename": name}
                 )
-        except httpx2.HTTPError:
+        except (httpx2.HTTPError, TimeoutError):
             return False
         return answer.is_success
 
@@ -171,7 +175,7 @@ class EmbeddedEngine:
         if "address" not in answer:
             raise await asyncio.to_thread(self._failure, answer.get("error"))
         self._address = answer["address"]
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with open_client(trust_env=False) as client:
             (await client.get(f"{self._address}/health")).raise_for_status()
 
     def _failure(self, reason: str | None) -> CaalError:

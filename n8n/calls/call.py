@@ -16,11 +16,11 @@ from n8n.calls.progress import StepCallback, StreamReader
 from n8n.calls.results import CallResult, read_reply
 from n8n.core.errors import N8nError
 from n8n.core.http import exchange
-from n8n.core.json_values import LONG_BYTES
+from n8n.core.json_values import SHORT_BYTES
 from n8n.core.workflow_tool import BODILESS_METHODS, WorkflowTool, placeholders
 
 MAX_REPLY_BYTES = 1024 * 1024
-"""A voice says a few sentences. Reading a mebibyte takes a few tenths of a second, in a thread."""
+"""A voice says a few sentences. Reading a mebibyte takes half a second, in a thread."""
 MAX_REQUEST_BYTES = 1024 * 1024
 MAX_QUERY_CHARS = 6_000
 """Proxies refuse URLs beyond 8 KiB."""
@@ -108,6 +108,11 @@ async def call_webhook(
                 content=request.body,
                 headers=headers,
             )
+            took_s, answered_at = time.monotonic() - began, response.headers.get("date")
+            on_answer(AnsweredCall(request.body, answered_at, took_s))
+            if len(response.body) > SHORT_BYTES:
+                return await asyncio.to_thread(read_reply, tool, response)
+            return read_reply(tool, response)
     except TimeoutError:
         raise N8nError(
             "timeout",
@@ -124,10 +129,6 @@ async def call_webhook(
             f"The connection broke while {tool.name} was running. It may have done its work: "
             "do not call it again for the same thing.",
         ) from None
-    on_answer(AnsweredCall(request.body, response.headers.get("date"), time.monotonic() - began))
-    if len(response.body) > LONG_BYTES:
-        return await asyncio.to_thread(read_reply, tool, response)
-    return read_reply(tool, response)
 
 
 def _as_text(value: object) -> str:

@@ -32,6 +32,8 @@ LOOKUP_S: Final = 2.0
 CLOCK_SLACK: Final = timedelta(seconds=3)
 """The Date header has whole seconds, and counts when the reply was made."""
 MAX_CAUSE_CHARS: Final = 200
+MAX_TEXT_CHARS: Final = 2_000
+"""How much of an error's own texts is looked at."""
 _URL: Final = re.compile(r"(https?://)(?:[^\s/@]{1,200}@)?([^\s/?#]{1,200})[^\s\"']{0,500}")
 
 
@@ -57,8 +59,9 @@ async def cause_of(
         )
         if records is None:
             return None
-        for record in records:
-            if str(record.get("workflowId")) == tool.workflow_id and _belongs_to(record, call):
+        for record in records[:LOOKED_AT]:
+            # A record may hold a mebibyte of other runs' data.
+            if await asyncio.to_thread(_belongs_to, record, tool, call):
                 return _read_cause(record)
     return None
 
@@ -67,7 +70,7 @@ async def slowest_runs(api: ApiClient) -> dict[str, float]:
     """Return the seconds of each workflow's slowest run among the latest, by its id."""
     records = await _records(api, status="success", limit=LATEST_RUNS, includeData="false")
     took: dict[str, float] = {}
-    for record in records or ():
+    for record in (records or ())[:LATEST_RUNS]:
         began, ended = _iso_time(record.get("startedAt")), _iso_time(record.get("stoppedAt"))
         if began is not None and ended is not None and record.get("mode") == "webhook":
             key = str(record.get("workflowId"))
@@ -87,7 +90,9 @@ async def _records(api: ApiClient, **query: str | int) -> list[Mapping[str, Any]
     return mappings(mapping(answer).get("data"))
 
 
-def _belongs_to(record: Mapping[str, Any], call: AnsweredCall) -> bool:
+def _belongs_to(record: Mapping[str, Any], tool: WorkflowTool, call: AnsweredCall) -> bool:
+    if str(record.get("workflowId")) != tool.workflow_id:
+        return False
     stopped, answered = _iso_time(record.get("stoppedAt")), _http_time(call.answered_at)
     if stopped is not None and answered is not None:
         began = answered - timedelta(seconds=call.took_s) - CLOCK_SLACK
@@ -121,10 +126,10 @@ def _body(call: AnsweredCall) -> Any:
 def _read_cause(record: Mapping[str, Any]) -> FailureCause | None:
     result = _result_data(record)
     error = mapping(result.get("error"))
-    message = str(error.get("message") or "").strip()
+    message = str(error.get("message") or "")[:MAX_TEXT_CHARS].strip()
     if not message:
         return None
-    description = str(error.get("description") or "").strip()
+    description = str(error.get("description") or "")[:MAX_TEXT_CHARS].strip()
     if description and description != message and len(message) < MAX_CAUSE_CHARS // 2:
         message = f"{message.rstrip('.')}: {description}"
     line = _URL.sub(r"\1\2", message.splitlines()[0]).strip()

@@ -22,6 +22,8 @@ MAX_SPOKEN_CHARS: Final = 1_000
 """About a minute of speech."""
 MAX_ERROR_CHARS: Final = 300
 """How much of an author's own error the model is told."""
+MAX_MESSAGE_CHARS: Final = 1_000
+"""How much of n8n's own message is looked at: it names a webhook at most."""
 SEE_EXECUTION: Final = "look at its latest execution in n8n"
 """The mend where n8n's answer does not say what went wrong."""
 _NODE_FAILED: Final = "Error in workflow"
@@ -58,7 +60,7 @@ def is_builtin_reply(body: Mapping[str, Any]) -> bool:
 def failure_of(tool: WorkflowTool, response: HttpResponse) -> N8nError:
     """Return the error for a response that is not a 2xx."""
     body = mapping(_json(response))
-    message = str(_first_line(str(body.get("message") or "")))
+    message = str(_first_line(str(body.get("message") or "")[:MAX_MESSAGE_CHARS]))
     kind, told, mend = _classify(tool, response, body, message)
     return N8nError(
         kind,
@@ -74,6 +76,17 @@ def run_failed(tool: WorkflowTool, status: int) -> N8nError:
     """Return the error for a run of which the reply says no more than that it failed."""
     message = f"{tool.name} failed while it was running."
     return N8nError("workflow_failed", message, status=status, mend=SEE_EXECUTION)
+
+
+def packed(tool: WorkflowTool, response: HttpResponse) -> N8nError:
+    """Return the error for a result that came compressed, which is not read."""
+    return N8nError(
+        "workflow_failed",
+        f"{tool.name} sent its answer packed ({response.packing}), so it cannot be read. It may "
+        "have done its work: do not call it again for the same thing.",
+        status=response.status,
+        mend="switch compression off in the workflow's answer, or in the proxy before n8n",
+    )
 
 
 def words_to_speak(body: Mapping[str, Any], tool: WorkflowTool) -> str | None:
@@ -139,7 +152,10 @@ def _own_error(response: HttpResponse) -> str:
     if isinstance(value, dict):
         fields = mapping(cast(object, value)).items()
         kept = {k: _first_line(v) for k, v in fields if k not in _HIDDEN_KEYS}
-        text = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+        try:
+            text = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+        except RecursionError:
+            text = _plain_text(response)
     else:
         text = _plain_text(response)
     return clip(text, MAX_ERROR_CHARS)

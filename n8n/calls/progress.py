@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Final, TypeAlias
 
 from n8n.core.json_values import mapping, parse_json
@@ -27,6 +28,8 @@ stream thousands of them. One in between is told with the next tick, if it is st
 LAST_STEP_S: Final = 1.0
 """How long a step's words wait for the answer to end: a run that still goes on then does something
 after them, so they are progress."""
+MAX_LINE_BYTES: Final = 16_384
+"""The longest line that is read on the event loop. n8n streams a piece of a text in each."""
 MAX_STEP_CHARS: Final = 200
 """How much of one step's words is told."""
 
@@ -38,34 +41,46 @@ be the answer."""
 class StreamReader:
     """Reads a streamed reply as it comes.
 
-    It tells each step's words when its node is done, and again once another one begins.
+    It tells each step's words when its node is done, and again once another one begins. After a
+    line that is none of a stream's, or is longer than `max_line`, it reads no further.
     """
 
-    def __init__(self, on_step: StepCallback | None = None) -> None:
+    def __init__(self, on_step: StepCallback | None = None, max_line: int = MAX_LINE_BYTES) -> None:
         self.is_stream = True
         """Whether all lines so far were those of a stream."""
         self.has_failed = False
         self.text = ""
         """What the node that streams last has said so far."""
         self._on_step = on_step
+        self._max_line = max_line
         self._line = b""
         self._has_ended = False
 
     def feed(self, chunk: bytes) -> None:
         """Take a piece of the reply's body."""
-        *lines, self._line = (self._line + chunk).split(b"\n")
-        for line in filter(bytes.strip, lines):
-            kind, content = _read_line(line)
-            self.is_stream = self.is_stream and kind is not None
-            self.has_failed = self.has_failed or kind == "error"
-            if kind == "begin":
-                if self._has_ended:
-                    self._tell(followed=True)
-                self.text, self._has_ended = "", False
-            self.text += content
-            if kind == "end":
-                self._has_ended = True
-                self._tell(followed=False)
+        # All lines at once would be a list of a million where a body is nothing but line ends.
+        for line in BytesIO(self._line + chunk):
+            if not self.is_stream:
+                return
+            if not line.endswith(b"\n"):
+                self._line = line
+                self.is_stream = len(line) <= self._max_line
+                return
+            if line.strip():
+                self._take(*_read_line(line))
+        self._line = b""
+
+    def _take(self, kind: str | None, content: str) -> None:
+        self.is_stream = kind is not None
+        self.has_failed = self.has_failed or kind == "error"
+        if kind == "begin":
+            if self._has_ended:
+                self._tell(followed=True)
+            self.text, self._has_ended = "", False
+        self.text += content
+        if kind == "end":
+            self._has_ended = True
+            self._tell(followed=False)
 
     def _tell(self, *, followed: bool) -> None:
         words = one_line(visible(self.text[: 2 * MAX_STEP_CHARS]), MAX_STEP_CHARS)

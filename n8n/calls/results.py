@@ -13,6 +13,7 @@ from n8n.calls.failures import (
     MAX_SPOKEN_CHARS,
     failure_of,
     is_builtin_reply,
+    packed,
     run_failed,
     words_to_speak,
 )
@@ -23,7 +24,6 @@ from n8n.core.json_values import (
     LONG_BYTES,
     mapping,
     parse_json,
-    parse_long_json,
     well_formed,
 )
 from n8n.core.text import one_line, text_of_html
@@ -53,18 +53,20 @@ class CallResult:
 def read_reply(tool: WorkflowTool, response: HttpResponse) -> CallResult:
     """Return the result of a 2xx. Raises N8nError for all others.
 
-    A body of more than LONG_BYTES may take half a second, and is read so that other threads get
-    their turn meanwhile.
+    A body of more than SHORT_BYTES belongs into a thread: it may take half a second, and is read so
+    that other threads get their turn meanwhile.
     """
     if not 200 <= response.status < 300:
         raise failure_of(tool, response)
+    if response.packing:
+        raise packed(tool, response)
     if tool.response_mode == "onReceived":
         note = "The workflow was started. Its result is not known, and will not come."
         return CallResult("started", {"status": "started", "note": note})
     if not response.body.strip():
         return _empty(tool)
     if tool.response_mode == "streaming":
-        reader = StreamReader()
+        reader = StreamReader(max_line=len(response.body))
         reader.feed(response.body + b"\n")
         if reader.is_stream:
             return _read_streamed(tool, response, reader)
@@ -78,12 +80,14 @@ def read_reply(tool: WorkflowTool, response: HttpResponse) -> CallResult:
             items = _complete_items(text[:LONG_BYTES])
             return CallResult("array" if items else "text", items or text, truncated=True)
         try:
-            parse = parse_json if len(response.body) <= LONG_BYTES else parse_long_json
-            return _read_value(tool, parse(text))
+            return _read_value(tool, parse_json(text))
         except (ValueError, RecursionError):
             pass
     if response.media_type == "text/html":
+        # A page without words says as little as no answer at all.
         text = text_of_html(text)
+    if not text.strip():
+        return _empty(tool)
     return CallResult("text", text.strip(), truncated=response.truncated)
 
 

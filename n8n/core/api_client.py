@@ -12,10 +12,11 @@ import httpx2
 
 from n8n.core.errors import DiscoveryFailure, N8nError
 from n8n.core.http import HttpResponse, exchange, without_userinfo
-from n8n.core.json_values import LONG_BYTES, parse_json, parse_long_json
+from n8n.core.json_values import SHORT_BYTES, parse_json
 
-MAX_BODY_BYTES: Final = 16 * 1024 * 1024
-"""The most that is read of one answer. A page of 50 workflows has a few hundred kilobytes."""
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
+"""The most that is read of one answer. A page of 50 workflows has a few hundred kilobytes. Of the
+worst JSON a mebibyte takes half a second to read, in a thread."""
 SCOPES: Final = ("workflow:list", "workflow:read", "execution:list", "execution:read")
 """What a key needs; without the last two everything works but the cause of a failure."""
 DEFAULT_RETRY_AFTER_S: Final = 5.0
@@ -119,16 +120,25 @@ class ApiClient:
             await self._wait(wait, status=429)
         if not 200 <= response.status < 300:
             raise self._refusal(response)
+        if response.packing:
+            raise N8nError(
+                "protocol",
+                f"{path} answers packed ({response.packing}), though it was asked not to: switch "
+                "compression off in the proxy before n8n.",
+            )
         if response.truncated:
             raise N8nError("protocol", f"{path} answers more than {max_bytes >> 10} KiB.")
         return response
 
-    async def parse(self, body: bytes) -> Any:
+    async def parse(self, body: bytes, read: Callable[[bytes], Any] = parse_json) -> Any:
         """Read the JSON of an answer off the event loop if it is long. Raises N8nError."""
         try:
-            if len(body) > LONG_BYTES:
-                return await asyncio.to_thread(parse_long_json, body)
-            return parse_json(body)
+            if len(body) <= SHORT_BYTES:
+                return read(body)
+            async with asyncio.timeout_at(self._deadline):
+                return await asyncio.to_thread(read, body)
+        except TimeoutError:
+            raise self._too_late() from None
         except (ValueError, RecursionError):
             raise self.unexpected("no JSON") from None
 
@@ -158,13 +168,16 @@ class ApiClient:
             async with asyncio.timeout_at(self._deadline):
                 return await exchange(self._client, method, url, max_bytes=max_bytes, **request)
         except TimeoutError:
-            raise N8nError("timeout", f"n8n at {self._shown_url} did not answer in time.") from None
+            raise self._too_late() from None
         except (httpx2.TransportError, httpx2.InvalidURL):
             raise N8nError(
                 "unreachable",
                 f"n8n cannot be reached at {self._shown_url}: check N8N_URL and that n8n is "
                 "running.",
             ) from None
+
+    def _too_late(self) -> N8nError:
+        return N8nError("timeout", f"n8n at {self._shown_url} did not answer in time.")
 
     def _refusal(self, response: HttpResponse) -> N8nError:
         status, url, credential = response.status, self._shown_url, self._credential

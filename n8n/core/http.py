@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 # httpx2 loads it with its first client: 100 ms, which would be on the event loop.
-import httpcore2  # noqa: F401  # pyright: ignore[reportUnusedImport]
+import httpcore2
 import httpx2
 
+HEAD_BYTES = 16_384
+"""The most that the head of a response may have: 100 KB of short headers would take 40 ms. Servers
+allow their own clients 8 to 16 KiB."""
+READ_BYTES = 8_192
+"""How much is read at once: as much as holds 300 heads of `100 Continue`."""
 CONNECT_TIMEOUT_S = 5.0
 """A host that does not take a connection by then is down, not slow."""
 KEEPALIVE_S = 2.0
 """Node closes idle connections after 5 s (`Keep-Alive: timeout=5`). A POST that meets the closing
 connection may have run and must not be repeated, so connections are given up well before that."""
+STEP_S = 0.005
+"""How long a body is read before the event loop gets its turn: what has arrived already would else
+be read to its end."""
+STEP_BYTES = 1_024
+"""How much of a body is shown at once to who looks at it while it comes."""
 _TEXT_TYPES = frozenset(
     ("application/xml", "application/javascript", "application/x-www-form-urlencoded")
 )
@@ -35,6 +47,12 @@ class HttpResponse:
     body: bytes
     truncated: bool
     """The body was longer than the limit, so `body` is only its beginning."""
+
+    @property
+    def packing(self) -> str:
+        """How the body is compressed. Such a body is not read: nobody asked for it, and a few bytes
+        may unpack to any number."""
+        return packing_of(self.headers)
 
     @property
     def media_type(self) -> str:
@@ -60,6 +78,12 @@ class HttpResponse:
             return None
 
 
+def packing_of(headers: Mapping[str, str]) -> str:
+    """Return the encoding of a body that came compressed though it was asked for plain, or ""."""
+    coding = headers.get("content-encoding", "").strip().lower()
+    return "" if coding == "identity" else coding[:40]
+
+
 async def open_client(
     base_url: str, headers: Mapping[str, str] | None = None
 ) -> httpx2.AsyncClient:
@@ -72,8 +96,11 @@ async def open_client(
 
 
 def _client(base_url: str, headers: Mapping[str, str]) -> httpx2.AsyncClient:
+    connection: Any = httpcore2.AsyncHTTP11Connection
+    connection.MAX_INCOMPLETE_EVENT_SIZE, connection.READ_NUM_BYTES = HEAD_BYTES, READ_BYTES
     return httpx2.AsyncClient(
-        # A compressed body could be a thousand times its size on the wire.
+        # Cookies are not even read: those of one giant head take 70 ms.
+        cookies=CookieJar(DefaultCookiePolicy(netscape=False)),
         headers={"accept-encoding": "identity", "user-agent": "caal-node", **headers},
         timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
         limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
@@ -104,17 +131,24 @@ async def exchange(
 ) -> HttpResponse:
     """Send a request and read at most `max_bytes` of its response.
 
-    `on_chunk` sees the body as it comes. Raises httpx2's own errors. Cancelling closes the
-    connection.
+    `on_chunk` sees the body as it comes. A compressed body is not read. Raises httpx2's own errors.
+    Cancelling closes the connection.
     """
     async with client.stream(method, url, **request) as response:
         body = bytearray()
+        if packing_of(response.headers):
+            return HttpResponse(response.status_code, response.headers, b"", truncated=False)
+        turn_ends = time.perf_counter() + STEP_S
         async for chunk in response.aiter_bytes():
             body += chunk[: max_bytes + 1 - len(body)]
             if len(body) > max_bytes:
                 break
-            if on_chunk is not None:
-                on_chunk(chunk)
+            for at in range(0, len(chunk), STEP_BYTES):
+                if on_chunk is not None:
+                    on_chunk(chunk[at : at + STEP_BYTES])
+                if time.perf_counter() > turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = time.perf_counter() + STEP_S
         truncated = len(body) > max_bytes
         del body[max_bytes:]
         return HttpResponse(response.status_code, response.headers, bytes(body), truncated)

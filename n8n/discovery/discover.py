@@ -235,8 +235,16 @@ async def _side_by_side(
 
 
 async def _normalise_all(workflows: list[Workflow]) -> list[list[UnnamedTool] | Skipped]:
-    # A large workflow takes milliseconds of regular expressions: not on the event loop.
-    return await asyncio.to_thread(lambda: [normalise(w) for w in workflows])
+    # A large workflow takes milliseconds of regular expressions: not on the event loop. Where the
+    # deadline passes meanwhile, no further one is read.
+    return [await asyncio.to_thread(_normalised, workflow) for workflow in workflows]
+
+
+def _normalised(workflow: Workflow) -> list[UnnamedTool] | Skipped:
+    try:
+        return normalise(workflow)
+    except RecursionError:
+        return skipped_for(workflow, "unreadable", "it is nested too deeply")
 
 
 def _named(

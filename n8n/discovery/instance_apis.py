@@ -12,12 +12,14 @@ its two reading tools are ever called.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import BytesIO
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 from n8n.core.api_client import KEPT_FOR_LISTING, ApiClient
 from n8n.core.errors import N8nError
-from n8n.core.json_values import mapping, mappings
+from n8n.core.json_values import mapping, mappings, parse_json
 from n8n.core.workflow_tool import Workflow
 from n8n.discovery.normalise import id_of
 
@@ -47,7 +49,7 @@ async def list_active(api: ApiClient) -> tuple[list[Workflow], tuple[str, ...]]:
         if not isinstance(page.get("data"), list):
             raise api.unexpected("no list of workflows")
         # A workflow that changes between two pages can come twice.
-        found.update((id_of(w), w) for w in mappings(page["data"]))
+        found.update((id_of(w), w) for w in mappings(page["data"][:PAGE_SIZE]))
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str) or not cursor:
             return list(found.values()), ()
@@ -94,7 +96,7 @@ async def search_workflows(api: ApiClient) -> tuple[list[Workflow], tuple[str, .
         answer = await _call_tool(api, "search_workflows", {"limit": MAX_LISTED, **arguments})
         if not isinstance(answer.get("data"), list):
             raise api.unexpected("no list of workflows")
-        page = mappings(answer["data"])
+        page = mappings(answer["data"][:MAX_LISTED])
         found.update((id_of(w), w) for w in page)
         return len(page) < MAX_LISTED
 
@@ -139,7 +141,7 @@ async def _call_tool(
         "POST", MCP_PATH, keep_back=keep_back, json=request, headers=_MCP_HEADERS
     )
     if response.media_type == "text/event-stream":
-        message = await _first_answer(api, response.body)
+        message = mapping(await api.parse(response.body, _first_answer))
     else:
         message = mapping(await api.parse(response.body))
     result = mapping(message.get("result"))
@@ -153,12 +155,17 @@ async def _call_tool(
     return mapping(result.get("structuredContent")) or mapping(await api.parse(text.encode()))
 
 
-async def _first_answer(api: ApiClient, body: bytes) -> Mapping[str, Any]:
-    """Return the first message of an event stream that answers a request."""
-    for event in body.replace(b"\r\n", b"\n").split(b"\n\n"):
-        lines = [line[5:].lstrip() for line in event.split(b"\n") if line.startswith(b"data:")]
-        if lines:
-            message = mapping(await api.parse(b"\n".join(lines)))
+def _first_answer(body: bytes) -> Mapping[str, Any]:
+    """Return the first message of an event stream that answers a request.
+
+    Raises ValueError or RecursionError: there is none, or one that is no JSON before it.
+    """
+    data: list[bytes] = []
+    for line in chain(BytesIO(body), [b""]):
+        if line.startswith(b"data:"):
+            data.append(line[5:].strip())
+        elif not line.strip() and data:
+            message, data = mapping(parse_json(b"\n".join(data))), []
             if "result" in message or "error" in message:
                 return message
-    raise api.unexpected("an empty event stream")
+    raise ValueError("an empty event stream")

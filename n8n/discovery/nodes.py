@@ -38,6 +38,7 @@ FoundInputs: TypeAlias = dict[str, tuple[ParameterLocation, Parameter]]
 MAX_SCANNED_CHARS = 100_000
 """How much of one workflow is read. A code node of fifty pages names its inputs in the first of
 them."""
+MAX_PATH_CHARS = 2_000
 MAX_FOUND = 40
 MAX_DEPTH = 40
 MAX_VARIABLES = 8
@@ -84,7 +85,8 @@ class WebhookNode:
     notes: str
     method: str
     path: str | None
-    """The path below `/webhook/`; None for an expression, which only n8n can evaluate."""
+    """The path below `/webhook/`; None for an expression, which only n8n can evaluate, and for what
+    is too long for a URL."""
     response_mode: str
     auth_kind: AuthKind
     answers_nothing: bool
@@ -124,7 +126,7 @@ def _method(value: object, connected_outputs: frozenset[int]) -> str:
 
 
 def _path(node: Mapping[str, Any], path: str, workflow_id: str) -> str | None:
-    if path.startswith("="):
+    if path.startswith("=") or len(path) > MAX_PATH_CHARS:
         return None
     path = path.strip("/")
     webhook_id = node.get("webhookId")
@@ -157,7 +159,7 @@ def may_read_all(nodes: Nodes) -> bool:
     """
     if any(node.get("type") in _PASSING_ITEMS_ON for node in nodes):
         return True
-    return any(_WHOLE_ITEM.search(text) for text in _texts(nodes))
+    return any(_WHOLE_ITEM.search(text, 0, MAX_SCANNED_CHARS) for text in _texts(nodes))
 
 
 def _reads(text: str) -> Iterator[tuple[ParameterLocation, str, str | None]]:

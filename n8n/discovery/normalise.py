@@ -25,7 +25,11 @@ from n8n.notes.parser import Notes, parse_notes
 DESCRIPTION_CHARS = 300
 """What of a description goes into the prompt. 21 workflows of a real registry hold 38,120
 characters of notes: uncut, every first prompt would carry some ten thousand tokens of them."""
-
+MAX_TITLE_CHARS = 1_000
+MAX_NODES = 2_000
+"""Nodes of one workflow that are looked at, ten times those of a large one."""
+MAX_WEBHOOKS = 32
+"""Webhooks of one workflow that become tools: the nodes behind each of them are looked at."""
 _UUID = re.compile(r"^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
 
@@ -62,8 +66,7 @@ def normalise(workflow: Workflow) -> list[UnnamedTool] | Skipped:
     connections = _connections(workflow)
     webhooks = [
         read_webhook(node, id_of(workflow), _connected_outputs(connections, str(node.get("name"))))
-        for node in nodes
-        if is_webhook(node)
+        for node in [node for node in nodes if is_webhook(node)][:MAX_WEBHOOKS]
     ]
     if not webhooks:
         return skipped_for(workflow, "no_webhook", "it has no Webhook node that could be called")
@@ -95,7 +98,8 @@ def id_of(workflow: Workflow) -> str:
 
 
 def title_of(workflow: Workflow) -> str:
-    return " ".join(visible(str(workflow.get("name") or workflow.get("id") or "")).split())
+    title = str(workflow.get("name") or workflow.get("id") or "")[:MAX_TITLE_CHARS]
+    return " ".join(visible(title).split())
 
 
 def published_nodes(workflow: Workflow) -> Nodes | None:
@@ -107,10 +111,10 @@ def published_nodes(workflow: Workflow) -> Nodes | None:
     """
     active = mapping(workflow.get("activeVersion"))
     if isinstance(active.get("nodes"), list):
-        return mappings(active["nodes"])
+        return mappings(active["nodes"][:MAX_NODES])
     active_id = workflow.get("activeVersionId")
     if active.get("sameAsDraft") is True or active_id in (None, workflow.get("versionId")):
-        return mappings(workflow.get("nodes"))
+        return mappings(sequence(workflow.get("nodes"))[:MAX_NODES])
     return None
 
 

@@ -94,17 +94,19 @@ def _item(
 
 
 def _describe(reader: ParameterReader, text: str, *, bare_type: bool) -> None:
-    text = text.strip()
-    while (group := _GROUP.match(text.lstrip(" :-–—"))) is not None:
-        reader.read_bracketed(next(g for g in group.groups() if g is not None))
-        text = text.lstrip(" :-–—")[group.end() :]
-    before, bracket, after = text.partition("(")
-    left = ParameterReader().take_attributes(before, whole=False, bare_type=bare_type)
-    if bracket and not left.strip(SEPARATORS):
+    while True:
+        text = text.strip()
+        while (group := _GROUP.match(text.lstrip(" :-–—"))) is not None:
+            reader.read_bracketed(next(g for g in group.groups() if g is not None))
+            text = text.lstrip(" :-–—")[group.end() :]
+        before, bracket, after = text.partition("(")
+        left = ParameterReader().take_attributes(before, whole=False, bare_type=bare_type)
+        if not bracket or left.strip(SEPARATORS):
+            break
         # `string (required): which city`: only attributes stand before the brackets.
         reader.read_free(before, bare_type=bare_type)
-        _describe(reader, bracket + after, bare_type=bare_type)
-    elif text:
+        text = bracket + after
+    if text:
         reader.read_free(text, bare_type=bare_type)
 
 

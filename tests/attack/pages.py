@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
+from caal_node.agent import CaalAgent
+from caal_node.config.settings import load_settings
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.llm import LLM
+from caal_node.testing import AgentConversation
+from caal_node.tools.sources.n8n import N8nToolSource
+from n8n.core.json_values import mapping
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import FakeTier, conversation
-from tests.stand_in_model import Call, StandInModel
+from tests.conversation import NOWHERE, FakeTier, conversation
+from tests.hostile_http_server import API_KEY, ATTACK, GOOD_REPLY, hostile_server
+from tests.stand_in_model import Asked, Call, Reply, StandInModel
 
 PAGE: Final = "<a " * 10_000
+CALL_S: Final = 2.0
+"""How long a workflow may take in these attacks."""
+DEADLINES: Final = TransportDeadlines(first=2.0, between=2.0)
 
 
 @attack("pages", "a tool answers 30 kB of <a", deadline_s=4)
 async def open_tags(probe: Probe) -> Ending:
-    """Through a scripted tier; the attacks on n8n's own reader stand beside it."""
+    """Through a scripted tier; the attacks on n8n's own reader stand below."""
 
     async def page(*_: object) -> str:
         return PAGE
@@ -25,3 +39,72 @@ async def open_tags(probe: Probe) -> Ending:
     ):
         heard = await probe.watch(lambda: talk.ask("How is the weather in Paris?"))
     return Ending(kept=heard == "That page says nothing.", heard=heard)
+
+
+def _looks_it_up(asked: Asked) -> Reply:
+    """A model that looks up what it is asked for, and says what came of it."""
+    last = asked.json["messages"][-1]
+    if last["role"] == "user":
+        return [Call("lookup", {"what": last["content"]})]
+    try:
+        told: Any = json.loads(last["content"])
+    except ValueError:
+        told = last["content"]
+    spoken = str(mapping(told).get("say") or f"It says {told}.")
+    return [spoken[:200]]
+
+
+@asynccontextmanager
+async def workflow_talk(name: str, streams: str = "lastNode") -> AsyncGenerator[AgentConversation]:
+    """A conversation with an agent whose only tool is a workflow of the hostile server."""
+    async with (
+        hostile_server(name, streams) as url,
+        StandInModel(answer=_looks_it_up) as server,
+    ):
+        source = N8nToolSource(url, mcp_token=None, api_key=API_KEY, call_timeout_s=CALL_S)
+        model = LLM(server.model, "ollama", server.url, native_tools=True)
+        settings = load_settings({"CAAL_CUES": "off"}, NOWHERE)
+        agent = CaalAgent(settings=settings, tiers={"n8n": source}, warm=False)
+        try:
+            async with AgentConversation(agent, model) as talk:
+                # The first turn waits for the tools, and warms what is imported late.
+                assert "bread" in (await talk.say("bread")).spoken
+                yield talk
+        finally:
+            await model.aclose()
+
+
+async def workflow_turn(
+    probe: Probe, name: str, expected: str, streams: str = "lastNode"
+) -> Ending:
+    """Ask for the attack, then for something else: both turns have to end in words."""
+    async with workflow_talk(name, streams) as talk:
+        turn = await probe.watch(lambda: talk.say(ATTACK))
+        after = await talk.say("bread")
+    kept = expected in turn.spoken and "bread" in after.spoken
+    return Ending(kept, turn.spoken if kept else f"{turn.spoken} / {after.spoken}")
+
+
+@asynccontextmanager
+async def model_talk(name: str, api: Any, **env: str) -> AsyncGenerator[AgentConversation]:
+    """A conversation with an agent whose model's server is the hostile one."""
+    async with hostile_server(name) as url:
+        base = url if api == "ollama" else f"{url}/v1"
+        model = LLM("stand-in", api, base, native_tools=True, deadlines=DEADLINES)
+        settings = load_settings({"CAAL_CUES": "off", **env}, NOWHERE)
+        agent = CaalAgent(settings=settings, tiers={"n8n": FakeTier()}, warm=False)
+        try:
+            async with AgentConversation(agent, model, turn_s=60) as talk:
+                assert (await talk.say("Hello")).spoken == GOOD_REPLY
+                yield talk
+        finally:
+            await model.aclose()
+
+
+async def model_turn(probe: Probe, name: str, api: str, *expected: str, **env: str) -> Ending:
+    """Ask for the attack, then for something else: both turns have to end in words."""
+    async with model_talk(name, api, **env) as talk:
+        turn = await probe.watch(lambda: talk.say(ATTACK))
+        after = await talk.say("Hello again")
+    kept = turn.spoken in expected and after.spoken == GOOD_REPLY
+    return Ending(kept, turn.spoken if kept else f"{turn.spoken} / {after.spoken}")

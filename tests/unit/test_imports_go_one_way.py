@@ -30,7 +30,7 @@ PACKAGES = ("caal_node", "mcp_bridge", "n8n")
 
 LAYERS = (
     ("core", "version"),
-    ("config",),
+    ("config", "http_client"),
     ("context", "reply_parser", "tts_text", "weights"),
     ("models", "speech"),
     ("tools",),

@@ -18,6 +18,7 @@ from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import CaalError
 from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
 from caal_node.factories import make_llm
+from caal_node.http_client import UnfitAnswer, open_client
 from caal_node.models.model_preparation import probe
 
 REQUEST_S: Final = 5.0
@@ -49,7 +50,7 @@ async def check_model(
     key = settings.api_key
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
     found: list[Finding] = []
-    async with httpx2.AsyncClient(
+    async with open_client(
         base_url=settings.model_address,
         headers=headers,
         timeout=REQUEST_S,
@@ -142,11 +143,14 @@ async def _fetch(
     address = settings.model_address
     variable = "CAAL_BASE_URL" if settings.base_url else "OLLAMA_HOST"
     try:
-        response = await http.request(method, path, json=body)
-    except httpx2.TimeoutException:
+        async with asyncio.timeout(REQUEST_S):
+            response = await http.request(method, path, json=body)
+    except (TimeoutError, httpx2.TimeoutException):
         found = f"{address} did not answer within {REQUEST_S:g} s"
         mend = f"Check {variable}, and whether the server is overloaded."
         raise _Unusable(fail(SERVER, found, mend)) from None
+    except UnfitAnswer as error:
+        raise _Unusable(fail(SERVER, f"{address} {error}", f"Check {variable}.")) from None
     except httpx2.HTTPError as error:
         found = f"nothing answers at {address} ({type(error).__name__})"
         mend = f"Start the server (Ollama: ollama serve), or set {variable} to where it runs."
@@ -156,7 +160,7 @@ async def _fetch(
         raise _Unusable(fail(SERVER, f"{address} refuses the key", mend))
     try:
         answer = json.loads(response.content) if response.is_success else None
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         raise _Unusable(_unknown_server(settings))

@@ -19,6 +19,7 @@ import httpx2
 from rich.console import Console
 
 from caal_node.core.errors import ConfigError
+from caal_node.http_client import open_client
 from caal_node.models import child_process
 from caal_node.weights import cache
 
@@ -186,7 +187,7 @@ class LiveKitServer:
         try:
             async with (
                 asyncio.timeout(self._ready_deadline_s),
-                httpx2.AsyncClient(trust_env=False) as client,
+                open_client(trust_env=False) as client,
             ):
                 while not ended.done():
                     try:

@@ -23,7 +23,12 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.chat_format import NULL_IS_EMPTY_LIST, JoinedText, arguments_object
+from caal_node.models.backends.chat_format import (
+    NULL_IS_EMPTY_LIST,
+    JoinedText,
+    arguments_object,
+    first_of,
+)
 from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
 
@@ -37,7 +42,9 @@ class _Choice(BaseModel):
 
 
 class _Event(ServerEvent):
-    choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST] = Field(default_factory=list[_Choice])
+    choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST, first_of(1)] = Field(
+        default_factory=list[_Choice]
+    )
 
 
 class CompletionsBackend(OpenAIServer):
@@ -82,7 +89,7 @@ class CompletionsBackend(OpenAIServer):
         begun = False
         async with aclosing(self._events("/completions", body, request, _Event)) as events:
             async for event in events:
-                for choice in event.choices[:1]:
+                for choice in event.choices:
                     # The prompt ends in "Assistant:", without the space that models put first.
                     text = choice.text or ""
                     text = text if begun else text.lstrip()

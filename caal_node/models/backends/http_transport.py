@@ -12,18 +12,25 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
-# httpx2 loads it with its first client: 100 ms, which would be on the event loop.
-import httpcore2  # noqa: F401  # pyright: ignore[reportUnusedImport]
 import httpx2
 
 from caal_node.core.errors import ConfigError, ModelReplyError, ModelTimeout, ModelUnreachable
+from caal_node.http_client import LoopTurns, UnfitAnswer, open_client
 from caal_node.models.backends.server_errors import failure
 
 LINE_MAX_BYTES: Final = 1_048_576
-"""Bytes of one line, one event, or a whole unstreamed reply. They are 250,000 tokens of text, and
-few enough that parsing them does not hold the loop for a frame."""
+"""Bytes of one line, one event, or a whole unstreamed reply. They are 250,000 tokens of text."""
+VALUES_MAX: Final = 8_192
+"""JSON values in one of these, by its commas. More would hold the event loop for a frame, wherever
+they are read; a reply of 1,000 tokens has at most as many commas."""
+ANSWER_VALUES_MAX: Final = 65_536
+"""JSON values in what a server says of itself, such as a long list of models, or in vectors."""
+LINES_MAX: Final = 131_072
+"""Lines of a whole reply, empty ones and comments too; a token takes one or two."""
+ERROR_MAX_BYTES: Final = 16_384
+"""Bytes of a refusal that are looked at for its words."""
 REPLY_MAX_BYTES: Final = 8 * LINE_MAX_BYTES
 """Bytes of a whole streamed reply. A token comes in 120 (Ollama) to 280 bytes (llama.cpp), so they
 are 30,000 tokens at least, over ten minutes of speech."""
@@ -35,56 +42,39 @@ Split: TypeAlias = Callable[[httpx2.Response], AsyncGenerator[bytes]]
 
 
 async def split_lines(
-    chunks: AsyncIterable[bytes],
-    *,
-    line_max: int = LINE_MAX_BYTES,
-    reply_max: int = REPLY_MAX_BYTES,
+    chunks: AsyncIterable[bytes], *, line_max: int = LINE_MAX_BYTES
 ) -> AsyncGenerator[bytes]:
-    """Yield the lines of `chunks` without their ends and without the empty ones.
+    """Yield the lines of `chunks` without their ends and the white space around them.
 
     Raises:
-        ModelReplyError: a line, or all of them, is too long.
+        ModelReplyError: a line is too long, or there are too many.
     """
     rest = bytearray()
-    total = 0
+    turns = LoopTurns()
+    count = 0
     async for chunk in chunks:
-        total += len(chunk)
-        if total > reply_max:
-            raise ModelReplyError(f"the reply is longer than {reply_max:,} bytes")
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
-            _check(len(rest) + end - start, line_max)
+            _check_size(len(rest) + end - start, line_max)
             line = bytes(rest) + chunk[start:end]
             rest.clear()
             start = end + 1
-            if line := line.strip():
-                yield line
-        _check(len(rest) + len(chunk) - start, line_max)
+            count += 1
+            if count > LINES_MAX:
+                raise ModelReplyError(f"the reply has more than {LINES_MAX:,} lines")
+            await turns.give()
+            yield line.strip()
+        _check_size(len(rest) + len(chunk) - start, line_max)
         rest += chunk[start:]
-    if line := bytes(rest).strip():
-        yield line
+    yield bytes(rest).strip()
 
 
 async def json_lines(response: httpx2.Response) -> AsyncGenerator[bytes]:
     """Yield the lines of NDJSON, Ollama's stream. An unstreamed reply is one line of it."""
-    # It is read raw: no server is asked for compression, and nothing unpacks to gigabytes.
-    async with aclosing(response.aiter_raw()) as chunks, aclosing(split_lines(chunks)) as lines:
+    async with _lines(response) as lines:
         async for line in lines:
-            yield line
-
-
-async def whole_body(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """Yield the whole body as one piece, for JSON that may stand on several lines.
-
-    Raises:
-        ModelReplyError: it is longer than a line may be.
-    """
-    body = bytearray()
-    async with aclosing(response.aiter_raw()) as chunks:
-        async for chunk in chunks:
-            _check(len(body) + len(chunk), LINE_MAX_BYTES)
-            body += chunk
-    yield bytes(body)
+            if line:
+                yield checked(line)
 
 
 async def sse_data(response: httpx2.Response) -> AsyncGenerator[bytes]:
@@ -93,15 +83,68 @@ async def sse_data(response: httpx2.Response) -> AsyncGenerator[bytes]:
     Raises:
         ModelReplyError: an event, or all of them, is too long, or these are no events.
     """
-    source = aiter(httpx2.EventSource(response, max_event_size=LINE_MAX_BYTES))
-    async with aclosing(cast("AsyncGenerator[httpx2.ServerSentEvent]", source)) as events:
-        async for event in events:
-            if response.num_bytes_downloaded > REPLY_MAX_BYTES:
-                raise ModelReplyError(f"the reply is longer than {REPLY_MAX_BYTES:,} bytes")
-            yield event.data.encode()
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        raise ModelReplyError("what came is no event stream")
+    data: list[bytes] = []
+    size = 0
+    async with _lines(response) as lines:
+        async for line in lines:
+            if line.startswith(b"data:"):
+                data.append(line[5:].lstrip())
+                size += len(line)
+                _check_size(size, LINE_MAX_BYTES)
+            elif not line and data:
+                yield checked(b"\n".join(data))
+                data, size = [], 0
 
 
-def _check(size: int, limit: int) -> None:
+@asynccontextmanager
+async def _lines(response: httpx2.Response) -> AsyncGenerator[AsyncGenerator[bytes]]:
+    async with aclosing(response.aiter_raw()) as chunks, aclosing(split_lines(chunks)) as lines:
+        yield lines
+
+
+async def whole_body(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """Yield the whole body as one piece, for JSON that may stand on several lines.
+
+    Raises:
+        ModelReplyError: it is longer than a line may be.
+    """
+    yield checked(await _body(response))
+
+
+async def _body(response: httpx2.Response) -> bytes:
+    body = bytearray()
+    async with aclosing(response.aiter_raw()) as chunks:
+        async for chunk in chunks:
+            _check_size(len(body) + len(chunk), LINE_MAX_BYTES)
+            body += chunk
+    return bytes(body)
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    """Return as much of a body as is looked at for an error's words."""
+    body = bytearray()
+    async with aclosing(response.aiter_raw()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > ERROR_MAX_BYTES:
+                break
+    return bytes(body[:ERROR_MAX_BYTES])
+
+
+def checked(piece: bytes, values_max: int = VALUES_MAX) -> bytes:
+    """Return `piece`, which is then read as JSON: its cost grows with its values, not its bytes.
+
+    Raises:
+        ModelReplyError: it has too many values.
+    """
+    if piece.count(b",") >= values_max:
+        raise ModelReplyError(f"a line of the reply has more than {values_max:,} values")
+    return piece
+
+
+def _check_size(size: int, limit: int) -> None:
     if size > limit:
         raise ModelReplyError(f"a line of the reply is longer than {limit:,} bytes")
 
@@ -118,6 +161,9 @@ class TransportDeadlines:
     reply is written to its end as well."""
     between: float = 30.0
     """From one piece to the next. Even 0.1 tokens a second keep it."""
+    whole: float = 600.0
+    """From the first piece to the last: ten minutes of speech. Without it a stream of pieces that
+    say nothing would never end."""
 
 
 class HttpTransport:
@@ -148,9 +194,7 @@ class HttpTransport:
         self.address: Final = f"{url.scheme}://{url.netloc.decode('ascii')}"
         self._secure: Final = url.scheme == "https"
         self._local: Final = _is_loopback(url.host)
-        self._headers: Final = {"Accept-Encoding": "identity"}
-        if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._headers: Final = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.model: Final = model
         self._deadlines, self._start, self._mend = deadlines, start, mend
         self._client: httpx2.AsyncClient | None = None
@@ -169,6 +213,7 @@ class HttpTransport:
         content = _encoded(body)
         first_s = first_s or self._deadlines.first
         due = _now() + first_s
+        end = due + self._deadlines.whole
         async with (
             self._response("POST", path, content, due, first_s) as response,
             aclosing(split(response)) as pieces,
@@ -179,7 +224,7 @@ class HttpTransport:
                 if piece is None:
                     return
                 yield piece
-                due = _now() + self._deadlines.between
+                due = min(_now() + self._deadlines.between, end)
 
     async def fetch(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
         """Ask a small question about the server, and return the whole body of its answer.
@@ -192,9 +237,8 @@ class HttpTransport:
         async with (
             self._response(method, path, content, due, self._deadlines.between) as response,
             asyncio.timeout_at(due),
-            aclosing(whole_body(response)) as pieces,
         ):
-            return await anext(pieces)
+            return checked(await _body(response), ANSWER_VALUES_MAX)
 
     async def aclose(self) -> None:
         if self._client is not None:
@@ -212,8 +256,8 @@ class HttpTransport:
             response = await self._sent(client, request, due)
             try:
                 if response.status_code != 200:
-                    async with asyncio.timeout_at(due), aclosing(whole_body(response)) as pieces:
-                        said = await anext(pieces)
+                    async with asyncio.timeout_at(due):
+                        said = await _beginning(response)
                     raise failure(
                         response.status_code, said, model=self.model, url=url, mend=self._mend
                     )
@@ -242,7 +286,8 @@ class HttpTransport:
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         )
         if self._client is None:  # Nobody else made it while the certificates were read.
-            self._client = httpx2.AsyncClient(
+            self._client = open_client(
+                REPLY_MAX_BYTES,
                 verify=context,
                 headers=self._headers,
                 # Reading has deadlines of its own, which depend on what has come already.
@@ -263,10 +308,10 @@ class HttpTransport:
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise ModelTimeout(
                 f"{self.address} did not go on in time (first piece {first_s:g} s, "
-                f"then {self._deadlines.between:g} s)"
+                f"then {self._deadlines.between:g} s, {self._deadlines.whole:g} s in all)"
             ) from error
-        except httpx2.SSEError as error:
-            raise ModelReplyError(f"{self.address} sent no event stream") from error
+        except UnfitAnswer as error:
+            raise ModelReplyError(f"{self.address} {error}") from error
         except httpx2.HTTPError as error:
             raise ModelReplyError(f"{self.address} broke off the connection") from error
 

@@ -27,12 +27,14 @@ from caal_node.models.backends.base import (
     Usage,
 )
 from caal_node.models.backends.chat_format import (
+    CALLS_READ,
     NULL_IS_EMPTY_OBJECT,
     OR_NONE,
     Count,
     Message,
     TokenOdds,
     arguments_object,
+    first_of,
     to_messages,
 )
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines, json_lines
@@ -41,6 +43,8 @@ from caal_node.models.backends.tool_calls import WORKING, CallDelta, ServerRuns,
 
 Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
 
+ABILITIES_READ: Final = 64
+"""What a model can do is told in a few words."""
 _UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
 """Families of models that think whatever they are told. The least they do is "low"."""
 
@@ -48,8 +52,8 @@ _UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
 class OllamaMessage(BaseModel):
     content: str | None = None
     thinking: str | None = None
-    tool_calls: list[CallDelta] | None = None
-    tool_results: list[ToolResult] | None = None
+    tool_calls: Annotated[list[CallDelta] | None, first_of(CALLS_READ)] = None
+    tool_results: Annotated[list[ToolResult] | None, first_of(CALLS_READ)] = None
 
 
 class OllamaReply(BaseModel):
@@ -57,7 +61,7 @@ class OllamaReply(BaseModel):
 
     error: Any = None
     message: Annotated[OllamaMessage, NULL_IS_EMPTY_OBJECT] = Field(default_factory=OllamaMessage)
-    tool_results: list[ToolResult] | None = None
+    tool_results: Annotated[list[ToolResult] | None, first_of(CALLS_READ)] = None
     task_status: str | None = None
     """Is sent by servers that run tools themselves, see `tool_calls`."""
     logprobs: Annotated[list[TokenOdds] | None, OR_NONE] = None
@@ -79,7 +83,7 @@ class OllamaModelDetails(BaseModel):
 class OllamaModelInfo(BaseModel):
     """What `/api/show` says of a model. Versions before 0.6.4 name no capabilities."""
 
-    capabilities: list[str] | None = None
+    capabilities: Annotated[list[str] | None, first_of(ABILITIES_READ)] = None
     details: OllamaModelDetails = Field(default_factory=OllamaModelDetails)
     model_info: dict[str, Any] = Field(default_factory=dict)
 

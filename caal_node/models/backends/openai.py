@@ -17,12 +17,14 @@ from caal_node.models.backends.base import (
     Usage,
 )
 from caal_node.models.backends.chat_format import (
+    CALLS_READ,
     NULL_IS_EMPTY_LIST,
     OR_NONE,
     JoinedText,
     Message,
     TokenOdds,
     arguments_text,
+    first_of,
     to_messages,
 )
 from caal_node.models.backends.http_transport import TransportDeadlines
@@ -36,8 +38,8 @@ class _Part(BaseModel):
     content: JoinedText = None
     reasoning_content: str | None = None  # llama.cpp, vLLM, DeepSeek
     reasoning: str | None = None  # Ollama, later vLLM, OpenRouter
-    tool_calls: list[CallDelta] | None = None
-    tool_results: list[ToolResult] | None = None
+    tool_calls: Annotated[list[CallDelta] | None, first_of(CALLS_READ)] = None
+    tool_results: Annotated[list[ToolResult] | None, first_of(CALLS_READ)] = None
 
 
 class _Logprobs(BaseModel):
@@ -52,8 +54,10 @@ class _Choice(BaseModel):
 
 
 class _Event(ServerEvent):
-    choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST] = Field(default_factory=list[_Choice])
-    tool_results: list[ToolResult] | None = None
+    choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST, first_of(1)] = Field(
+        default_factory=list[_Choice]
+    )
+    tool_results: Annotated[list[ToolResult] | None, first_of(CALLS_READ)] = None
     task_status: str | None = None
     """Is sent by servers that run tools themselves. Such a call comes in one piece."""
 
@@ -97,7 +101,7 @@ class OpenAIBackend(OpenAIServer):
         body = self._chat_body(request)
         async with aclosing(self._events("/chat/completions", body, request, _Event)) as events:
             async for event in events:
-                for choice in event.choices[:1]:
+                for choice in event.choices:
                     part = choice.delta or choice.message or _Part()
                     for chunk in _chunks(part, choice.logprobs):
                         yield chunk

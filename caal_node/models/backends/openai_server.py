@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from caal_node.core.addresses import server_url
 from caal_node.core.errors import ConfigError, ModelMissing, ModelReplyError
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, Usage
-from caal_node.models.backends.chat_format import OR_NONE, Count
+from caal_node.models.backends.chat_format import OR_NONE, Count, first_of
 from caal_node.models.backends.http_transport import (
     HttpTransport,
     TransportDeadlines,
@@ -22,6 +22,8 @@ from caal_node.models.backends.server_errors import server_words
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""
+MODELS_READ: Final = 4_096
+"""Models of a server's list, ten times those of the longest known."""
 _NAMES_SHOWN: Final = 5
 """Names of other models in a message."""
 
@@ -84,7 +86,7 @@ class ListedModel(BaseModel):
 class ModelList(BaseModel):
     """`GET /v1/models`."""
 
-    data: list[ListedModel]
+    data: Annotated[list[ListedModel], first_of(MODELS_READ)]
 
     @property
     def llama(self) -> ListedModel | None:

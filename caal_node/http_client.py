@@ -1,0 +1,99 @@
+"""The client with which this package asks every server over HTTP, and what an answer may cost.
+
+An answer comes plain, as it was asked for: a few compressed bytes may unpack to any number, past
+every limit. Its bytes and its pieces are counted as they come, and the event loop gets its turns
+meanwhile. Cookies are neither read nor sent, and redirects are not followed. Deadlines are the
+caller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, Final, cast
+
+# httpx2 loads it with its first client: 100 ms, which would be on the event loop.
+import httpcore2
+import httpx2
+
+ANSWER_MAX_BYTES: Final = 1_048_576
+"""Bytes of an answer, where the caller does not say."""
+PIECES_MAX: Final = 131_072
+"""Pieces in which an answer may come. Each costs a tenth of a millisecond, however short it is, and
+no server needs more: 30,000 tokens, four times over."""
+HEAD_BYTES: Final = 16_384
+"""Bytes of an answer's head: 100 KB of short headers would take 40 ms. Servers allow their own
+clients 8 to 16 KiB."""
+READ_BYTES: Final = 8_192
+"""Bytes that are read at once: as many as hold 300 heads of `100 Continue`."""
+STEP_S: Final = 0.005
+"""Seconds that reading goes on before the event loop gets its turn."""
+
+
+class UnfitAnswer(httpx2.TransportError):
+    """An answer that is not read. The text says why, and follows the server's name."""
+
+
+class LoopTurns:
+    """Lets the event loop have its turn where work would go on for longer than `STEP_S`.
+
+    What has arrived already is handed out without any wait: a packet may hold thousands of pieces.
+    """
+
+    def __init__(self) -> None:
+        self._ends = 0.0
+
+    async def give(self) -> None:
+        if time.perf_counter() > self._ends:
+            await asyncio.sleep(0)
+            self._ends = time.perf_counter() + STEP_S
+
+
+def open_client(max_bytes: int = ANSWER_MAX_BYTES, **options: Any) -> httpx2.AsyncClient:
+    """Open a client with `options` of `httpx2.AsyncClient`, for answers of up to `max_bytes`."""
+    connection: Any = httpcore2.AsyncHTTP11Connection
+    connection.MAX_INCOMPLETE_EVENT_SIZE, connection.READ_NUM_BYTES = HEAD_BYTES, READ_BYTES
+
+    async def check(response: httpx2.Response) -> None:
+        if coding := packing_of(response):
+            raise UnfitAnswer(
+                f"packs its answers ({coding}), though it was asked not to; turn that off"
+            )
+        stream = cast(httpx2.AsyncByteStream, response.stream)
+        response.stream = _CountedBody(stream, max_bytes)
+
+    return httpx2.AsyncClient(
+        headers={"Accept-Encoding": "identity", **options.pop("headers", {})},
+        event_hooks={"response": [check]},
+        cookies=CookieJar(DefaultCookiePolicy(netscape=False)),
+        **options,
+    )
+
+
+def packing_of(response: httpx2.Response) -> str:
+    """Return how the body is compressed, or "" for a plain one."""
+    coding = response.headers.get("content-encoding", "").strip().lower()
+    return "" if coding == "identity" else coding[:40]
+
+
+class _CountedBody(httpx2.AsyncByteStream):
+    """The body of a response, which ends with an error at its limit."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, max_bytes: int) -> None:
+        self._inner = inner
+        self._max_bytes = max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        turns = LoopTurns()
+        size = pieces = 0
+        async for piece in self._inner:
+            size, pieces = size + len(piece), pieces + 1
+            if size > self._max_bytes or pieces > PIECES_MAX:
+                raise UnfitAnswer(f"sent an answer longer than {self._max_bytes:,} bytes")
+            await turns.give()
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
