@@ -29,6 +29,7 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.context.pairing import rounds_done
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
+from caal_node.control.chosen_model import chosen_model
 from caal_node.control.messages import (
     ModelReport,
     ModelRequest,
@@ -41,7 +42,6 @@ from caal_node.core.events import Event, TierName
 from caal_node.core.items import Item, SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.models.backends.factory import api_of
 from caal_node.models.chat_context import spoken_key, to_chat_ctx, to_items
 from caal_node.models.clock_steps import ClockSteps
 from caal_node.models.embedding import make_embedder
@@ -262,27 +262,31 @@ class CaalAgent(Agent):
             items = (SystemItem(instructions_text(self.instructions)), *items)
         return self._prompt_builder.question(items, tools)
 
-    async def on_reload(self, request: ReloadRequest) -> ReloadReport:
-        """Reload for `/reload-tools`, then say the request's message, or that its tool is ready."""
+    async def on_reload(self, *requests: ReloadRequest) -> ReloadReport:
+        """Reload once for `/reload-tools`, then say each message, or that a tool is ready."""
         before = self.table.fingerprints()
         await self.reload_tools()
-        if request.message:
-            self.session.say(request.message)
-        elif request.tool_name and request.tool_name in self.table:
-            name = request.tool_name.replace("_", " ")
-            self.session.say(sentence("tool_ready").replace("{tool}", name))
+        for request in requests:
+            if request.message:
+                self.session.say(request.message)
+            elif request.tool_name and request.tool_name in self.table:
+                name = request.tool_name.replace("_", " ")
+                self.session.say(sentence("tool_ready").replace("{tool}", name))
         return compare_tables(before, self.table.fingerprints(), self.failed)
 
     async def on_model(self, request: ModelRequest) -> ModelReport:
         """Ask another model from the next reply on, as `/model` requests. The history stays.
 
         Raises:
+            NotAllowed: The request names what the settings do not list; the old model stays.
             ModelError, ConfigError: The model cannot be used, and the old one stays.
         """
         model = self.model
         if not isinstance(model, LLM):
             raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
-        await model.switch(request.model, api_of(request.api), request.base_url)
+        chosen = chosen_model(self.settings, request, in_use=model.provider)
+        key = chosen.api_key.get_secret_value() if chosen.api_key else None
+        await model.switch(chosen.model, chosen.api, chosen.model_address, key)
         self._services.rewarm()
         return ModelReport(model=model.model, api=model.provider)
 

@@ -8,7 +8,13 @@ from typing import Any, Self, cast
 from livekit import rtc
 
 from caal_node.control.listener import ControlListener
-from caal_node.control.messages import ReloadReport, ToolsAnswer, ToolsRequest
+from caal_node.control.messages import (
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ToolsAnswer,
+    ToolsRequest,
+)
 from caal_node.control.rooms import LiveKitRooms
 from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 
@@ -21,7 +27,12 @@ class AgentRooms(LiveKitRooms):
     """One room and one agent that answers with `on_tools`: a server's rooms, and an `rtc.Room`."""
 
     def __init__(
-        self, on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]], name: str = "kitchen"
+        self,
+        on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]] | None = None,
+        name: str = "kitchen",
+        *,
+        on_reload: Callable[..., Awaitable[ReloadReport]] | None = None,
+        on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
     ) -> None:
         self.name = name
         self.asked: list[RpcRequest] = []
@@ -30,13 +41,14 @@ class AgentRooms(LiveKitRooms):
         self._method: Any = None
         self.listener = ControlListener(
             cast("rtc.Room", self),
-            on_reload=self._reload,
+            on_reload=on_reload or self._reload,
+            on_model=on_model,
             on_tools=on_tools,
             api_key=KEY,
             api_secret=SECRET,
         )
 
-    async def _reload(self, _: object) -> ReloadReport:
+    async def _reload(self, *_: object) -> ReloadReport:
         return ReloadReport(tool_count=0)
 
     async def __aenter__(self) -> Self:

@@ -30,7 +30,7 @@ from pydantic import (
 )
 
 from caal_node.config.file import GivenSetting, explained, from_environment, from_file
-from caal_node.core.addresses import ollama_url, server_url
+from caal_node.core.addresses import canonical_url, ollama_url, server_url
 from caal_node.core.model_ref import Api, ModelReference, parse_reference
 from caal_node.core.paths import from_home
 from caal_node.core.tool_spec import Example
@@ -40,6 +40,8 @@ ToolCalls: TypeAlias = Literal["auto", "native", "text"]
 TextProtocol: TypeAlias = Literal["auto", "jsonl", "xml", "markdown-json"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
+TOKEN_MIN_CHARS: Final = 16
+"""64 bits, where they are random hexadecimal digits. `mcp-bridge serve` wants as many."""
 _OBJECT_REFERENCE: Final = re.compile(r"[\w.]+:\w+")
 
 
@@ -97,8 +99,22 @@ def _keep_alive(value: Any) -> int | str:
 
 
 def _secret(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value():
+        raise ValueError("it is empty; write it, or take the setting away")
     if any(char.isspace() for char in value.get_secret_value()):
         raise ValueError("there is a space or a line break inside it; copy it again")
+    return value
+
+
+def _token(value: SecretStr) -> SecretStr:
+    token = value.get_secret_value()
+    if len(token) < TOKEN_MIN_CHARS:
+        raise ValueError(
+            f"it has fewer than {TOKEN_MIN_CHARS} characters, and can be guessed; "
+            "make one with: openssl rand -hex 32"
+        )
+    if not token.isascii() or not token.isprintable():
+        raise ValueError("a header cannot hold it; make one with: openssl rand -hex 32")
     return value
 
 
@@ -130,6 +146,8 @@ RoomUrl: TypeAlias = Annotated[
     str, AfterValidator(lambda s: server_url(s, ("ws", "wss", "http", "https")))
 ]
 Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_secret)]
+Token: TypeAlias = Annotated[Secret, AfterValidator(_token)]
+"""A secret that others show to us: whoever guesses it is let in."""
 WebhookSecrets: TypeAlias = Mapping[str, Mapping[str, SecretStr]]
 Part: TypeAlias = Annotated[str, AfterValidator(_speech_part)]
 """It is `local` (this project's own), `none`, or `module:factory` of somebody's own."""
@@ -181,6 +199,12 @@ class Settings(BaseModel):
     fallback_after: Annotated[float, Field(gt=0, le=600)] = 30
     """Seconds in which a reply must begin before the next model is asked. On a slow machine the
     first reply as a whole takes that long."""
+
+    model_servers: Annotated[
+        tuple[HttpUrl, ...], BeforeValidator(_names), Field(max_length=16)
+    ] = ()
+    """Addresses to which a caller of the control API may move the conversation (`/model`), beside
+    those of `model` and `fallbacks`."""
 
     # The conversation.
     detection: Detection = "complete"
@@ -243,7 +267,7 @@ class Settings(BaseModel):
     """Whether tool events in the room carry arguments."""
 
     # The room.
-    control_token: Secret | None = None
+    control_token: Token | None = None
     livekit_url: RoomUrl | None = None
     livekit_api_key: str | None = None
     """It is no secret: every participant's token names it as the issuer."""
@@ -255,6 +279,18 @@ class Settings(BaseModel):
         if self.base_url is not None:
             return self.base_url
         return self.ollama_host if self.api == "ollama" else f"{self.ollama_host}/v1"
+
+    def listed_server(self, address: str) -> str | None:
+        """Return `address` as the owner has written it down for models; None where they have not.
+
+        So a caller chooses among addresses, and what is asked is never the caller's own text.
+        """
+        models = (self, *map(self.with_model, self.fallbacks))
+        own = (*(model.model_address for model in models), self.ollama_host, *self.model_servers)
+        # Ollama speaks OpenAI's API behind /v1.
+        both = (url for each in own for url in (each, f"{each}/v1"))
+        wanted = canonical_url(address)
+        return next((url for url in both if canonical_url(url) == wanted), None)
 
     def with_model(self, reference: ModelReference) -> Settings:
         """Return these settings for another model.

@@ -7,7 +7,7 @@ import uuid
 from typing import Final
 
 from caal_node.control.messages import AGENT_ANSWER, AgentAnswer, AgentRequest, CallFailure
-from caal_node.control.rooms import AgentBusy, AgentFailed, LiveKitRooms, NoAnswer
+from caal_node.control.rooms import AgentBusy, AgentFailed, AgentRefused, LiveKitRooms, NoAnswer
 from caal_node.control.rpc import (
     MAX_ANSWER_BYTES,
     AnswerChunk,
@@ -50,6 +50,7 @@ async def ask_agent(
     Raises:
         NoAnswer: there is no agent, none that listens, or it did not finish in time.
         AgentBusy: it has too much to do.
+        AgentRefused: its owner does not allow it.
         AgentFailed: it could not do it, or is of another version.
     """
     try:
@@ -122,6 +123,8 @@ class _AgentConnection:
             match await self._rooms.ask(self._room, self._identity, request):
                 case RequestFailed(reason="busy", detail=detail):
                     raise AgentBusy(detail)
+                case RequestFailed(reason="refused", detail=detail):
+                    raise AgentRefused(detail)
                 case RequestFailed(reason="unknown"):
                     raise NoAnswer("The agent has started anew; what it was asked is lost.")
                 case RequestFailed(reason=reason, detail=detail):

@@ -6,15 +6,16 @@ not know of them by itself: each path says what it takes in the OpenAPI document
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final
+from functools import partial
+from typing import Annotated, Any, Final, TypeAlias
 
-import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
@@ -25,6 +26,7 @@ from caal_node.control.http_api import (
     CallBody,
     CallResponse,
     ErrorResponse,
+    Gate,
     HealthResponse,
     ListResponse,
     ModelBody,
@@ -39,6 +41,8 @@ from caal_node.control.http_api import (
     read_body,
     token_check,
 )
+from caal_node.control.http_server import make_server
+from caal_node.control.listener import MAX_SENTENCES
 from caal_node.control.messages import (
     AgentAnswer,
     AgentRequest,
@@ -55,13 +59,22 @@ from caal_node.control.messages import (
     ReloadReport,
     ReloadRequest,
 )
-from caal_node.control.rooms import ControlError, LiveKitRooms, choose_room
+from caal_node.control.request_dedup import BUSY
+from caal_node.control.rooms import ControlError, LiveKitRooms, NoAnswer, choose_room
+from caal_node.control.shared_run import SharedRun, TooManyRequests
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.version import __version__
 
 MAX_CALL_BYTES: Final = 1024 * 1024
 """The body of a call may hold what an MCP server may be sent at most."""
+MAX_REQUESTS: Final = 256
+"""This many requests with the token may be under way; they share what they can."""
+ANSWERS_AT_ONCE: Final = 16
+"""Two hundred who wait for one reload and are answered in one step hold the loop for 40 ms."""
+MAX_CALLS: Final = 32
+"""This many of them may be calls, whose bodies and answers are the largest: 1 MiB each. An agent
+runs half as many at once."""
 _CALL_STATUS: Final[dict[FailureKind, int]] = {
     "unknown_tool": 404,
     "invalid_arguments": 422,
@@ -74,7 +87,7 @@ _CALL_STATUS: Final[dict[FailureKind, int]] = {
 _DESCRIPTIONS: Final[Mapping[int, str]] = {
     400: "The body was broken off.",
     401: "The token is missing or wrong.",
-    403: "The agent's policy does not allow this call.",
+    403: "The agent's policy or settings do not allow this.",
     404: "There is no such room or tool, or no room is live.",
     408: "The body did not come in time.",
     409: "Several rooms are live; name one.",
@@ -86,10 +99,10 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
 }
 _EVERY_PATH: Final = (401, 404, 409, 422, 502, 503, 504)
 
+_JSON: Final = "application/json"
+_Reloaded: TypeAlias = dict[ReloadRequest, bytes | BaseException]
+
 logger = logging.getLogger(__name__)
-MAX_CONNECTIONS: Final = 64
-"""A reload is asked for by a person or a workflow, never by a crowd."""
-STOP_S: Final = 5
 
 
 def _errors(*more: int) -> dict[int | str, dict[str, Any]]:
@@ -111,19 +124,24 @@ def control_routes(rooms: LiveKitRooms) -> APIRouter:
     """Return the paths that change an agent; the including application says who may use them."""
     router = APIRouter(tags=["control"])
     statuses = _errors(400, 408, 413)
+    reloads = _Reloads(rooms)
 
     @router.post(
-        "/reload-tools", responses=statuses, openapi_extra=_body(ReloadBody, required=False)
+        "/reload-tools",
+        response_model=ReloadResponse,
+        responses=statuses,
+        openapi_extra=_body(ReloadBody, required=False),
     )
-    async def reload_tools(request: Request) -> ReloadResponse:
-        """Have a room's agent list its tools anew; its conversation goes on."""
-        body = await read_body(request, ReloadBody)
-        room = await choose_room(rooms, body.room_name)
-        reload = ReloadRequest(tool_name=body.tool_name, message=body.message)
-        report = await _ask(rooms, room, reload, ReloadReport, CHANGE_S)
-        return ReloadResponse(status="reloaded", room_name=room, **report)
+    async def reload_tools(request: Request) -> Response:
+        """Have a room's agent list its tools anew; its conversation goes on.
 
-    @router.post("/model", responses=statuses, openapi_extra=_body(ModelBody))
+        One reload serves all who ask while another one runs.
+        """
+        body = await read_body(request, ReloadBody)
+        asked = ReloadRequest(tool_name=body.tool_name, message=body.message)
+        return await reloads.ask(body.room_name, asked)
+
+    @router.post("/model", responses=_errors(400, 403, 408, 413), openapi_extra=_body(ModelBody))
     async def model(request: Request) -> ModelResponse:
         """Have a room's agent ask another model from its next reply on."""
         body = await read_body(request, ModelBody)
@@ -147,7 +165,12 @@ def tool_routes(rooms: LiveKitRooms) -> APIRouter:
         answer = await _ask(rooms, room, ListTools(), ListAnswer, TOOLS_S)
         return ListResponse(status="ok", room_name=room, **answer)
 
-    @router.post("/tools", responses=_errors(400, 403, 408, 413), openapi_extra=_body(CallBody))
+    @router.post(
+        "/tools",
+        responses=_errors(400, 403, 408, 413),
+        openapi_extra=_body(CallBody),
+        dependencies=[Depends(Gate(MAX_CALLS))],
+    )
     async def call_tool(request: Request) -> CallResponse:
         """Call one tool as the agent's model would: same policy, checks, order and deadlines.
 
@@ -171,6 +194,54 @@ def tool_routes(rooms: LiveKitRooms) -> APIRouter:
 
     _ = list_tools, call_tool, search_tools  # registered by their decorators
     return router
+
+
+class _Reloads:
+    """The reloads that run and wait, by the name that their callers gave the room."""
+
+    def __init__(self, rooms: LiveKitRooms) -> None:
+        self._rooms: Final = rooms
+        self._runs: Final[dict[str | None, SharedRun[ReloadRequest, _Reloaded]]] = {}
+        self._answering: Final = asyncio.Semaphore(ANSWERS_AT_ONCE)
+
+    async def ask(self, room_name: str | None, asked: ReloadRequest) -> Response:
+        """Return what the next reload of the room gives.
+
+        Raises:
+            RequestRefused: too many different ones wait.
+            ControlError: as `ask_agent`.
+        """
+        if (run := self._runs.get(room_name)) is None:
+            run = SharedRun(partial(self._reload, room_name), MAX_SENTENCES)
+            self._runs[room_name] = run
+        try:
+            async with asyncio.timeout(CHANGE_S):
+                outcome = (await run.result(asked))[asked]
+        except TooManyRequests:
+            raise RequestRefused(503, BUSY) from None
+        except TimeoutError:
+            raise NoAnswer(f"The agent did not finish within {CHANGE_S:g} seconds.") from None
+        finally:
+            if run.is_idle:
+                self._runs.pop(room_name, None)
+        async with self._answering:
+            await asyncio.sleep(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return Response(outcome, media_type=_JSON)
+
+    async def _reload(
+        self, room_name: str | None, requests: tuple[ReloadRequest, ...]
+    ) -> _Reloaded:
+        room = await choose_room(self._rooms, room_name)
+        answers = (self._one(room, request) for request in requests)
+        outcomes = await asyncio.gather(*answers, return_exceptions=True)
+        return dict(zip(requests, outcomes, strict=True))
+
+    async def _one(self, room: str, request: ReloadRequest) -> bytes:
+        report = await _ask(self._rooms, room, request, ReloadReport, CHANGE_S)
+        reloaded = ReloadResponse(status="reloaded", room_name=room, **report)
+        return reloaded.model_dump_json().encode()
 
 
 async def _ask(
@@ -199,18 +270,9 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None
     Raises:
         ConfigError: the token or LiveKit's address and keys are not set.
     """
-    app = make_app(settings, LiveKitRooms.of(settings))
     if not is_loopback(host):
         logger.warning("%s is reachable from other machines, without TLS: put a proxy there.", host)
-    uvicorn.run(
-        app,
-        host=host,
-        port=port,
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=STOP_S,
-        server_header=False,
-        log_config=None,
-    )
+    make_server(make_app(settings, LiveKitRooms.of(settings)), host, port).run()
 
 
 def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
@@ -228,6 +290,7 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with rooms:
+            app.openapi()  # It takes 30 ms once, and is kept.
             yield
 
     # No pages that describe the API without the token; /api/openapi.json does with it.
@@ -240,7 +303,7 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
         """Whether this process is up. It says nothing about LiveKit or a room."""
         return HealthResponse(status="ok", version=__version__)
 
-    with_token = [Depends(token_check(token))]
+    with_token = [Depends(token_check(token)), Depends(Gate(MAX_REQUESTS))]
     app.include_router(control_routes(rooms), dependencies=with_token)
     app.include_router(tool_routes(rooms), dependencies=with_token)
 
@@ -264,10 +327,24 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
         response.headers.update(why.headers or {})
         return response
 
+    @app.exception_handler(Exception)
+    async def broken(_: Request, why: Exception) -> JSONResponse:
+        # What it says may quote anything; the log has it.
+        detail = f"A fault of the control process ({type(why).__name__}): see its log, and report."
+        return RequestRefused(500, detail).response()
+
     @app.exception_handler(ControlError)
     async def failed(request: Request, why: ControlError) -> JSONResponse:
         logger.warning("%s: %d %s", request.url.path, why.status, type(why).__name__)
         return RequestRefused(why.status, str(why)).response()
 
-    _ = health, openapi, refused, invalid, http_error, failed  # registered by their decorators
+    _ = (
+        health,
+        openapi,
+        refused,
+        invalid,
+        http_error,
+        broken,
+        failed,
+    )  # registered by their decorators
     return app

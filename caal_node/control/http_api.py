@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
 
 from fastapi import Depends, Request
@@ -34,6 +37,8 @@ from caal_node.control.messages import (
     SearchResult,
     ToolList,
 )
+from caal_node.control.request_dedup import BUSY
+from caal_node.control.rpc import run_beside_loop
 from caal_node.tools.table import NAME_MAX
 from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS
 
@@ -61,6 +66,11 @@ ROOM: Final = Field(default=None, description="May be left out where one room ha
 MAX_BODY_BYTES: Final = 16 * 1024
 BODY_S: Final = 10.0
 """A body has to arrive within this time."""
+MAX_VALUES: Final = 10_000
+"""This many values take 20 ms to parse and send on. A text counts as one, however long."""
+_VALUE: Final = re.compile(rb'[,\[{]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+TOKEN_SHOWN: Final = "caal_token_shown"  # noqa: S105 - a key
+"""The key in a request's state that says that its caller has the token."""
 _NUMBER_CHARS: Final = 40
 """The sentence that refuses a number quotes this much of it."""
 _BEARER: Final = HTTPBearer(
@@ -96,7 +106,10 @@ class ModelBody(RequestBody):
     room_name: Name | None = ROOM
     # Not `livekit`: whoever may call this API may not name code to be run.
     api: Literal["ollama", "openai", "completions"] | None = None
-    base_url: Url | None = None
+    base_url: Url | None = Field(
+        default=None,
+        description="One that the agent's settings name for models; null is their usual one.",
+    )
 
 
 class RoomQuery(RequestBody):
@@ -218,16 +231,35 @@ class RequestRefused(Exception):
         return JSONResponse(self.body.model_dump(exclude_none=True), self.status, headers)
 
 
-def token_check(token: bytes) -> Callable[..., None]:
+def token_check(token: bytes) -> Callable[..., Awaitable[None]]:
     """Return a dependency of every path but /health: the caller must have the token."""
 
-    def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> None:
+    async def check(
+        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
+    ) -> None:
         # As the bytes that were sent, and in a time that does not depend on where they differ.
         sent = given.credentials.strip().encode("latin-1", "replace") if given else b""
         if given is None or not hmac.compare_digest(sent, token):
             raise RequestRefused(401, "Send the header: Authorization: Bearer CAAL_CONTROL_TOKEN.")
+        setattr(request.state, TOKEN_SHOWN, True)
 
     return check
+
+
+class Gate:
+    """A dependency that lets only so many requests be under way at once."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+
+    async def __call__(self) -> AsyncGenerator[None]:
+        if not self._free:
+            raise RequestRefused(503, BUSY)
+        self._free -= 1
+        try:
+            yield
+        finally:
+            self._free += 1
 
 
 async def read_body(request: Request, kind: type[B], max_bytes: int = MAX_BODY_BYTES) -> B:
@@ -238,9 +270,7 @@ async def read_body(request: Request, kind: type[B], max_bytes: int = MAX_BODY_B
     """
     body = await _read_bytes(request, max_bytes)
     try:
-        fields: Any = _parse_json(body) if body.strip() else {}
-        # A lone surrogate parses, but cannot be sent anywhere.
-        json.dumps(fields, ensure_ascii=False).encode()
+        fields = await run_beside_loop(lambda: _parse_json(body), chars=len(body))
     except (ValueError, RecursionError):
         raise RequestRefused(422, "The body is no JSON; send an object, or nothing.") from None
     if not isinstance(fields, dict):
@@ -280,13 +310,43 @@ async def _read_bytes(request: Request, max_bytes: int) -> bytes:
 
 
 def _parse_json(body: bytes) -> Any:
-    """Return what the JSON holds.
+    """Return what the JSON holds; an empty body counts as an empty object.
 
     Raises:
-        RequestRefused: it holds a number that no tool could be sent as it is.
+        RequestRefused: it holds too many values, a key twice, or a number that no tool could be
+            sent as it is.
         ValueError: it is no JSON.
     """
-    return json.loads(body, parse_constant=_refuse_constant, parse_float=_finite_float)
+    if not body.strip():
+        return {}
+    if has_too_many_values(body):
+        raise RequestRefused(
+            422, f"The body holds more than {MAX_VALUES:,} values; send fewer, or one long text."
+        )
+    fields = json.loads(
+        body,
+        parse_constant=_refuse_constant,
+        parse_float=_finite_float,
+        object_pairs_hook=_object_of,
+    )
+    # A lone surrogate parses, but cannot be sent anywhere.
+    json.dumps(fields, ensure_ascii=False).encode()
+    return fields
+
+
+def has_too_many_values(body: bytes) -> bool:
+    """Count what costs time to parse, however long: keys, texts, and what may begin a value."""
+    if sum(map(body.count, (b",", b"[", b"{", b'"'))) <= MAX_VALUES:
+        return False
+    return next(itertools.islice(_VALUE.finditer(body), MAX_VALUES, None), None) is not None
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        [(key, _), *_] = Counter(key for key, _ in pairs).most_common(1)
+        raise RequestRefused(422, f"The key {key[:MAX_NAME_CHARS]!r} stands twice; send it once.")
+    return fields
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from livekit import api, rtc
 
@@ -36,14 +36,24 @@ from caal_node.control.rpc import (
     run_beside_loop,
     verify_request,
 )
-from caal_node.core.errors import ConfigError
+from caal_node.control.shared_run import SharedRun, TooManyRequests
+from caal_node.core.errors import (
+    ConfigError,
+    ModelError,
+    ModelMissing,
+    ModelReplyError,
+    ModelTimeout,
+    ModelUnreachable,
+)
 
 logger = logging.getLogger(__name__)
 
 RELOAD_S: Final = 45.0
 """A reload asks every MCP server and n8n; one that is down costs its connect deadline."""
 MAX_WAITING: Final = 4
-"""This many reloads and changes of the model may wait for the one that runs."""
+"""This many changes of the model may wait for the one that runs."""
+MAX_SENTENCES: Final = 8
+"""One reload serves all who wait for it, but says this many different sentences at most."""
 MAX_NAMED: Final = 32
 """This many refused callers are named in the log, each of them once."""
 
@@ -53,14 +63,14 @@ R = TypeVar("R", ReloadReport, ModelReport)
 class ControlListener:
     """Answers control requests in one connected room.
 
-    Reloads and changes of the model run one at a time, in their order.
+    Reloads and changes of the model run one at a time; one reload serves all who wait for it.
     """
 
     def __init__(
         self,
         room: rtc.Room,
         *,
-        on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
+        on_reload: Callable[..., Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
         on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]] | None = None,
         api_key: str | None = None,
@@ -69,10 +79,12 @@ class ControlListener:
     ) -> None:
         """Listen as soon as `room` is connected.
 
-        `on_reload` and `on_model` may take `reload_s` seconds, and are cancelled then and by
-        `aclose`; `on_tools` has deadlines of its own. The caller reads what a CaalError of theirs
-        says. Without a key and a secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the
-        environment; where those are not set either, every request is refused.
+        `on_reload` is given every different ReloadRequest that waits. It and `on_model` may take
+        `reload_s` seconds, and are cancelled then and by `aclose`; `on_tools` has deadlines of its
+        own. The caller reads what a CaalError of theirs says, but of a ModelError only its kind:
+        its text may quote a server. Without a key and a secret, LIVEKIT_API_KEY and
+        LIVEKIT_API_SECRET are taken from the environment; where those are not set either, every
+        request is refused.
         """
         self._room = room
         self._on_reload = on_reload
@@ -82,6 +94,7 @@ class ControlListener:
         self._reload_s = reload_s
         self._one_at_a_time = asyncio.Lock()
         self._unfinished = 0
+        self._reloads = SharedRun(self._reload, MAX_SENTENCES, self._one_at_a_time)
         self._requests = RequestDeduplicator(self._handle)
         self._refused: set[str] = set()
         self._closed = False
@@ -98,6 +111,7 @@ class ControlListener:
         if self._listening:
             self._room.local_participant.unregister_rpc_method(METHOD)
         await self._requests.aclose()
+        await self._reloads.aclose()
 
     def _listen(self, _state: object = None) -> None:
         if not self._listening and self._room.isconnected():
@@ -122,11 +136,12 @@ class ControlListener:
         request = await run_beside_loop(lambda: AGENT_REQUEST.validate_json(text), chars=len(text))
         match request:
             case ReloadRequest():
-                return (await self._change(self._on_reload, request)).model_dump_json()
+                try:
+                    return (await self._reloads.result(request)).model_dump_json()
+                except TooManyRequests:
+                    raise CannotAnswer("busy", BUSY) from None
             case ModelRequest():
-                if self._on_model is None:
-                    raise ConfigError("this agent's model cannot be changed")
-                return (await self._change(self._on_model, request)).model_dump_json()
+                return (await self._change_model(request)).model_dump_json()
             case _:
                 if self._on_tools is None:
                     raise ConfigError("this agent's tools cannot be asked for")
@@ -134,34 +149,54 @@ class ControlListener:
                 # Beside the loop: a catalogue takes more than an audio frame.
                 return await asyncio.to_thread(answer.model_dump_json)
 
-    async def _change(self, change: Callable[[Any], Awaitable[R]], request: object) -> R:
-        """Run one reload or change of the model, after those that came before it.
+    async def _reload(self, requests: tuple[ReloadRequest, ...]) -> ReloadReport:
+        return await self._in_time(self._on_reload(*requests))
 
-        A later reload waits and then looks again: what it was sent for may have appeared after the
-        one before it had looked.
-        """
+    async def _change_model(self, request: ModelRequest) -> ModelReport:
+        """Change the model, after those changes and reloads that came before it."""
+        if self._on_model is None:
+            raise ConfigError("this agent's model cannot be changed")
         if self._unfinished > MAX_WAITING:
             raise CannotAnswer("busy", BUSY)
         self._unfinished += 1
         try:
             async with self._one_at_a_time:
-                began = time.monotonic()
-                try:
-                    async with asyncio.timeout(self._reload_s):
-                        report = await change(request)
-                except TimeoutError:
-                    logger.warning("control stopped after %.0f s", time.monotonic() - began)
-                    raise CannotAnswer("timeout") from None
-                logger.info("done in %.1f s: %s", time.monotonic() - began, _summary(report))
-                return report
+                return await self._in_time(self._on_model(request))
+        except ModelError as error:
+            logger.warning("the model was not changed: %s", error)
+            raise CannotAnswer("error", _model_fault(error, request)) from None
         finally:
             self._unfinished -= 1
+
+    async def _in_time(self, change: Awaitable[R]) -> R:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self._reload_s):
+                report = await change
+        except TimeoutError:
+            logger.warning("control stopped after %.0f s", time.monotonic() - began)
+            raise CannotAnswer("timeout") from None
+        logger.info("done in %.1f s: %s", time.monotonic() - began, _summary(report))
+        return report
 
     def _log_refusal(self, caller: str, why: str) -> None:
         if caller in self._refused or len(self._refused) >= MAX_NAMED:
             return
         self._refused.add(caller)
         logger.warning("refused a control request of %r: %s", caller[:64], why)
+
+
+def _model_fault(error: ModelError, request: ModelRequest) -> str:
+    """Say in our own words why the model was not changed, and nothing of what a server said."""
+    match error:
+        case ModelMissing():
+            return f"the server has no model {request.model!r}; get it there, or name another"
+        case ModelUnreachable() | ModelTimeout():
+            return "the model's server does not answer; start it, or name another"
+        case ModelReplyError(status=int(status)):
+            return f"the model's server answered with HTTP {status}; see the agent's log"
+        case _:
+            return "the model cannot be used; see the agent's log"
 
 
 def _summary(report: ReloadReport | ModelReport) -> str:

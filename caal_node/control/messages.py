@@ -38,14 +38,17 @@ class ReloadRequest(_Message):
 
 
 class ModelRequest(_Message):
-    """The agent is to ask another model from now on. No key travels: the server must need none."""
+    """The agent is to ask another model from now on.
+
+    No key travels, and of the addresses only those are taken that the agent's settings name.
+    """
 
     ask: Literal["model"] = "model"
     model: str
     api: str | None = None
     """None keeps the wire format in use."""
     base_url: str | None = None
-    """None is the usual address of that wire format."""
+    """None is the settings' usual address of that wire format."""
 
 
 class ListTools(_Message):

@@ -29,7 +29,7 @@ from caal_node.control.rpc import (
     run_beside_loop,
     split,
 )
-from caal_node.core.errors import CaalError
+from caal_node.core.errors import CaalError, NotAllowed
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +128,8 @@ class RequestDeduplicator:
             answer = await self._handle(text)
         except CannotAnswer as why:
             return why.failure
+        except NotAllowed as error:
+            return RequestFailed(reason="refused", detail=str(error))
         except CaalError as error:
             logger.error("a control request failed: %s", error)
             return RequestFailed(reason="error", detail=str(error))

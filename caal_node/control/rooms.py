@@ -42,6 +42,12 @@ class ControlError(CaalError):
     status: ClassVar[int] = 500
 
 
+class AgentRefused(ControlError):
+    """The agent's owner does not allow it."""
+
+    status = 403
+
+
 class RoomUnknown(ControlError):
     status = 404
 

@@ -92,7 +92,7 @@ class RequestFailed(_Message):
     """The agent could not do it, or does not know the request."""
 
     state: Literal["failed"] = "failed"
-    reason: Literal["error", "timeout", "busy", "unknown"]
+    reason: Literal["error", "refused", "timeout", "busy", "unknown"]
     detail: Annotated[str, AfterValidator(lambda text: text[:MAX_DETAIL_CHARS])] = ""
     """This is one sentence for the caller, where there is one that the caller may read."""
 

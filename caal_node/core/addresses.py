@@ -44,6 +44,18 @@ def server_url(text: str, schemes: tuple[str, ...]) -> str:
     return parts.geturl().rstrip("/")
 
 
+def canonical_url(url: str) -> str:
+    """Write a URL so that two of one server and path are equal: case, port and last slash.
+
+    Raises:
+        ValueError: This is no such URL.
+    """
+    parts = _split(url.strip(), ("http", "https"))
+    port = parts.port or _DEFAULT_PORTS[parts.scheme]
+    rest = parts._replace(scheme="", netloc="", path=parts.path.rstrip("/")).geturl()
+    return f"{parts.scheme}://{parts.hostname}:{port}{rest}"
+
+
 def is_loopback(host: str) -> bool:
     """Return whether `host`, a name or an address without port, is this machine alone."""
     try:

@@ -2,6 +2,7 @@
 
     CaalError
     ├── ConfigError             a setting or a file is wrong; the message names file, key and remedy
+    ├── NotAllowed              the owner's settings do not allow what a caller asks for
     ├── ModelError              the model's server
     │   ├── ModelUnreachable    no connection (retryable)
     │   ├── ModelTimeout        no answer in time (retryable)
@@ -41,6 +42,12 @@ class ConfigError(CaalError):
     """A setting or a file is wrong. The message says which one, why, and how to correct it."""
 
     kind = "config"
+
+
+class NotAllowed(CaalError):
+    """A caller of the control API asks for what only the owner may choose."""
+
+    kind = "refused"
 
 
 class ModelError(CaalError):

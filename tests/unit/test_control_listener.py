@@ -37,6 +37,14 @@ from caal_node.control.rpc import (
     sign_request,
     split,
 )
+from caal_node.core.errors import (
+    ModelError,
+    ModelLacksTools,
+    ModelMissing,
+    ModelReplyError,
+    ModelTimeout,
+    ModelUnreachable,
+)
 from tests import virtual_loop
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
@@ -106,8 +114,8 @@ class Reloads:
         self.cancelled = 0
         self.go = asyncio.Event()
 
-    async def __call__(self, request: ReloadRequest) -> ReloadReport:
-        self.began.append(request)
+    async def __call__(self, *requests: ReloadRequest) -> ReloadReport:
+        self.began += requests
         self.running += 1
         self.most = max(self.most, self.running)
         try:
@@ -148,17 +156,16 @@ def test_a_slow_reload_is_asked_about_until_it_is_done_and_runs_once() -> None:
     virtual_loop.run(story())
 
 
-def test_a_second_request_waits_for_the_first_and_then_looks_again() -> None:
+def test_those_who_come_during_a_reload_share_the_next_one() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
-        assert await asyncio.gather(room.ask("1"), room.ask("2")) == [
-            StillRunning(),
-            StillRunning(),
-        ]
+        assert await room.ask("1") == StillRunning()
+        late = await asyncio.gather(*(room.ask(str(n)) for n in range(2, 12)))
+        assert late == [StillRunning()] * 10
         assert len(reloads.began) == 1
         reloads.go.set()
-        assert await room.ask("2") == REPORT
+        assert await room.ask("2") == await room.ask("11") == REPORT
         assert len(reloads.began) == 2
         assert reloads.most == 1
         await control.aclose()
@@ -166,12 +173,14 @@ def test_a_second_request_waits_for_the_first_and_then_looks_again() -> None:
     virtual_loop.run(story())
 
 
-def test_a_crowd_of_requests_is_told_that_the_agent_is_busy() -> None:
+def test_a_shared_reload_says_each_message_and_not_too_many() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
-        answers = await asyncio.gather(*(room.ask(str(n)) for n in range(9)))
-        assert answers.count(RequestFailed(reason="busy", detail=BUSY)) == 4
+        crowd = [ReloadRequest(message=str(n)) for n in range(10)]
+        answers = await asyncio.gather(*(room.ask(str(n), one) for n, one in enumerate(crowd)))
+        assert answers.count(RequestFailed(reason="busy", detail=BUSY)) == 2
+        assert reloads.began == crowd[:8]
         await control.aclose()
         assert (reloads.cancelled, reloads.running) == (1, 0)
 
@@ -256,11 +265,37 @@ def test_another_model_is_asked_for_in_the_order_of_the_reloads() -> None:
 
         control = listener(room, reloads, on_model=on_model)
         change = ModelRequest(model="m")
-        answers = await asyncio.gather(room.ask("1"), room.ask("2", change))
-        assert answers == [StillRunning(), StillRunning()]
+        assert await room.ask("1") == StillRunning()
+        assert await room.ask("2", change) == StillRunning()
         assert asked == []
         reloads.go.set()
         assert await room.ask("2", change) == ModelReport(model="m", api="ollama")
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ModelMissing("no m; it has: inner"), "the server has no model 'm'"),
+        (ModelUnreachable("inner"), "the model's server does not answer"),
+        (ModelTimeout("inner"), "the model's server does not answer"),
+        (ModelReplyError("inner", status=500), "the model's server answered with HTTP 500"),
+        (ModelLacksTools("inner"), "the model cannot be used"),
+    ],
+)
+def test_of_a_models_server_the_caller_reads_our_words_alone(error: ModelError, words: str) -> None:
+    async def story() -> None:
+        async def on_model(_: ModelRequest) -> ModelReport:
+            raise error
+
+        room = FakeRoom()
+        control = listener(room, Reloads(), on_model=on_model)
+        failed = await room.ask("1", ModelRequest(model="m"))
+        assert isinstance(failed, RequestFailed)
+        assert failed.detail.startswith(words)
+        assert "inner" not in failed.detail
         await control.aclose()
 
     virtual_loop.run(story())

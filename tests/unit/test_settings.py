@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -155,8 +157,65 @@ def test_an_oversized_file_is_refused(tmp_path: Path) -> None:
 )
 def test_a_secret_is_in_no_repr_and_in_no_error(tmp_path: Path, name: str) -> None:
     path = tmp_path / "none.toml"
-    assert "hunter2" not in repr(load_settings({name: "hunter2"}, path))
-    assert "hunter2" not in refusal({name: "hunter2 hunter2"}, path)
+    assert "hunter2" not in repr(load_settings({name: "hunter2" * 3}, path))
+    assert "hunter2" not in refusal({name: "hunter2 hunter2 hunter2"}, path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["control_token", "api_key", "livekit_api_secret", "n8n_mcp_token", "n8n_api_key"],
+)
+def test_a_secret_that_is_empty_in_the_file_is_refused(tmp_path: Path, name: str) -> None:
+    message = refusal({}, write(tmp_path, f'\n{name} = ""\n'))
+    assert f"caal.toml, line 2, {name}:" in message
+    assert "it is empty" in message
+
+
+@pytest.mark.parametrize("token", ["x", "fifteen-letters", "é" * 16])
+def test_a_token_that_can_be_guessed_or_not_be_sent_is_refused(tmp_path: Path, token: str) -> None:
+    message = refusal({"CAAL_CONTROL_TOKEN": token}, tmp_path / "none.toml")
+    assert "make one with: openssl rand -hex 32" in message
+    assert "does not fit" not in message
+
+
+def test_the_servers_that_a_caller_may_name_are_those_that_the_owner_wrote(tmp_path: Path) -> None:
+    env = {
+        "OLLAMA_HOST": "box",
+        "CAAL_FALLBACKS": "openai:m@http://gpu:8080/v1",
+        "CAAL_MODEL_SERVERS": "https://far.example/v1, http://near:1",
+    }
+    settings = load_settings(env, tmp_path / "none.toml")
+    for asked, listed in {
+        "http://box:11434": "http://box:11434",
+        "http://BOX:11434/v1/": "http://box:11434/v1",
+        "http://gpu:8080/v1": "http://gpu:8080/v1",
+        "https://far.example:443/v1": "https://far.example/v1",
+        "http://near:1": "http://near:1",
+        "http://near:1/v2": None,
+        "http://near:1/v1?x=y": None,
+        "http://near:1/v1#x": None,
+        "http://near": None,
+        "https://near:1": None,
+        "http://near:1.evil.example": None,
+        "http://169.254.169.254": None,
+    }.items():
+        try:
+            found = settings.listed_server(asked)
+        except ValueError:
+            found = None
+        assert found == listed, asked
+
+
+@given(st.text(max_size=60))
+def test_no_other_address_is_taken_for_a_listed_one(path: str) -> None:
+    settings = Settings(model_servers=("http://near:1/v1",))
+    for asked in (path, f"http://{path}", f"http://near:1{path}", f"http://{path}@near:1/v1"):
+        with contextlib.suppress(ValueError):
+            found = settings.listed_server(asked)
+            assert found in (None, "http://127.0.0.1:11434", "http://127.0.0.1:11434/v1") or (
+                urlsplit(asked.strip()).hostname,
+                urlsplit(asked.strip()).path.rstrip("/"),
+            ) in {("near", "/v1"), ("near", "/v1/v1")}
 
 
 def test_a_secret_of_the_wrong_type_is_not_shown(tmp_path: Path) -> None:

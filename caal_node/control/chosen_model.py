@@ -1,0 +1,44 @@
+"""What a caller of the control API may choose of a model, and what is its owner's alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from caal_node.config.settings import Settings
+from caal_node.control.messages import ModelRequest
+from caal_node.core.errors import NotAllowed
+from caal_node.core.model_ref import ModelReference
+from caal_node.models.backends.factory import api_of
+
+_UNLISTED: Final = (
+    "base_url: no setting of the agent names this address; its owner lists those that may be "
+    "named as CAAL_MODEL_SERVERS, or model_servers in caal.toml."
+)
+_NAMES_CODE: Final = (
+    "This agent asks a plugin's model, whose name is code to be run; "
+    "send an api: ollama, openai or completions."
+)
+
+
+def chosen_model(settings: Settings, request: ModelRequest, *, in_use: str) -> Settings:
+    """Return the settings of the model that is asked for. `in_use` is the wire format by now.
+
+    The address is one of the owner's, as the owner wrote it; theirs is the key, which goes to its
+    own server alone.
+
+    Raises:
+        NotAllowed: the request names an address that is not listed, or code.
+        ConfigError: the wire format is none.
+    """
+    api = api_of(request.api or (None if in_use == "livekit" else in_use))
+    if api is None:
+        raise NotAllowed(_NAMES_CODE)
+    address = None
+    if request.base_url is not None:
+        try:
+            address = settings.listed_server(request.base_url)
+        except ValueError as error:
+            raise NotAllowed(f"base_url: {error}.") from None
+        if address is None:
+            raise NotAllowed(_UNLISTED)
+    return settings.with_model(ModelReference(request.model, api, address))
