@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.kill_matrix import ENDINGS, KINDS, SERVER, left, marked
+from tests.kill_matrix import ENDINGS, KINDS, SERVER, SUPERVISOR_ENDINGS, UNMARKED, left, marked
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux has subreapers; elsewhere groups are ended"
@@ -20,6 +20,13 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_no_process_of_any_kind_is_left(ending: str) -> None:
     assert left("bridge", ending) == dict.fromkeys(KINDS, 0)
+
+
+@pytest.mark.parametrize("ending", SUPERVISOR_ENDINGS)
+def test_without_its_supervisor_none_is_left_that_kept_its_environment(ending: str) -> None:
+    found = left("bridge", ending)
+    del found[UNMARKED]
+    assert not any(found.values())
 
 
 def test_a_process_that_is_left_would_be_counted() -> None:
