@@ -4,7 +4,7 @@
 `setsid` (in a session of its own), `double-fork` (and its parent is gone) or `cleared` (as the one
 before, with an empty environment). MARK stands in the command line of them all, so that they are
 found again. `stubborn`: they ignore the end of stdin and SIGTERM. Its tools: `crash` exits with
-code 7, and `kill_parent` kills the process that started it.
+code 7, `kill_parent` kills the process that started it, and `wait` is never answered.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import time
 from typing import Any
 
+TOOLS = ("crash", "kill_parent", "wait")
 MARK, KIND, *FLAGS = sys.argv[1:]
 CHILD = """
 import signal, sys, time
@@ -35,11 +36,12 @@ def answer(request: dict[str, Any]) -> None:
                 "serverInfo": {"name": "family", "version": "1"},
             }
         case "tools/list":
-            names = ("crash", "kill_parent")
             result = {
-                "tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+                "tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
             }
         case "tools/call":
+            if request["params"]["name"] == "wait":
+                return
             if request["params"]["name"] == "kill_parent":
                 os.kill(os.getppid(), signal.SIGKILL)
                 time.sleep(600)  # never reached where the parent was a supervisor

@@ -64,7 +64,7 @@ def left(client: Client, ending: str) -> dict[str, int]:
         if ending == "both SIGKILL":
             host.send_signal(signal.SIGSTOP)  # it must not see the supervisors' end
         if ending in ("both SIGKILL", "supervisor SIGKILL"):
-            for pid in filter(_supervises, before):
+            for pid in filter(supervises, before):
                 os.kill(pid, signal.SIGKILL)
         if ending == "both SIGKILL":
             host.kill()
@@ -91,7 +91,7 @@ def left(client: Client, ending: str) -> dict[str, int]:
                     os.kill(pid, signal.SIGKILL)
 
 
-def _supervises(pid: int) -> bool:
+def supervises(pid: int) -> bool:
     return b"supervisor." in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 

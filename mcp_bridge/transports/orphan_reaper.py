@@ -62,7 +62,7 @@ def kill_left_by_dead_hosts() -> None:
     def found() -> set[psutil.Process]:
         everything = _Processes()
         return everything.families(
-            process for process, mark in everything.marks.items() if _host_is_gone(mark, process)
+            process for process, mark in everything.marks.items() if host_is_gone(mark, process)
         )
 
     _kill(found)
@@ -94,21 +94,21 @@ class _Processes:
         return found
 
 
-def _host_is_gone(mark: str, process: psutil.Process) -> bool:
+def host_is_gone(mark: str, process: psutil.Process) -> bool:
     """Tells whether the host in the mark of `process` has ended. In doubt it has not."""
     namespace, _, rest = mark.partition("-")
     pid = rest.partition("-")[0]
     if namespace != str(_pid_namespace()) or not (pid.isascii() and pid.isdigit()):
         return False
     try:
+        if not psutil.pid_exists(int(pid)):
+            return True
         host = psutil.Process(int(pid))
         # A host is older than its servers, so a younger one only has its number.
         reused = host.create_time() > process.create_time() + _CLOCK_S
         return reused or host.status() in _ENDED
-    except psutil.NoSuchProcess:
-        return not psutil.pid_exists(int(pid))  # another user's may be hidden
     except (psutil.Error, ValueError, OverflowError):
-        return False
+        return False  # another user's may be hidden
 
 
 def _kill(find: Callable[[], set[psutil.Process]]) -> None:

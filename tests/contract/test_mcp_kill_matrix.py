@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from mcp_bridge import ServerConfig, ServerManager
 from tests.kill_matrix import ENDINGS, KINDS, SERVER, SUPERVISOR_ENDINGS, UNMARKED, left, marked
 
 pytestmark = pytest.mark.skipif(
@@ -39,3 +40,15 @@ def test_a_process_that_is_left_would_be_counted() -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     assert len(left_over) == 1
+
+
+async def test_a_program_without_an_interpreter_leaves_nothing_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)  # so there is no supervisor
+    mark = f"family-frozen-{os.getpid()}"
+    args = ("-I", "-S", str(SERVER), f"{mark}-double-fork", "double-fork")
+    server = ServerConfig(name="family", command=sys.executable, args=args)
+    async with ServerManager([server], connect_timeout_s=60):
+        assert len(marked(mark)["double-fork"]) == 2
+    assert not marked(mark)["double-fork"]
