@@ -18,28 +18,33 @@ from tests.conversation import Conversation, conversation
 from tests.stand_in_model import StandInModel
 
 PATIENCE_S: Final = 10.0
+WITH_CUES: Final = {"CAAL_CUES": "on"}
 
 
-class McpAgent(CaalAgent):
-    """Takes the conversation's tier as its MCP servers, and plays cues that nobody hears."""
+class CueAgent(CaalAgent):
+    """Plays cues that nobody hears."""
 
     def __init__(self, **options: Any) -> None:
-        tiers = {"mcp": options.pop("tiers")["n8n"]}
-        super().__init__(**options, tiers=tiers, cue_sink=SilentCueSink())
+        super().__init__(**options, cue_sink=SilentCueSink())
+
+
+class McpAgent(CueAgent):
+    """Takes the conversation's tier as its MCP servers."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "tiers": {"mcp": options["tiers"]["n8n"]}})
 
 
 @asynccontextmanager
 async def mcp_conversation(
-    model: StandInModel, servers: Mapping[str, Any], *, call_timeout_s: float = 5.0, **options: Any
+    model: StandInModel, servers: Mapping[str, Any], *, call_timeout_s: float = 5.0
 ) -> AsyncIterator[Conversation]:
     """`servers` are the entries of a mcp_servers.json."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "mcp_servers.json")
         await asyncio.to_thread(config.write_text, json.dumps(servers), encoding="utf-8")
         tier: Any = McpToolSource(config, call_timeout_s=call_timeout_s)
-        async with conversation(
-            model, agent=McpAgent, tier=tier, env={"CAAL_CUES": "on"}, **options
-        ) as talk:
+        async with conversation(model, agent=McpAgent, tier=tier, env=WITH_CUES) as talk:
             yield talk
 
 
@@ -48,8 +53,8 @@ def cues(talk: Conversation) -> list[str]:
     return [cue.kind for cue in talk.events_of(CuePlayed) if cue.kind != "tick"]
 
 
-async def until(talk: Conversation, kind: type[Event]) -> None:
-    """Returns once an event of that kind is there."""
+async def until(talk: Conversation, kind: type[Event], count: int = 1) -> None:
+    """Returns once so many events of that kind are there."""
     async with asyncio.timeout(PATIENCE_S):
-        while not talk.events_of(kind):  # noqa: ASYNC110 - a session takes no listener later
+        while len(talk.events_of(kind)) < count:  # noqa: ASYNC110 - a session takes no listener later
             await asyncio.sleep(0.005)
