@@ -37,6 +37,8 @@ from tests.recorded_n8n import RecordedN8n
 from tests.stand_in_model import Asked, Call, StandInModel, Step, Wait
 
 CALL_S: Final = 2.0
+HUMAN_S: Final = 2.0
+"""Nobody asks again sooner: a sentence has to be heard first."""
 SETTLE_S: Final = 5.0
 """For closed connections to be forgotten by both sides."""
 DO, HOLD, GONE, BACK = "Please do it.", "Please hold on.", "Please try again.", "Once more, please."
@@ -281,3 +283,25 @@ async def _websocket_away(
     ):
         part = Part(model, talk, lambda: take(gate), gate.restore)
         return await part.outage(probe, said)
+
+
+@attack("outages", "an MCP bridge stays away for seven turns", deadline_s=10)
+async def websocket_away_for_long(probe: Probe) -> Ending:
+    tools = obedient(Call("far__echo"), Call("far__wait"))
+    async with (
+        bridge_process(environ={"MCP_BRIDGE_TOKEN": TOKEN}) as bridge,
+        Gate(bridge.url) as gate,
+        StandInModel(answer=tools) as model,
+        mcp_conversation(model, {"far": {"url": gate.url, "token": TOKEN}}) as talk,
+    ):
+
+        async def seven_turns() -> list[str]:
+            await gate.cut()
+            return [await talk.ask(GONE) for _ in range(7)]
+
+        heard = await probe.watch(seven_turns)
+        await gate.restore()
+        await asyncio.sleep(HUMAN_S)
+        back = await talk.ask(BACK)
+        kept = set(heard) == {sentence("tool_unavailable")} and back == DONE
+        return Ending(kept, f"{heard[-1]} and then: {back}")
