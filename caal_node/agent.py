@@ -211,6 +211,7 @@ class CaalAgent(Agent):
                 return
             # Whatever it was, nobody may be left in silence; the next turn starts afresh.
             logger.exception("the model's reply failed")
+            self._services.note_reply_failed()
             yield " " + sentence(spoken_key(error)) if spoke else sentence(spoken_key(error))
             return
         finally:

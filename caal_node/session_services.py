@@ -162,6 +162,10 @@ class SessionServices:
         if self._presence is not None:
             self._presence.server_calls.note(run)
 
+    def note_reply_failed(self) -> None:
+        if self._presence is not None:
+            self._presence.note_reply_failed()
+
     def note_reply_over(self) -> None:
         if self._presence is not None:
             self._presence.server_calls.reply_over()

@@ -1,9 +1,10 @@
 """An MCP server with a family, for the kill matrix; nothing but the standard library.
 
 `python family_server.py MARK KIND [stubborn]` starts one child before it answers anything: `plain`,
-`setsid` (in a session of its own) or `double-fork` (and its parent is gone). MARK stands in
-the command line of them all, so that they are found again. `stubborn`: they ignore the end of stdin
-and SIGTERM. Its one tool, `crash`, exits with code 7.
+`setsid` (in a session of its own), `double-fork` (and its parent is gone) or `cleared` (as the one
+before, with an empty environment). MARK stands in the command line of them all, so that they are
+found again. `stubborn`: they ignore the end of stdin and SIGTERM. Its tools: `crash` exits with
+code 7, `kill_parent` kills the process that started it, and `wait` is never answered.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from typing import Any
 
+TOOLS = ("crash", "kill_parent", "wait")
 MARK, KIND, *FLAGS = sys.argv[1:]
 CHILD = """
 import signal, sys, time
@@ -34,8 +36,15 @@ def answer(request: dict[str, Any]) -> None:
                 "serverInfo": {"name": "family", "version": "1"},
             }
         case "tools/list":
-            result = {"tools": [{"name": "crash", "inputSchema": {"type": "object"}}]}
+            result = {
+                "tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
+            }
         case "tools/call":
+            if request["params"]["name"] == "wait":
+                return
+            if request["params"]["name"] == "kill_parent":
+                os.kill(os.getppid(), signal.SIGKILL)
+                time.sleep(600)  # never reached where the parent was a supervisor
             print("it was a good life", file=sys.stderr, flush=True)
             os._exit(7)
         case _ if "id" in request:
@@ -54,6 +63,7 @@ def start_child() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=KIND != "plain",
+        env={} if KIND == "cleared" else None,
     )
     assert child.stdout is not None
     child.stdout.readline()
@@ -62,7 +72,7 @@ def start_child() -> None:
 def main() -> None:
     if "stubborn" in FLAGS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if KIND == "double-fork":
+    if KIND in ("double-fork", "cleared"):
         if (between := os.fork()) == 0:
             os.setsid()
             start_child()

@@ -1,8 +1,9 @@
-"""How many processes of a server outlive it: six endings, three kinds of children, two clients.
+"""How many processes of a server outlive it: nine endings, four kinds of children, two clients.
 
 `python -m tests.kill_matrix CLIENT ENDING MARK` is the host: it connects one server of each kind
 by `bridge` (ServerManager) or `sdk` (the SDK's client alone), says `ready`, and goes through the
-ending once it is told to. `left(CLIENT, ENDING)` runs it and counts.
+ending once it is told to. `left(CLIENT, ENDING)` runs it and counts. Three of the endings take the
+supervisor away, which the SDK's client has not.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ ROOT: Final = Path(__file__).parents[1]
 SERVER: Final = Path(__file__).with_name("family_server.py")
 ENDINGS: Final = ("clean close", "hang", "crash", "SIGKILL", "SIGTERM", "SIGINT")
 """The last three are what the host gets."""
-KINDS: Final = ("plain", "setsid", "double-fork")
+SUPERVISOR_ENDINGS: Final = ("supervisor SIGKILL", "parent killed by server", "both SIGKILL")
+"""`both` are supervisor and host; what is left then is counted after another host has started."""
+KINDS: Final = ("plain", "setsid", "double-fork", "cleared")
+UNMARKED: Final = "cleared"
+"""Without environment and supervisor nobody knows it, so nothing waits for its end there."""
 Client = Literal["bridge", "sdk"]
 Crash = Callable[[], Awaitable[None]]
 PATIENCE_S: Final = 60.0
@@ -51,17 +56,30 @@ def left(client: Client, ending: str) -> dict[str, int]:
         assert said == "ready", f"the host said {said!r}"
         started = marked(mark)
         assert all(len(started[kind]) >= 2 for kind in KINDS), f"not all there: {started}"
+        before = {pid for pids in started.values() for pid in pids}
         if ending.startswith("SIG"):
             host.send_signal(getattr(signal, ending))
             host.wait(PATIENCE_S)
             return _settled(mark)
+        if ending == "both SIGKILL":
+            host.send_signal(signal.SIGSTOP)  # it must not see the supervisors' end
+        if ending in ("both SIGKILL", "supervisor SIGKILL"):
+            for pid in filter(supervises, before):
+                os.kill(pid, signal.SIGKILL)
+        if ending == "both SIGKILL":
+            host.kill()
+            host.wait(PATIENCE_S)
+            _start_and_close_a_host()
+            return _settled(mark, supervised=False)
+        if ending == "supervisor SIGKILL":
+            # The host lives, and may start them again.
+            return _settled(mark, before, supervised=False)
         assert host.stdin is not None
         host.stdin.write("go\n")
         host.stdin.flush()
-        if ending == "crash":
+        if ending in ("crash", "parent killed by server"):
             assert host.stdout.readline().strip() == "crashed"
-            # The host lives, and may have started them again by now.
-            return _settled(mark, among={pid for pids in started.values() for pid in pids})
+            return _settled(mark, before, supervised=ending == "crash")
         host.wait(PATIENCE_S)
         return _settled(mark)
     finally:
@@ -73,14 +91,33 @@ def left(client: Client, ending: str) -> dict[str, int]:
                     os.kill(pid, signal.SIGKILL)
 
 
-def _settled(mark: str, among: set[int] | None = None) -> dict[str, int]:
+def supervises(pid: int) -> bool:
+    return b"supervisor." in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def _start_and_close_a_host() -> None:
+    command = [sys.executable, "-m", "tests.kill_matrix", "bridge", "clean close", "--next"]
+    subprocess.run(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+
+
+def _settled(
+    mark: str, among: set[int] | None = None, *, supervised: bool = True
+) -> dict[str, int]:
     until = time.monotonic() + SETTLE_S
     while True:
         living = {
             kind: len([pid for pid in pids if among is None or pid in among])
             for kind, pids in marked(mark).items()
         }
-        if not any(living.values()) or time.monotonic() >= until:
+        awaited = [kind for kind in KINDS if supervised or kind != UNMARKED]
+        if not any(living[kind] for kind in awaited) or time.monotonic() >= until:
             return living
         time.sleep(0.02)  # the kernel announces no stranger's end
 
@@ -101,19 +138,20 @@ def marked(mark: str) -> dict[str, list[int]]:
 
 async def _host(client: str, ending: str, mark: str) -> None:
     connect = _bridge if client == "bridge" else _sdk
-    async with connect(mark, ["stubborn"] if ending == "hang" else []) as crash:
+    tool = "crash" if ending == "crash" else "kill_parent"
+    async with connect(mark, ["stubborn"] if ending == "hang" else [], tool) as crash:
         print("ready", flush=True)
         if ending.startswith("SIG"):
             await asyncio.Event().wait()
         await asyncio.to_thread(sys.stdin.readline)
-        if ending == "crash":
+        if ending in ("crash", "parent killed by server"):
             await crash()
             print("crashed", flush=True)
             await asyncio.Event().wait()
 
 
 @asynccontextmanager
-async def _bridge(mark: str, flags: list[str]) -> AsyncGenerator[Crash]:
+async def _bridge(mark: str, flags: list[str], tool: str) -> AsyncGenerator[Crash]:
     from mcp_bridge import ServerConfig, ServerManager, ServerUnavailable
 
     servers = [
@@ -126,13 +164,13 @@ async def _bridge(mark: str, flags: list[str]) -> AsyncGenerator[Crash]:
         async def crash() -> None:
             for kind in KINDS:
                 with contextlib.suppress(ServerUnavailable):
-                    await manager.call_tool(f"{kind}__crash")
+                    await manager.call_tool(f"{kind}__{tool}")
 
         yield crash
 
 
 @asynccontextmanager
-async def _sdk(mark: str, flags: list[str]) -> AsyncGenerator[Crash]:
+async def _sdk(mark: str, flags: list[str], tool: str) -> AsyncGenerator[Crash]:
     from mcp import Client as SdkClient
     from mcp import StdioServerParameters
 
@@ -151,7 +189,7 @@ async def _sdk(mark: str, flags: list[str]) -> AsyncGenerator[Crash]:
         async def crash() -> None:
             for client in clients:
                 with contextlib.suppress(Exception):
-                    await asyncio.wait_for(client.call_tool("crash", {}), 2)
+                    await asyncio.wait_for(client.call_tool(tool, {}), 2)
 
         yield crash
 

@@ -32,6 +32,8 @@ class FakeServer:
     def __init__(self) -> None:
         self.tools = ["echo"]
         self.up = True
+        self.fails_after_s = 0.0
+        """How long it takes to find out that it is not up."""
         """Whether it can be reached."""
         self.deaf = False
         """Whether it leaves calls without an answer."""
@@ -79,6 +81,7 @@ class FakeTransport(ServerTransport):
     ) -> AsyncGenerator[Any]:
         self.server.connected_at.append(asyncio.get_running_loop().time())
         if not self.server.up:
+            await asyncio.sleep(self.server.fails_after_s)
             raise ConnectionRefusedError
         self.on_message = on_message
         self.server.open += 1

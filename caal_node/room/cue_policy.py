@@ -5,7 +5,7 @@ It is pure: every method takes the time in seconds, and nothing here sleeps or p
 - A cue is played as soon as a call is known. The calls of one round of tools share one.
 - No cue is played over speech. A cue waits for the end of the agent's words, if it still has a
   meaning then; during the person's words it is dropped. Speech that begins stops a cue.
-- A round has at most one error cue.
+- A round has at most one error cue. A reply that the model fails to give has one as well.
 - While a person waits for a call, a tick is played after every four seconds of silence.
 """
 
@@ -80,6 +80,10 @@ class CuePolicy:
             return None
         self._round_has_error_cue = True
         return self._play(now, "error")
+
+    def reply_failed(self, now: float) -> CueAction:
+        """Note that the model gave no reply. A sentence is on its way, so no cue waits for it."""
+        return None if self._agent_speaks else self._play(now, "error")
 
     def round_ended(self) -> None:
         """Note that all calls of a reply have their results. The next call begins a new round."""

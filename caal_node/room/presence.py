@@ -102,6 +102,10 @@ class Presence:
         """Count a request of the node to its model for the turn."""
         self._turns.note_request()
 
+    def note_reply_failed(self) -> None:
+        """Play the error cue, as the node's model gave no reply."""
+        self._emit_cue(self._player.perform(self._policy.reply_failed(self._clock.time())))
+
     def emit(self, event: Event) -> None:
         """Pass `event` to each listener. Some, such as `Spoken`, only the node knows.
 

@@ -12,6 +12,9 @@ Uniform: TypeAlias = Callable[[float, float], float]
 CircuitState: TypeAlias = Literal["closed", "open", "half-open"]
 
 
+_REST_SHARE: Final = 10.0
+
+
 class Backoff:
     """Gives the seconds to wait, try by try: exponential, with full jitter.
 
@@ -40,10 +43,12 @@ class Backoff:
 class CircuitBreaker:
     """Refuses calls of a server that only ever fails, until a probe succeeds.
 
-    It is closed; after `threshold` failures in a row it opens; `open_s` later it is half-open, for
-    one probe. Times are seconds of one clock, whichever its owner reads. A failure counts by when
-    its attempt began: ten calls that end with one crash are one failure. A probe that ends neither
-    way (its caller went away) gives its place to another after `open_s` more.
+    It is closed; after `threshold` failures in a row it opens. It is half-open, for one probe, ten
+    times as long after the last failure as that took to fail, `open_s` at most: a server that hung
+    is left alone, and one that refuses at once is tried again when a person asks again. Times are
+    seconds of one clock, whichever its owner reads. A failure counts by when its attempt began: ten
+    calls that end with one crash are one failure. A probe that ends neither way (its caller went
+    away) gives its place to another after `open_s` more.
     """
 
     def __init__(self, threshold: int, open_s: float) -> None:
@@ -76,7 +81,7 @@ class CircuitBreaker:
         self._failed_at = now
         if self.failures < self._threshold:
             return False
-        self._open_until = now + self._open_s
+        self._open_until = now + min(self._open_s, _REST_SHARE * (now - began))
         return True
 
     def succeeded(self) -> None:

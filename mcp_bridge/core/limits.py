@@ -35,8 +35,8 @@ class Limits:
     """Retries in a row without being asked: some three minutes, for a server that is being
     restarted. After them the next call or reload tries."""
     failures: int = 5
-    """After so many failures in a row, calls are refused at once for `rest_s`, until one that is
-    let through succeeds."""
+    """After so many failures in a row, calls are refused at once for `rest_s`, or less where the
+    last one failed quickly, until one that is let through succeeds."""
     rest_s: float = 30.0
     max_result_chars: int = MAX_RESULT_CHARS
     max_tools: int = 2_000

@@ -2,7 +2,7 @@
 
 On POSIX the host starts `supervisor.py`, which starts the server and outlives it until nothing is
 left. Elsewhere, and in a frozen program, which has no interpreter at hand, the process is started
-as it is: then its group is ended where there are groups, and on Windows the process alone.
+as it is. What no supervisor has seen end is found by its mark (`orphan_reaper.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mcp_bridge.core.sanitize import one_line, visible_text
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security.policy import objections
 from mcp_bridge.security.programs import located
-from mcp_bridge.transports.orphan_reaper import kill_all_below
+from mcp_bridge.transports.orphan_reaper import MARK, kill_left_by_dead_hosts, kill_marked, new_mark
 
 EXIT_GRACE_S: Final = 1.0
 """The time after stdin closes: a healthy server needs some 50 ms."""
@@ -74,6 +74,7 @@ class ServerProcess:
         transport: asyncio.SubprocessTransport,
         protocol: _Protocol,
         lifeline: int | None,
+        mark: str,
     ) -> None:
         loop = asyncio.get_running_loop()
         process = asyncio.subprocess.Process(transport, protocol, loop)
@@ -91,6 +92,7 @@ class ServerProcess:
         self._transport: Final = transport
         self._lifeline = lifeline
         self._supervised: Final = lifeline is not None
+        self._mark: Final = mark
         self._last_words: Final[deque[str]] = deque(maxlen=_STDERR_LINES)
 
     @property
@@ -107,6 +109,7 @@ class ServerProcess:
             tasks.start_soon(self._read_stderr)
             await self.exited.wait()
             self.kill()  # where no supervisor has: grandchildren may hold stdout open
+            await self._kill_leftovers()
             await anyio.sleep(_FLUSH_S)
             self.close_output()
 
@@ -162,16 +165,23 @@ class ServerProcess:
                 if not await self._exits(_TERMINATE_S):
                     self.kill()
                     await self._exits(_KILL_S)
+            await self._kill_leftovers()
             if not self._supervised or not self.exited.is_set():
-                if self._supervised and sys.platform == "linux":
-                    # First: of what loses its supervisor only the server itself ends by that.
-                    await anyio.to_thread.run_sync(kill_all_below, self.pid)
                 self._signal_group(_SIGKILL)  # the supervisor itself, should it be stuck
                 await self._exits(_KERNEL_S)
         finally:
             self._close_lifeline()
             with contextlib.suppress(PermissionError):
                 self._transport.close()
+
+    async def _kill_leftovers(self) -> None:
+        """Kills what the server started, unless its supervisor has seen it end.
+
+        A supervisor that was killed looks like one whose server was, so then it is looked again.
+        """
+        ended = self.returncode is not None and self.returncode >= 0
+        if not (self._supervised and ended and sys.platform == "linux"):
+            await anyio.to_thread.run_sync(kill_marked, self._mark, self.pid)
 
     def kill(self) -> None:
         """Kills the server and all that it started, without asking first."""
@@ -260,7 +270,9 @@ async def spawn(config: ServerConfig) -> ServerProcess:
     Raises: ServerUnavailable, which says what is missing.
     """
     start = await anyio.to_thread.run_sync(_find_program, config)
+    await anyio.to_thread.run_sync(_kill_left_before)
     loop = asyncio.get_running_loop()
+    mark = new_mark()
     before, watched, lifeline = _supervised(start)
     try:
         transport, protocol = await loop.subprocess_exec(
@@ -271,7 +283,7 @@ async def spawn(config: ServerConfig) -> ServerProcess:
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env=start.environ,
+            env={**start.environ, MARK: mark},
             cwd=start.cwd,
             start_new_session=True,
             pass_fds=() if watched is None else (watched,),
@@ -286,7 +298,11 @@ async def spawn(config: ServerConfig) -> ServerProcess:
     finally:
         if watched is not None:
             os.close(watched)
-    return ServerProcess(config, transport, protocol, lifeline)
+    return ServerProcess(config, transport, protocol, lifeline, mark)
+
+
+_kill_left_before: Final = cache(kill_left_by_dead_hosts)
+"""What hosts that were killed have left is looked for once by each new host."""
 
 
 def _supervised(start: _ProgramStart) -> tuple[list[str], int | None, int | None]:

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from tests.kill_matrix import ENDINGS, KINDS, SERVER, left, marked
+from mcp_bridge import ServerConfig, ServerManager
+from tests.kill_matrix import ENDINGS, KINDS, SERVER, SUPERVISOR_ENDINGS, UNMARKED, left, marked
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux has subreapers; elsewhere groups are ended"
@@ -20,6 +21,13 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_no_process_of_any_kind_is_left(ending: str) -> None:
     assert left("bridge", ending) == dict.fromkeys(KINDS, 0)
+
+
+@pytest.mark.parametrize("ending", SUPERVISOR_ENDINGS)
+def test_without_its_supervisor_none_is_left_that_kept_its_environment(ending: str) -> None:
+    found = left("bridge", ending)
+    del found[UNMARKED]
+    assert not any(found.values())
 
 
 def test_a_process_that_is_left_would_be_counted() -> None:
@@ -32,3 +40,15 @@ def test_a_process_that_is_left_would_be_counted() -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     assert len(left_over) == 1
+
+
+async def test_a_program_without_an_interpreter_leaves_nothing_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)  # so there is no supervisor
+    mark = f"family-frozen-{os.getpid()}"
+    args = ("-I", "-S", str(SERVER), f"{mark}-double-fork", "double-fork")
+    server = ServerConfig(name="family", command=sys.executable, args=args)
+    async with ServerManager([server], connect_timeout_s=60):
+        assert len(marked(mark)["double-fork"]) == 2
+    assert not marked(mark)["double-fork"]

@@ -119,7 +119,7 @@ async def test_a_server_inherits_a_short_list_and_its_own_and_nothing_else(
     async with ServerManager([config]) as manager:
         seen: dict[str, Any] = (await manager.call_tool("bad__show", {"say": "hi"})).value
         assert seen["env"].keys() - {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"} <= {
-            "OWN", "OWN_TOKEN", "LC_CTYPE"
+            "OWN", "OWN_TOKEN", "LC_CTYPE", "MCP_BRIDGE_SERVER"
         }  # fmt: skip
         assert "of-the-host" not in json.dumps(seen)
         assert (seen["env"]["OWN"], seen["env"]["OWN_TOKEN"]) == ("1", "***")

@@ -49,28 +49,28 @@ def test_waits_are_random_by_default() -> None:
 
 def test_a_breaker_opens_rests_lets_one_through_and_closes() -> None:
     breaker = CircuitBreaker(3, 30.0)
-    for second in range(3):
+    for second in (0, 4, 8):
         assert breaker.admit(second) == 0.0
-        assert breaker.failed(second, second) == (second == 2)
-    assert breaker.state(10) == "open"
-    assert breaker.admit(10) == 22.0
-    assert breaker.state(32) == "half-open"
-    assert breaker.admit(32) == 0.0
-    assert breaker.admit(32) > 0, "one probe at a time"
-    assert breaker.failed(32, 33)
-    assert breaker.admit(40) > 0
-    assert breaker.admit(63) == 0.0
+        assert breaker.failed(second, second + 4) == (second == 8)
+    assert breaker.state(20) == "open"
+    assert breaker.admit(20) == 22.0
+    assert breaker.state(42) == "half-open"
+    assert breaker.admit(42) == 0.0
+    assert breaker.admit(42) > 0, "one probe at a time"
+    assert breaker.failed(42, 43)
+    assert breaker.admit(50) > 0
+    assert breaker.admit(53) == 0.0, "who fails sooner rests for less"
     breaker.succeeded()
-    assert breaker.state(63) == "closed"
-    assert breaker.admit(63) == breaker.admit(63) == 0.0
+    assert breaker.state(53) == "closed"
+    assert breaker.admit(53) == breaker.admit(53) == 0.0
 
 
 def test_a_probe_whose_caller_went_away_makes_room_for_another() -> None:
     breaker = CircuitBreaker(1, 30.0)
-    breaker.failed(0, 0)
-    assert breaker.admit(30) == 0.0
-    assert breaker.admit(59) > 0
-    assert breaker.admit(60) == 0.0
+    breaker.failed(0, 5)
+    assert breaker.admit(35) == 0.0
+    assert breaker.admit(64) > 0
+    assert breaker.admit(65) == 0.0
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 20)), max_size=60))
@@ -87,7 +87,8 @@ def test_a_breaker_refuses_only_after_enough_failures_in_a_row(
             breaker.succeeded()
             row = 0
         else:
-            breaker.failed(now, now)
+            breaker.failed(now, now + 1)
+            now += 1
             row += 1
         assert breaker.failures == row
 

@@ -159,7 +159,7 @@ def test_a_call_that_comes_as_the_connection_breaks_goes_to_the_next_one() -> No
 
 def test_after_failures_in_a_row_calls_fail_at_once_until_a_probe_succeeds() -> None:
     async def use(server: FakeServer, session: ServerSession) -> None:
-        server.up = False
+        server.up, server.fails_after_s = False, 5.0
         server.crash()
         for _ in range(2):
             with pytest.raises(ServerUnavailable, match="nothing answers"):
@@ -176,6 +176,20 @@ def test_after_failures_in_a_row_calls_fail_at_once_until_a_probe_succeeds() -> 
         server.up = True
         await asyncio.sleep(31)
         assert await echo(session) == "hi"
+        assert await echo(session) == "hi"
+
+    with_session(use, failures=3, retries=0)
+
+
+def test_a_server_that_fails_at_once_is_tried_whenever_somebody_asks() -> None:
+    async def use(server: FakeServer, session: ServerSession) -> None:
+        server.up, server.fails_after_s = False, 0.05
+        server.crash()
+        for _ in range(7):
+            with pytest.raises(ServerUnavailable):
+                await echo(session)
+            await asyncio.sleep(1)
+        server.up = True
         assert await echo(session) == "hi"
 
     with_session(use, failures=3, retries=0)

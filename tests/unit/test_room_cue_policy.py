@@ -72,6 +72,18 @@ def test_a_call_that_did_not_fail_ends_silently(outcome: Outcome) -> None:
     assert it.call_ended(2.0, "a", outcome) is None
 
 
+def test_a_reply_that_fails_plays_the_error_cue_unless_somebody_speaks() -> None:
+    it = policy()
+    assert it.reply_failed(1.0) == "error"
+    assert it.due is None, "nobody waits for a call"
+    it.agent_speech_started(2.0)
+    assert it.reply_failed(2.5) is None
+    it.agent_speech_ended(3.0)
+    assert it.due is None, "the sentence was heard already"
+    it.user_speech_started(4.0)
+    assert it.reply_failed(4.5) is None
+
+
 def test_two_failures_of_one_round_are_one_cue() -> None:
     it = policy()
     it.call_started(1.0, "a", "x")
