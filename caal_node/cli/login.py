@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
-import socket
 import tempfile
-import threading
-import webbrowser
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import typer
-import uvicorn
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse
 
 import mcp_bridge
+from caal_node.cli.redirect_server import RedirectServer
 from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.config.settings import Settings
 from caal_node.core import paths
@@ -27,10 +21,6 @@ from mcp_bridge.transports.oauth import MAX_URL_CHARS
 
 SIGN_IN_S: Final = 600.0
 """A person has this long for passwords, second factors and second thoughts."""
-STOP_S: Final = 1
-"""A browser may keep its connection open this long after the end."""
-_PATH: Final = "/back"
-_PAGE: Final = "<!doctype html><title>caal-node</title><p>That is all. You can close this page."
 
 
 async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
@@ -126,51 +116,6 @@ def _find_server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
         raise ConfigError(f"{name} wants no sign-in: it is started here, or has a token of its own")
     known = ", ".join(remote) or "there are none"
     raise ConfigError(f"{settings.mcp_servers} has no server {name!r}; one can sign in to: {known}")
-
-
-class RedirectServer:
-    """Serves the page on this machine that the browser is sent back to."""
-
-    def __init__(self) -> None:
-        self._arrived: asyncio.Future[str] | None = None
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        port = self._socket.getsockname()[1]
-        self.address = f"http://127.0.0.1:{port}{_PATH}"
-        app = FastAPI(openapi_url=None)
-        app.get(_PATH, response_class=HTMLResponse)(self._take_redirect)
-        self._server = uvicorn.Server(
-            uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=STOP_S)
-        )
-        self._serving: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        self._serving = asyncio.create_task(
-            self._server.serve([self._socket]), name="caal-redirect-server"
-        )
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        if self._serving is not None:
-            await self._serving
-
-    async def open_page(self, server: str, page: str) -> str:
-        """Open `page` in the browser, and return the address that the browser is sent back to."""
-        self._arrived = asyncio.get_running_loop().create_future()
-        typer.echo(f"Sign in to {server} on this page, which opens by itself:\n\n  {page}\n")
-        # A pool's thread would be joined, and some browsers are programs that run until they close.
-        threading.Thread(target=_open_browser, args=(page,), name="browser", daemon=True).start()
-        return await self._arrived
-
-    async def _take_redirect(self, request: Request) -> str:
-        if self._arrived is not None and not self._arrived.done():
-            self._arrived.set_result(str(request.url))
-        return _PAGE
-
-
-def _open_browser(page: str) -> None:
-    with contextlib.suppress(webbrowser.Error, OSError):  # the page is on the screen as well
-        webbrowser.open(page)
 
 
 async def _ask_for_address(server: str, page: str) -> str:

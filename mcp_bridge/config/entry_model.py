@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +27,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from mcp_bridge.config.json_file import FileValue, kind_of
 from mcp_bridge.core.server_config import Allowance, TransportName
+from mcp_bridge.security.addresses import origin_of, plain_text
 
 MAX_TIMEOUT_S: Final = 3600.0
 """An hour. Larger numbers are milliseconds written where seconds are read."""
@@ -42,7 +44,7 @@ TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
     }
 )
 LOCAL_KEYS: Final = ("command", "args", "env", "cwd", "requires_path")
-REMOTE_KEYS: Final = ("url", "headers", "token")
+REMOTE_KEYS: Final = ("url", "headers", "token", "authorization_servers")
 FOREIGN_KEYS: Final = frozenset(
     {"description", "note", "icon", "gallery", "version", "autoApprove", "alwaysAllow"}
 )
@@ -74,6 +76,19 @@ def _check_transport(written: str) -> str:
     if written.lower() not in TRANSPORTS:
         _refuse(f"{written[:40]!r} is not known; use stdio, http, sse or ws")
     return written
+
+
+def _check_origin(url: str) -> str:
+    try:
+        scheme, host, port = origin_of(url)
+    except ValueError:
+        scheme = host = ""
+        port = 0
+    if not host or scheme not in ("http", "https") or urlsplit(url).path.strip("/") or not port:
+        _refuse("is no origin; write one such as https://login.home")
+    if plain_text(url) is not None:
+        _refuse("goes over the network unencrypted; use https://")
+    return url
 
 
 def _check_globs(patterns: list[str]) -> list[str]:
@@ -118,6 +133,7 @@ _Several: TypeAlias = Annotated[list[_FilledText], Field(min_length=1)]
 _OneOrMore: TypeAlias = Annotated[
     _Several, BeforeValidator(_as_list, json_schema_input_type=_FilledText | _Several)
 ]
+_Origin: TypeAlias = Annotated[_FilledText, AfterValidator(_check_origin)]
 _Globs: TypeAlias = Annotated[_OneOrMore, AfterValidator(_check_globs)]
 
 
@@ -180,6 +196,13 @@ class ServerEntry(BaseModel):
         None, description=f"Sent with each request.{_VARIABLES}"
     )
     token: _FilledText | None = Field(None, description=f"Sent as a bearer token.{_VARIABLES}")
+    authorization_servers: list[_Origin] | None = Field(
+        None,
+        description=(
+            "Where its sign-in may be, besides its own address and public https:// ones: "
+            "origins such as https://login.home."
+        ),
+    )
     transport: _Transport | None = Field(
         None, description="How it is spoken to; mostly clear from the rest."
     )

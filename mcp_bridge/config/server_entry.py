@@ -2,6 +2,7 @@
 
     command, args, env, cwd         a process to start, spoken to over stdin and stdout
     url, headers, token, transport  a server elsewhere; `token` is sent as a bearer token
+    authorization_servers           where its sign-in may be, besides its own and public addresses
     enabled (disabled)              whether to use it at all
     auto_enable, enable_if          when to use it; requires_path gives it the room's path
     timeout, connect_timeout        seconds for a call, and until the server is ready
@@ -105,6 +106,7 @@ def read_entry(place: FileValue, name: str, context: ActivationContext) -> Serve
         cwd=read(place / "cwd") if entry.cwd is not None else None,
         url=url,
         headers=EMPTY if local else _headers(place, entry, read),
+        authorization_servers=tuple(entry.authorization_servers or ()),
         enabled=not off,
         off_because=off,
         timeout_s=entry.timeout,

@@ -51,6 +51,8 @@ class ServerConfig:
     url: str = field(default="", repr=False)
     """http:// or https:// for http and sse; ws:// or wss:// for websocket."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    authorization_servers: tuple[str, ...] = ()
+    """Origins that its sign-in may be at, besides its own and public ones."""
     enabled: bool = True
     off_because: str = ""
     """Why the server is not enabled, where that is known."""

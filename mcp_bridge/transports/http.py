@@ -28,8 +28,6 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """The cap of one JSON body, or of one line of an event stream."""
 _MAX_REDIRECTS: Final = 3
 """So many are followed for one request: a slash that is missing, a path that has moved."""
-_SIGN_IN_STEPS: Final = 16
-"""The requests of one sign-in (documents, registration, token), which count as redirects."""
 _TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
 """An event stream may be silent for long; calls have deadlines of their own."""
 
@@ -46,13 +44,6 @@ class HttpMonitor:
         """The status of the last response."""
 
     async def request(self, request: httpx2.Request) -> None:
-        """Refuses plain addresses: the server names those of a sign-in, which must be encrypted.
-
-        Raises:
-            httpx2.UnsupportedProtocol: the address is plain http://, and not on this machine.
-        """
-        if request.url.scheme != "https" and not is_loopback(str(request.url)):
-            raise httpx2.UnsupportedProtocol("the sign-in is at a plain http:// address")
         self._secrets.note_headers(request.headers)
 
     async def response(self, response: httpx2.Response) -> None:
@@ -105,7 +96,7 @@ def _client(
         timeout=_TIMEOUT,
         auth=auth,
         event_hooks={"request": [watch.request] if auth else [], "response": [watch.response]},
-        max_redirects=_MAX_REDIRECTS + (_SIGN_IN_STEPS if auth else 0),
+        max_redirects=_MAX_REDIRECTS,
         trust_env=not is_loopback(config.url),
     )
 

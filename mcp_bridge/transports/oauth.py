@@ -2,20 +2,23 @@
 
 Discovery, registration, PKCE, scopes, issuers and refreshing are the SDK's `OAuthClientProvider`.
 What it cannot know is the host's to give: how a person is shown a page and comes back from it, and
-where tokens are kept. Servers with an `Authorization` header of their own never come here.
+where tokens are kept. Where it may go for that is judged in `sign_in_requests.py`. Servers with an
+`Authorization` header of their own never come here.
 Format: https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider, TokenStorage
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, TokenStorage
+from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -27,13 +30,20 @@ from pydantic import AnyUrl
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security.addresses import plain_text
+from mcp_bridge.transports.sign_in_requests import (
+    MAX_URL_CHARS,
+    LookUp,
+    SignInRequests,
+    look_up,
+)
 from mcp_bridge.transports.sign_ins import SignInFile, StoredSignInAuth
 
 # The SDK logs a trace of each failure, which is told in one line of `failed` anyway.
 logging.getLogger("mcp.client.auth.oauth2").addFilter(lambda record: not record.exc_info)
 
-MAX_URL_CHARS: Final = 16 * 1024
-"""The length of the address that the browser comes back to; a longer one is refused."""
+_MAX_REQUESTS: Final = 16
+"""The requests of one sign-in (documents, registration, token), redirects included."""
+_PKCE: Final = "S256"
 
 
 class MemoryStore:
@@ -88,6 +98,8 @@ class OAuth:
     client_name: str = "mcp-bridge"
     mend: str = "sign in to {server}"
     """What a person is to do where nobody can be shown a page."""
+    look_up: LookUp = look_up
+    """Finds the addresses of a name that a sign-in leads to."""
 
     def auth(self, config: ServerConfig) -> httpx2.Auth | None:
         """Gives what signs requests to one server, and signs in where it says that it must.
@@ -101,8 +113,10 @@ class OAuth:
         wanted = ServerUnavailable(
             config.name, f"wants a person to sign in; {self.mend.replace('{server}', config.name)}"
         )
-        page = _SignInPage(config.name, self.sign_in, wanted)
-        provider = OAuthClientProvider(
+        requests = SignInRequests(config, self.look_up)
+        page = _SignInPage(config.name, self.sign_in, wanted, requests)
+        provider = _JudgedProvider(
+            requests,
             server_url=config.url,
             client_metadata=OAuthClientMetadata(
                 client_name=self.client_name,
@@ -115,6 +129,7 @@ class OAuth:
             callback_handler=page.came_back,
             client_metadata_url=self.client_metadata_url,
         )
+        page.context = provider.context
         if not isinstance(store, SignInFile):
             return provider
         store.context = provider.context
@@ -127,26 +142,68 @@ def _memory_stores() -> TokenStores:
     return lambda config: stores.setdefault(config.name, MemoryStore())
 
 
+class _JudgedProvider(OAuthClientProvider):
+    """Sends by itself what a sign-in asks for, so that only the server's own request is the host's
+    to send.
+    """
+
+    def __init__(self, requests: SignInRequests, **options: Any) -> None:
+        super().__init__(**options)
+        self._requests: Final = requests
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        left = _MAX_REQUESTS
+        async with aclosing(super().async_auth_flow(request)) as steps:
+            step = await anext(steps)
+            while left:
+                if step is request:
+                    response = yield step
+                else:
+                    left -= 1
+                    response = await self._requests.send(step)
+                try:
+                    step = await steps.asend(response)
+                except StopAsyncIteration:
+                    return
+        raise OAuthFlowError(f"over {_MAX_REQUESTS} requests")
+
+
 class _SignInPage:
     """One sign-in: the SDK shows a page in one step and reads the way back in the next."""
 
-    def __init__(self, server: str, sign_in: SignIn | None, wanted: ServerUnavailable) -> None:
+    def __init__(
+        self,
+        server: str,
+        sign_in: SignIn | None,
+        wanted: ServerUnavailable,
+        requests: SignInRequests,
+    ) -> None:
+        self.context: OAuthContext | None = None
+        """The provider's context, which holds what the server says of its sign-in."""
         self._server: Final = server
         self._sign_in: Final = sign_in
         self._wanted: Final = wanted
+        self._requests: Final = requests
         self._back = ""
 
     async def show(self, page: str) -> None:
         if self._sign_in is None:
             raise self._wanted
-        if plain_text(page) is not None:
-            raise ServerUnavailable(self._server, "has its sign-in at a plain http:// page")
+        await self._requests.check(page)
+        says = self.context.oauth_metadata if self.context is not None else None
+        methods = says.code_challenge_methods_supported if says is not None else None
+        if methods is not None and _PKCE not in methods:
+            raise ServerUnavailable(self._server, f"has a sign-in without PKCE ({_PKCE})")
         self._back = await self._sign_in(self._server, page)
 
     async def came_back(self) -> AuthorizationCodeResult:
         back, self._back = self._back, ""
         given = parse_qs(urlsplit(back).query) if len(back) <= MAX_URL_CHARS else {}
         code, state, issuer = (given.get(key, [None])[0] for key in ("code", "state", "iss"))
+        if state is not None and not state.isascii():
+            state = None  # it is none of ours, and the SDK cannot compare it
         return AuthorizationCodeResult(code=code or "", state=state, iss=issuer)
 
 

@@ -17,6 +17,7 @@ import pytest
 from mcp.shared.auth import OAuthToken
 
 from caal_node.cli import login as signing
+from caal_node.cli import redirect_server
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
@@ -30,7 +31,7 @@ from tests.signing_mcp_server import SignInServer, signing_server
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv(paths.STATE_VARIABLE, str(tmp_path / "state"))
-    monkeypatch.setattr(signing.webbrowser, "open", opened)
+    monkeypatch.setattr(redirect_server.webbrowser, "open", opened)
     return Settings(mcp_servers=tmp_path / "mcp_servers.json")
 
 
@@ -379,7 +380,7 @@ async def test_a_sign_in_that_nobody_finishes_can_be_given_up(
         loop.call_soon_threadsafe(shown.set)
         return True
 
-    monkeypatch.setattr(signing.webbrowser, "open", looked_at)
+    monkeypatch.setattr(redirect_server.webbrowser, "open", looked_at)
     async with signing_server() as provider:
         has(room, diary={"url": provider.url})
         signing_in = asyncio.create_task(signing.login(room, "diary"))

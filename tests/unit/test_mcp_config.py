@@ -154,6 +154,18 @@ def test_comments_may_stand_anywhere() -> None:
         ('{"a": {"command": "x\\u0000"}}', "a.command: holds a NUL character"),
         ('{"a": {"command": " "}}', "a.command: is empty"),
         ('{"a": {"url": "http://x", "headers": {"X": "a\\nb"}}}', "a.headers.X: is no HTTP header"),
+        (
+            '{"a": {"url": "https://x", "authorization_servers": ["login.home"]}}',
+            "a.authorization_servers.0: is no origin; write one such as https://login.home",
+        ),
+        (
+            '{"a": {"url": "https://x", "authorization_servers": ["https://login.home/realm"]}}',
+            "a.authorization_servers.0: is no origin",
+        ),
+        (
+            '{"a": {"url": "https://x", "authorization_servers": ["http://login.home"]}}',
+            "a.authorization_servers.0: goes over the network unencrypted; use https://",
+        ),
         ('{"a": {"url": "http://x", "token": ""}}', "a.token: is empty"),
         ('{"a": {"command": "x", "auto_enable": "if_match"}}', 'a: lacks "enable_if"; add'),
         ('{"a": {"command": "x", "examples": {"t": [{}]}}}', 'a.examples.t.0: lacks "say"'),
