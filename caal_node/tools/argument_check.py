@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from caal_node.core.errors import InvalidArguments
 from caal_node.tools.table import ToolEntry
-from mcp_bridge.security.schema_check import Fault, faults_of
+from mcp_bridge.security.schema_check import faults_of
+from mcp_bridge.security.schema_walk import Fault
 
 FAULTS_MAX: Final = 3
 """Faults named at once: a model mends three, and loses its way in ten."""
