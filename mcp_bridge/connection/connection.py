@@ -232,12 +232,11 @@ class Connection:
                     request.fail(ServerError(self._name, refusal))
             except ValidationError:
                 request.fail(ServerError(self._name, "its answer does not follow the protocol"))
+            except BridgeError as error:
+                request.fail(error)
             except Exception as error:
-                # The SDK raises a bare RuntimeError where a result misses its output schema.
-                schema = isinstance(error, RuntimeError) and "content" in str(error)
-                what = "does not fit its own output schema" if schema else "could not be read"
                 logger.debug("%s: %s", self._name, type(error).__name__)
-                request.fail(ServerError(self._name, f"its answer {what}"))
+                request.fail(ServerError(self._name, "its answer could not be read"))
         request.scope = None
         if request.counts:
             self._last_used = self._loop.time()

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import httpx2
 from mcp import Client
+from mcp_types import CallToolResult
 
 from mcp_bridge.connection.connection import PendingRequest
 from mcp_bridge.connection.connection_actor import ConnectionActor, MakeTransport
@@ -20,12 +21,13 @@ from mcp_bridge.connection.resilience import CallDeadline, Uniform
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.sanitize import clean_text
+from mcp_bridge.core.sanitize import clean_text, one_line
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.protocol.tool_results import normalise
+from mcp_bridge.security.schema_check import faults_of
 from mcp_bridge.transports.server_transport import ServerTransport
 
 logger = logging.getLogger(__name__)
@@ -156,6 +158,7 @@ class ServerSession:
 
         async def work(client: Client) -> ToolCallResult:
             result = await client.call_tool(tool, dict(arguments), progress_callback=progressed)
+            self._check_answer(tool, result)
             return normalise(result, self._limits.max_result_chars, self._secrets.redact_result)
 
         request = PendingRequest(work, tool=tool, elicitor=elicitor, hold=deadline.hold)
@@ -164,6 +167,16 @@ class ServerSession:
     async def aclose(self) -> None:
         """Ends the connection, the process and their task. Calls under way fail."""
         await self._actor.aclose()
+
+    def _check_answer(self, tool: str, result: CallToolResult) -> None:
+        """Raises: ServerError, where a structured answer is not what the tool said it would be."""
+        schema = self.listing.output_schemas.get(tool)
+        if schema is None or result.is_error:
+            return
+        name = f"{self.config.name}: {one_line(tool, 80)}"
+        missing = "structured_content" not in result.model_fields_set
+        if missing or faults_of(schema, result.structured_content, name):
+            raise ServerError(self.config.name, "its answer does not fit its own output schema")
 
     async def _ask_for_tools(self, *, counts: bool) -> None:
         """Raises: ServerUnavailable, CallTimeout, ServerError."""

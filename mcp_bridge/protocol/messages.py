@@ -20,6 +20,7 @@ from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from mcp_bridge.protocol.answer_truncation import BIG_MESSAGE_BYTES, truncate_answer
+from mcp_bridge.protocol.tool_page import may_be_page, unpacked_page
 
 _CHUNK_BYTES: Final = 64 * 1024
 """As much as a pipe holds on Linux."""
@@ -94,7 +95,7 @@ async def read_message(text: bytes, max_chars: int) -> JSONRPCMessage | None:
     Large ones are read, and cut to about `max_chars`, in a worker thread.
     """
     try:
-        if len(text) <= BIG_MESSAGE_BYTES:
+        if _is_quick(text):
             return _parsed(replace_lone_surrogates(text))
         cut = await bounded_message(text, max_chars)
         return await anyio.to_thread.run_sync(_parsed, cut, abandon_on_cancel=True)
@@ -104,9 +105,13 @@ async def read_message(text: bytes, max_chars: int) -> JSONRPCMessage | None:
 
 async def bounded_message(text: bytes, max_chars: int) -> bytes:
     """Gives one message that can be read; a large one is cut in a worker thread."""
-    if len(text) <= BIG_MESSAGE_BYTES:
+    if _is_quick(text):
         return replace_lone_surrogates(text)
     return await anyio.to_thread.run_sync(_bounded, text, max_chars, abandon_on_cancel=True)
+
+
+def _is_quick(text: bytes) -> bool:
+    return len(text) <= BIG_MESSAGE_BYTES and not may_be_page(text)
 
 
 def error_answer(head: bytes, tail: bytes, said: str) -> JSONRPCError | None:
@@ -131,4 +136,4 @@ def _parsed(text: bytes) -> JSONRPCMessage:
 
 
 def _bounded(text: bytes, max_chars: int) -> bytes:
-    return truncate_answer(replace_lone_surrogates(text), max_chars)
+    return truncate_answer(unpacked_page(replace_lone_surrogates(text)), max_chars)

@@ -1,8 +1,7 @@
 """Repairs answers that break the protocol in what does not matter here, before the SDK reads them.
 
-The SDK judges a page of tools as a whole: one with `"inputSchema": {}` or an icon of an older form
-costs a server all of them, and a `null` too many costs an answer. So what it would refuse is
-repaired tool by tool and block by block. What it takes passes as it is.
+A `null` too many costs an answer. So what the SDK would refuse is repaired block by block, and what
+it takes passes as it is. Pages of tools are read otherwise (`tool_page.py`).
 
 Shapes: https://modelcontextprotocol.io/specification/2025-11-25/schema
 """
@@ -10,7 +9,7 @@ Shapes: https://modelcontextprotocol.io/specification/2025-11-25/schema
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final, cast
 
@@ -22,27 +21,17 @@ from mcp_types.methods import parse_server_result
 
 _VERSIONS: Final = ("2026-07-28", "2025-11-25")
 """Between them these allow all that the older versions do; what fits one of them is not touched."""
-_LEFT_OUT_KEY: Final = "mcp_bridge/left_out"
-_SHOWN_NAME_CHARS: Final = 200
-_ESSENTIAL: Final = ("name", "description", "inputSchema")
-_NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object"}
 _NOTHING: Final[Mapping[str, Any]] = {}
-MAX_PAGE_VALUES: Final = 50_000
-"""The JSON values in a page: 1,000 tools with 50 each. pydantic takes up to 10 µs for a wrong one,
-and keeps the interpreter meanwhile; a larger page is left to the SDK."""
 MAX_ANSWER_VALUES: Final = 5_000
 """The JSON values in an answer's content, which may be of five kinds; its structured content is not
-judged."""
-_PAGE_KEYS: Final = ("resultType", "ttlMs", "cacheScope")
-"""What a page must have beside its tools, by version."""
+judged. pydantic takes up to 10 µs for a wrong one, and keeps the interpreter meanwhile; an answer
+with more is left to the SDK."""
 _BASE64: Final = ("data", "blob")
 _TEXT_KEYS: Final = frozenset({"type", "text"})
 
 
 def needs_no_repair(result: Mapping[str, Any]) -> bool:
     """Tells by a quick look whether a result is texts and an object, as it nearly always is."""
-    if "tools" in result:
-        return False
     if not _is_answer(result):
         return True
     content = result.get("content")
@@ -56,19 +45,8 @@ def needs_no_repair(result: Mapping[str, Any]) -> bool:
 
 def repair(result: dict[str, Any]) -> None:
     """Changes a result into what the SDK takes, where that can be done without a guess."""
-    if isinstance(result.get("tools"), list):
-        if isinstance(meta := result.get("_meta"), dict):
-            cast("dict[str, Any]", meta).pop(_LEFT_OUT_KEY, None)  # only we may say so
-        if _has_at_most(MAX_PAGE_VALUES, result["tools"]):
-            _repair_page(result)
-    elif _is_answer(result) and _has_at_most(MAX_ANSWER_VALUES, result.get("content")):
+    if _is_answer(result) and _has_at_most(MAX_ANSWER_VALUES, result.get("content")):
         _repair_answer(result)
-
-
-def left_out_tools(meta: Mapping[str, Any] | None) -> list[str]:
-    """Gives the names of a page's tools that could not be repaired; `meta` is the page's."""
-    names = (meta or {}).get(_LEFT_OUT_KEY)
-    return cast("list[str]", names) if isinstance(names, list) else []
 
 
 def _is_answer(result: Mapping[str, Any]) -> bool:
@@ -87,55 +65,14 @@ def _has_at_most(count: int, value: Any) -> bool:
     return count >= 0
 
 
-def _fits(method: str, result: Mapping[str, Any]) -> bool:
+def _fits(result: Mapping[str, Any]) -> bool:
     for version in _VERSIONS:
         try:
-            parse_server_result(method, version, result)
+            parse_server_result("tools/call", version, result)
         except (ValueError, RecursionError):  # pydantic's errors are ValueErrors
             continue
         return True
     return False
-
-
-def _repair_page(result: dict[str, Any]) -> None:
-    if _fits("tools/list", result):
-        return
-    beside = {key: result[key] for key in _PAGE_KEYS if key in result}
-    found: list[Any] = []
-    unfit: list[str] = []
-    for tool in result["tools"]:
-        readings = (r for r in _readings(tool) if _fits("tools/list", {**beside, "tools": [r]}))
-        reading = next(readings, None)
-        if reading is not None:
-            found.append(reading)
-        else:
-            unfit.append(_name(tool))
-    if not isinstance(cursor := result.get("nextCursor"), str | None):
-        result["nextCursor"] = str(cursor) if isinstance(cursor, int) else None
-    meta = cast("dict[str, Any]", result["_meta"]) if isinstance(result.get("_meta"), dict) else {}
-    told = {**meta, _LEFT_OUT_KEY: unfit}
-    if _fits("tools/list", {**result, "tools": found, "_meta": told}):
-        result |= {"tools": found, "_meta": told}
-
-
-def _readings(tool: Any) -> Iterator[Any]:
-    """Yields the tool as it is, then with ever less of what can be done without."""
-    yield tool
-    if not isinstance(tool, dict):
-        return
-    given = cast("dict[str, Any]", tool)
-    bare = {key: given[key] for key in _ESSENTIAL if given.get(key) is not None}
-    schema = bare.setdefault("inputSchema", _NO_ARGUMENTS)
-    if isinstance(schema, dict):
-        bare["inputSchema"] = {**_NO_ARGUMENTS, **cast("dict[str, Any]", schema)}
-    # Whether it only reads decides what may run beside it, so the annotations go last.
-    yield {**bare, "annotations": given.get("annotations")}
-    yield bare
-
-
-def _name(tool: Any) -> str:
-    name = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
-    return name[:_SHOWN_NAME_CHARS] if isinstance(name, str) else "a tool without a name"
 
 
 def _repair_answer(result: dict[str, Any]) -> None:
@@ -149,13 +86,11 @@ def _repair_answer(result: dict[str, Any]) -> None:
         result["isError"] = bool(failed) and str(failed).lower() != "false"
     bare = structured is not None and not isinstance(structured, dict)
     # Since 2026-07-28 a list or a text may stand there; before, nothing but an object.
-    if bare and not _fits("tools/call", {**result, "content": []}):
+    if bare and not _fits({**result, "content": []}):
         del result["structuredContent"]
         blocks = blocks or [_as_text_block(structured)]
     result["content"] = [
-        block
-        if _is_text(block) or _fits("tools/call", {"content": [block]})
-        else _as_text_block(block)
+        block if _is_text(block) or _fits({"content": [block]}) else _as_text_block(block)
         for block in blocks
     ]
 
@@ -200,7 +135,7 @@ async def _repaired(item: Any) -> Any:
     if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
         result = item.message.result
         if not needs_no_repair(result):
-            # A page of many tools takes long.
+            # An answer of many blocks takes long.
             with suppress(RecursionError):
                 await anyio.to_thread.run_sync(repair, result, abandon_on_cancel=True)
     return item

@@ -1,25 +1,32 @@
-"""Lists all tools of one server, page by page, within caps."""
+"""Lists all tools of one server, page by page, within caps.
+
+The SDK sees none of them but those that want headers (`tool_page.py`). Each is read by itself here,
+leniently in what does not matter, so that whatever is wrong with one costs that one alone.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
 
+import anyio.to_thread
 from mcp import Client
-from mcp_types import Tool
+from mcp_types import ListToolsResult
 
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.sanitize import clean_text, one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.tools import ToolDefinition, ToolInfo
-from mcp_bridge.protocol.response_repair import left_out_tools
 from mcp_bridge.protocol.tool_names import exposed_names
+from mcp_bridge.protocol.tool_page import TOO_LONG_KEY, needs_headers, texts_of
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
 _NAMED_ENTRIES: Final = 10
-"""So many of a page's entries that are no tools are named; a person does not read more."""
+"""So many of a list's entries that are no tools are named; a person does not read more."""
+_AT_ONCE_CHARS: Final = 32 * 1024
+"""A page of so many characters is read in some 3 ms; a larger one in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,10 @@ class ToolListing:
     """The tools in the server's order."""
     notes: tuple[str, ...] = ()
     """What was left out, and why, on one line each."""
+    output_schemas: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict[str, Mapping[str, Any]]
+    )
+    """By the tools' names: what their structured answers have to fit."""
 
 
 def exposed_tools(
@@ -55,49 +66,115 @@ async def list_tools(
     client: Client, limits: Limits, redact: Callable[[str], str] = str
 ) -> ToolListing:
     """Asks for the tools. `redact` takes the server's own secrets out of what it says of them."""
-    found: dict[str, ToolDefinition] = {}
-    notes: list[str] = []
-    async for tool in _pages(client, limits, notes):
-        if len(found) == limits.max_tools:
-            notes.append(f"offers more than {limits.max_tools} tools; the rest is left out")
-            break
-        if tool.name in found:
-            notes.append(f"lists {one_line(tool.name, 80)} twice; the first one counts")
-        elif (size := _size(tool.input_schema)) > limits.max_schema_chars:
-            notes.append(f"the schema of {one_line(tool.name, 80)} has {size} characters; left out")
+    reading = _Reading(limits, redact)
+    async for page in _pages(client, limits, reading.notes):
+        texts = texts_of(page)
+        judged = {tool.name for tool in page.tools}
+        if sum(map(len, texts)) <= _AT_ONCE_CHARS:
+            reading.take(texts, judged)
         else:
+            await anyio.to_thread.run_sync(reading.take, texts, judged, abandon_on_cancel=True)
+        if reading.is_full:
+            break
+    return reading.listing()
+
+
+class _Reading:
+    """What has been read of one server's tools so far."""
+
+    def __init__(self, limits: Limits, redact: Callable[[str], str]) -> None:
+        self.notes: Final[list[str]] = []
+        self.is_full = False
+        self._limits: Final = limits
+        self._redact: Final = redact
+        self._found: Final[dict[str, ToolDefinition]] = {}
+        self._output_schemas: Final[dict[str, Mapping[str, Any]]] = {}
+        self._unfit: Final[list[str]] = []
+
+    def take(self, texts: Sequence[str], judged: Collection[str]) -> None:
+        """Reads the tools of one page, of which the SDK has taken `judged`.
+
+        A tool that cannot be offered costs no other.
+        """
+        for text in texts:
+            name = "a tool without a name"
             try:
-                found[tool.name] = _definition(tool, limits, redact)
+                tool = cast("dict[str, Any]", json.loads(text))
+                given: object = tool.get("name")
+                if not isinstance(given, str):
+                    raise _NoTool
+                name = one_line(given, 80)
+                if needs_headers(text) and given not in judged:
+                    raise _NoTool
+                self._add(given, tool)
             except UnfitSchema as unfit:
-                notes.append(f"the schema of {one_line(tool.name, 80)} {unfit}; left out")
-    return ToolListing(tuple(found.values()), tuple(notes))
+                self.notes.append(f"the schema of {name} {unfit}; left out")
+            except (_NoTool, AttributeError, ValueError, RecursionError):
+                self._unfit.append(name)
+            if self.is_full:
+                return
+
+    def _add(self, name: str, tool: dict[str, Any]) -> None:
+        """Raises: UnfitSchema, _NoTool."""
+        if len(self._found) == self._limits.max_tools:
+            self.is_full = True
+        elif tool.get(TOO_LONG_KEY):
+            self.notes.append(f"{one_line(name, 80)} is described at too great length; left out")
+        elif name in self._found:
+            self.notes.append(f"lists {one_line(name, 80)} twice; the first one counts")
+        else:
+            self._found[name] = self._definition(name, tool)
+            output: object = tool.get("outputSchema")
+            if isinstance(output, dict):
+                self._output_schemas[name] = cast("dict[str, Any]", output)
+
+    def _definition(self, name: str, tool: dict[str, Any]) -> ToolDefinition:
+        """Raises: UnfitSchema, _NoTool."""
+        described: object = tool.get("description") or ""
+        schema: object = tool.get("inputSchema") or {}
+        if not isinstance(described, str) or not isinstance(schema, dict):
+            raise _NoTool
+        takes: dict[str, Any] = {"type": "object", **cast("dict[str, Any]", schema)}
+        if takes["type"] != "object":
+            raise _NoTool
+        written = json.dumps(takes, ensure_ascii=False)
+        if len(written) > self._limits.max_schema_chars:
+            raise UnfitSchema(f"has {len(written)} characters")
+        if self._redact(written) != written:
+            raise UnfitSchema("holds a secret that the server was given")
+        return ToolDefinition(
+            name=name,
+            description=clean_text(self._redact(described), self._limits.max_description_chars),
+            input_schema=checked_schema(takes),
+            read_only=_read_only(tool.get("annotations")),
+        )
+
+    def listing(self) -> ToolListing:
+        if self.is_full:
+            most = self._limits.max_tools
+            self.notes.append(f"offers more than {most} tools; the rest is left out")
+        named = [
+            f"{name} is no tool as the protocol has them; left out"
+            for name in self._unfit[:_NAMED_ENTRIES]
+        ]
+        if (more := len(self._unfit) - _NAMED_ENTRIES) > 0:
+            named.append(f"{more} further ones are none either")
+        found = tuple(self._found.values())
+        return ToolListing(found, (*named, *self.notes), self._output_schemas)
 
 
-def _definition(tool: Tool, limits: Limits, redact: Callable[[str], str]) -> ToolDefinition:
-    """Raises: UnfitSchema."""
-    written = json.dumps(tool.input_schema)
-    if redact(written) != written:
-        raise UnfitSchema("holds a secret that the server was given")
-    return ToolDefinition(
-        name=tool.name,
-        description=clean_text(redact(tool.description or ""), limits.max_description_chars),
-        input_schema=checked_schema(tool.input_schema),
-        read_only=_read_only(tool),
-    )
+class _NoTool(Exception):
+    """What a server lists is no tool."""
 
 
-async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGenerator[Tool]:
+async def _pages(
+    client: Client, limits: Limits, notes: list[str]
+) -> AsyncGenerator[ListToolsResult]:
     cursor: str | None = None
     seen: set[str] = set()
     for _ in range(limits.max_pages):
         page = await client.list_tools(cursor=cursor)
-        unfit = left_out_tools(page.meta)
-        for name in unfit[:_NAMED_ENTRIES]:
-            notes.append(f"{one_line(name, 80)} is no tool as the protocol has them; left out")
-        if len(unfit) > _NAMED_ENTRIES:
-            notes.append(f"{len(unfit) - _NAMED_ENTRIES} further ones are none either")
-        for tool in page.tools:
-            yield tool
+        yield page
         cursor = page.next_cursor
         if cursor is None:
             return
@@ -108,13 +185,9 @@ async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGener
     notes.append(f"its list of tools has more than {limits.max_pages} pages; the rest is left out")
 
 
-def _read_only(tool: Tool) -> bool | None:
-    if (says := tool.annotations) is None:
-        return None
-    if says.destructive_hint and says.read_only_hint:
+def _read_only(annotations: object) -> bool | None:
+    says = cast("dict[str, Any]", annotations) if isinstance(annotations, dict) else {}
+    reads, destroys = says.get("readOnlyHint"), says.get("destructiveHint")
+    if destroys is True and reads is True:
         return False  # it contradicts itself: the careful reading counts
-    return says.read_only_hint
-
-
-def _size(schema: Mapping[str, Any]) -> int:
-    return len(json.dumps(schema, ensure_ascii=False))
+    return reads if isinstance(reads, bool) else None

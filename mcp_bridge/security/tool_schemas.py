@@ -36,29 +36,28 @@ def checked_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
     Raises: UnfitSchema.
     """
+    if any(not reference.startswith("#") for reference in _references(schema, 0)):
+        raise UnfitSchema("refers to a schema elsewhere ($ref)")
     written = json.dumps(schema, ensure_ascii=False)
-    if any(f'"{key}"' in written for key in _REFERENCES):
-        for reference in _references(schema, 0):
-            if not reference.startswith("#"):
-                raise UnfitSchema("refers to a schema elsewhere ($ref)")
     return cast("Mapping[str, Any]", _visible(schema, 0)) if may_hide(written) else schema
 
 
-def _references(schema: object, depth: int) -> Iterator[str]:
+def _references(schema: object, depth: int, *, is_data: bool = False) -> Iterator[str]:
+    """Yields where the schema refers to. `is_data` says that it is a part that refers nowhere."""
     if depth > MAX_DEPTH:
         raise UnfitSchema(f"is nested deeper than {MAX_DEPTH} levels")
     if isinstance(schema, list):
         for item in cast("list[Any]", schema):
-            yield from _references(item, depth + 1)
+            yield from _references(item, depth + 1, is_data=is_data)
     elif isinstance(schema, dict):
         for key, value in cast("dict[str, Any]", schema).items():
-            if key in _REFERENCES and isinstance(value, str):
+            if key in _REFERENCES and isinstance(value, str) and not is_data:
                 yield value
             elif key in _MAPS and isinstance(value, dict):
                 for inner in cast("dict[str, Any]", value).values():
-                    yield from _references(inner, depth + 1)
-            elif key not in _DATA:
-                yield from _references(value, depth + 1)
+                    yield from _references(inner, depth + 1, is_data=is_data)
+            elif isinstance(value, dict | list):
+                yield from _references(value, depth + 1, is_data=is_data or key in _DATA)
 
 
 def _visible(schema: object, depth: int, *, named: bool = False) -> object:

@@ -14,7 +14,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.client.session import ElicitationFnT, MessageHandlerFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CONNECTION_CLOSED, Implementation
+from mcp_types import CONNECTION_CLOSED, CallToolResult, Implementation
 
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.sanitize import one_line
@@ -42,6 +42,10 @@ _UNREADABLE: Final = "Failed to parse JSON response"
 """The SDK's words for an answer that is no JSON, with an excerpt of it behind them."""
 _SESSION_OVER: Final = "Session terminated"
 """The SDK's words for a 404 to a known session: the server has restarted, and took nothing in."""
+
+
+async def _leave_unchecked(name: str, result: CallToolResult) -> None:
+    """Takes the place of the SDK's own check of an answer."""
 
 
 class ServerTransport:
@@ -80,6 +84,8 @@ class ServerTransport:
             message_handler=on_message,
             elicitation_callback=elicit,
         ) as client:
+            # The SDK would run a stranger's patterns on the loop; `ServerSession` checks answers.
+            client.session.validate_tool_result = _leave_unchecked
             yield client
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+from mcp_types import CallToolResult, TextContent
 
 from mcp_bridge import ServerConfig, parse_servers
 from mcp_bridge.core.sanitize import (
@@ -298,16 +298,3 @@ def test_any_schema_is_cleaned_or_refused(schema: dict[str, Any]) -> None:
     except UnfitSchema:
         return
     assert "\u200b" not in json.dumps(list(found), ensure_ascii=False)
-
-
-def test_what_a_tool_claims_adds_caution_and_takes_none_away() -> None:
-    from mcp_bridge.protocol.tool_listing import _read_only  # pyright: ignore[reportPrivateUsage] # no way round
-
-    def claims(**hints: bool) -> bool | None:
-        return _read_only(
-            Tool(name="t", input_schema={}, annotations=ToolAnnotations(**hints))  # type: ignore[arg-type]
-        )
-
-    assert claims(read_only_hint=True, destructive_hint=True) is False
-    assert claims(destructive_hint=False, idempotent_hint=True) is None
-    assert claims(read_only_hint=False) is False
