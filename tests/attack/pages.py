@@ -1,4 +1,4 @@
-"""Pages and other bodies in place of answers."""
+"""Pages and other bodies in place of answers: of a workflow's, and of a model's reply."""
 
 from __future__ import annotations
 
@@ -23,6 +23,16 @@ PAGE: Final = "<a " * 10_000
 CALL_S: Final = 2.0
 """How long a workflow may take in these attacks."""
 DEADLINES: Final = TransportDeadlines(first=2.0, between=2.0)
+"""Of one request. A reply that is broken, and not late, is asked for again up to three times."""
+STREAMED: Final = "streamed"
+SLOW: Final = "Sorry, that is taking too long, so I stopped waiting. It may still be running."
+NOT_REACHED: Final = "Sorry, I can't reach your workflows right now."
+NO_DATA: Final = "The workflow answered without data."
+LOST: Final = "Sorry, I lost my train of thought. Please ask me again."
+TOO_SLOW: Final = "Sorry, that is taking me too long. Please try again."
+MODEL_NOT_REACHED: Final = (
+    "Sorry, I can't reach my language model right now. Please try again in a moment."
+)
 
 
 @attack("pages", "a tool answers 30 kB of <a", deadline_s=4)
@@ -48,7 +58,7 @@ def _looks_it_up(asked: Asked) -> Reply:
         return [Call("lookup", {"what": last["content"]})]
     try:
         told: Any = json.loads(last["content"])
-    except ValueError:
+    except (ValueError, RecursionError):
         told = last["content"]
     spoken = str(mapping(told).get("say") or f"It says {told}.")
     return [spoken[:200]]
@@ -108,3 +118,110 @@ async def model_turn(probe: Probe, name: str, api: str, *expected: str, **env: s
         after = await talk.say("Hello again")
     kept = turn.spoken in expected and after.spoken == GOOD_REPLY
     return Ending(kept, turn.spoken if kept else f"{turn.spoken} / {after.spoken}")
+
+
+@attack("pages", "a workflow answers 30 kB of <a", deadline_s=CALL_S)
+async def workflow_tags(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "open tags", NO_DATA)
+
+
+@attack("pages", "a workflow answers 900 kB of <![CDATA[", deadline_s=CALL_S)
+async def workflow_cdata(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "cdata", NO_DATA)
+
+
+@attack("pages", "a workflow answers one tag of 120,000 attributes", deadline_s=CALL_S)
+async def workflow_attributes(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "attributes", NO_DATA)
+
+
+@attack("pages", "a workflow answers JSON of 90,000 keys", deadline_s=CALL_S)
+async def workflow_keys(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "keys", "It says {")
+
+
+@attack("pages", "a workflow answers JSON that is 500,000 levels deep", deadline_s=CALL_S)
+async def workflow_deep(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "deep JSON", "It says")
+
+
+@attack("pages", "a workflow's answer drips for ever", deadline_s=CALL_S)
+async def workflow_drip(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "drip", SLOW)
+
+
+@attack("pages", "a workflow's answer has 18,000 headers", deadline_s=CALL_S)
+async def workflow_headers(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "giant headers", NOT_REACHED)
+
+
+@attack("pages", "a workflow's answer sets 4,500 cookies", deadline_s=CALL_S)
+async def workflow_cookies(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "cookies", NOT_REACHED)
+
+
+@attack("pages", "in place of an answer `100 Continue` comes for ever", deadline_s=CALL_S)
+async def workflow_continues(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "hundreds", SLOW)
+
+
+@attack("pages", "a workflow streams 20,000 empty steps at once", deadline_s=CALL_S)
+async def workflow_steps(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "steps", "It says {}", streams="streaming")
+
+
+@attack("pages", "a workflow streams its answer byte by byte", deadline_s=CALL_S)
+async def workflow_bytes(probe: Probe) -> Ending:
+    return await workflow_turn(probe, "chunked steps", SLOW, streams="streaming")
+
+
+@attack("noise", "a model's reply is line ends for ever", deadline_s=4 * DEADLINES.first)
+async def model_newlines(probe: Probe) -> Ending:
+    return await model_turn(probe, "newlines", "ollama", LOST, TOO_SLOW)
+
+
+@attack("noise", "a model streams 20,000 empty objects at once", deadline_s=4 * DEADLINES.first)
+async def model_objects(probe: Probe) -> Ending:
+    return await model_turn(probe, "empty lines", "ollama", LOST, TOO_SLOW, CAAL_DETECTION=STREAMED)
+
+
+@attack("noise", "a model streams comments for ever", deadline_s=4 * DEADLINES.first)
+async def model_comments(probe: Probe) -> Ending:
+    return await model_turn(probe, "comments", "openai", LOST, TOO_SLOW, CAAL_DETECTION=STREAMED)
+
+
+@attack("noise", "a model streams 10,000 HTTP chunks in a packet", deadline_s=4 * DEADLINES.first)
+async def model_chunks(probe: Probe) -> Ending:
+    return await model_turn(probe, "tiny chunks", "openai", LOST, TOO_SLOW, CAAL_DETECTION=STREAMED)
+
+
+@attack("noise", "a model says nothing, ten times a second", deadline_s=DEADLINES.first)
+async def model_says_nothing(probe: Probe) -> Ending:
+    return await model_turn(probe, "slow events", "openai", TOO_SLOW, CAAL_DETECTION=STREAMED)
+
+
+@attack("noise", "a model says nothing, 1,000 times at once", deadline_s=4 * DEADLINES.first)
+async def model_says_nothing_at_once(probe: Probe) -> Ending:
+    return await model_turn(
+        probe, "empty events", "openai", LOST, TOO_SLOW, CAAL_DETECTION=STREAMED
+    )
+
+
+@attack("noise", "a model's reply is 350,000 empty calls", deadline_s=DEADLINES.first)
+async def model_calls(probe: Probe) -> Ending:
+    return await model_turn(probe, "calls in a line", "ollama", LOST)
+
+
+@attack("noise", "a model's reply is 350,000 empty choices", deadline_s=DEADLINES.first)
+async def model_choices(probe: Probe) -> Ending:
+    return await model_turn(probe, "choices", "openai", LOST)
+
+
+@attack("noise", "a model's server sets 4,500 cookies", deadline_s=DEADLINES.first)
+async def model_cookies(probe: Probe) -> Ending:
+    return await model_turn(probe, "cookies", "openai", MODEL_NOT_REACHED, CAAL_DETECTION=STREAMED)
+
+
+@attack("pages", "a model's server is a proxy with a page of 2 MB", deadline_s=DEADLINES.first)
+async def model_page(probe: Probe) -> Ending:
+    return await model_turn(probe, "wrong page", "openai", MODEL_NOT_REACHED)

@@ -50,14 +50,16 @@ async def check_model(
     key = settings.api_key
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
     found: list[Finding] = []
-    async with open_client(
+    client = await asyncio.to_thread(  # It reads certificates.
+        open_client,
         base_url=settings.model_address,
         headers=headers,
         timeout=REQUEST_S,
         transport=transport,
         # A proxy between this machine and itself would only be in the way.
         trust_env=not is_loopback(urlsplit(settings.model_address).hostname or ""),
-    ) as http:
+    )
+    async with client as http:
         try:
             if settings.api == "ollama":
                 found.append(await _ollama_server(http, settings))

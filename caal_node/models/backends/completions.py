@@ -46,6 +46,10 @@ class _Event(ServerEvent):
         default_factory=list[_Choice]
     )
 
+    @property
+    def says_something(self) -> bool:
+        return any(choice.text for choice in self.choices)
+
 
 class CompletionsBackend(OpenAIServer):
     """One model on one server, as `OpenAIBackend`, by its older endpoint."""

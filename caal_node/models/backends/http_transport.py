@@ -156,14 +156,31 @@ class TransportDeadlines:
     connect: float = 5.0
     """For accepting a connection."""
     first: float = 120.0
-    """From the request to the reply's first piece. A cold model is loaded first (8 GB from a slow
-    disk take a minute), then it reads a prompt (20 tools take 51 s on two cores), and an unstreamed
-    reply is written to its end as well."""
+    """From the request to the first piece that says something. A cold model is loaded first (8 GB
+    from a slow disk take a minute), then it reads a prompt (20 tools take 51 s on two cores), and
+    an unstreamed reply is written to its end as well."""
     between: float = 30.0
-    """From one piece to the next. Even 0.1 tokens a second keep it."""
+    """From one such piece to the next. Even 0.1 tokens a second keep it."""
     whole: float = 600.0
-    """From the first piece to the last: ten minutes of speech. Without it a stream of pieces that
-    say nothing would never end."""
+    """For all pieces, once the first's deadline has passed: ten minutes of speech."""
+
+
+class Patience:
+    """When a reply has to go on, by the event loop's clock.
+
+    It is renewed by who reads the reply, where a piece says something: comments, empty lines and
+    empty events keep a connection warm, and could do so for ever.
+    """
+
+    def __init__(self, deadlines: TransportDeadlines, first_s: float | None = None) -> None:
+        """`first_s` takes the place of the first piece's deadline."""
+        self.first_s: Final = first_s or deadlines.first
+        self._between_s: Final = deadlines.between
+        self.due = _now() + self.first_s
+        self._end: Final = self.due + deadlines.whole
+
+    def renew(self) -> None:
+        self.due = min(_now() + self._between_s, self._end)
 
 
 class HttpTransport:
@@ -196,35 +213,31 @@ class HttpTransport:
         self._local: Final = _is_loopback(url.host)
         self._headers: Final = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.model: Final = model
-        self._deadlines, self._start, self._mend = deadlines, start, mend
+        self.deadlines: Final = deadlines
+        self._start, self._mend = start, mend
         self._client: httpx2.AsyncClient | None = None
 
     async def pieces(
-        self, path: str, body: Mapping[str, Any], split: Split, first_s: float | None = None
+        self, path: str, body: Mapping[str, Any], split: Split, patience: Patience
     ) -> AsyncGenerator[bytes]:
-        """POST `body`, and yield the reply's pieces as `split` cuts them, each within its deadline.
+        """POST `body`, and yield the reply's pieces as `split` cuts them, each within `patience`.
 
-        `first_s` takes the place of the first piece's deadline. Closing the generator closes the
-        connection.
+        Closing the generator closes the connection.
 
         Raises:
             ModelError: one of its kinds.
         """
         content = _encoded(body)
-        first_s = first_s or self._deadlines.first
-        due = _now() + first_s
-        end = due + self._deadlines.whole
         async with (
-            self._response("POST", path, content, due, first_s) as response,
+            self._response("POST", path, content, patience.due, patience.first_s) as response,
             aclosing(split(response)) as pieces,
         ):
             while True:
-                async with asyncio.timeout_at(due):
+                async with asyncio.timeout_at(patience.due):
                     piece = await anext(pieces, None)
                 if piece is None:
                     return
                 yield piece
-                due = min(_now() + self._deadlines.between, end)
 
     async def fetch(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
         """Ask a small question about the server, and return the whole body of its answer.
@@ -233,9 +246,9 @@ class HttpTransport:
             ModelError: one of its kinds.
         """
         content = None if body is None else _encoded(body)
-        due = _now() + self._deadlines.between
+        due = _now() + self.deadlines.between
         async with (
-            self._response(method, path, content, due, self._deadlines.between) as response,
+            self._response(method, path, content, due, self.deadlines.between) as response,
             asyncio.timeout_at(due),
         ):
             return checked(await _body(response), ANSWER_VALUES_MAX)
@@ -291,7 +304,7 @@ class HttpTransport:
                 verify=context,
                 headers=self._headers,
                 # Reading has deadlines of its own, which depend on what has come already.
-                timeout=httpx2.Timeout(None, connect=self._deadlines.connect, write=WRITE_S),
+                timeout=httpx2.Timeout(None, connect=self.deadlines.connect, write=WRITE_S),
                 # A proxy of the environment cannot reach this machine's loopback.
                 trust_env=not self._local,
             )
@@ -308,7 +321,7 @@ class HttpTransport:
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise ModelTimeout(
                 f"{self.address} did not go on in time (first piece {first_s:g} s, "
-                f"then {self._deadlines.between:g} s, {self._deadlines.whole:g} s in all)"
+                f"then {self.deadlines.between:g} s, {self.deadlines.whole:g} s in all)"
             ) from error
         except UnfitAnswer as error:
             raise ModelReplyError(f"{self.address} {error}") from error

@@ -37,7 +37,12 @@ from caal_node.models.backends.chat_format import (
     first_of,
     to_messages,
 )
-from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines, json_lines
+from caal_node.models.backends.http_transport import (
+    HttpTransport,
+    Patience,
+    TransportDeadlines,
+    json_lines,
+)
 from caal_node.models.backends.server_errors import server_words
 from caal_node.models.backends.tool_calls import WORKING, CallDelta, ServerRuns, ToolResult
 
@@ -208,11 +213,13 @@ class OllamaBackend(HttpTransport):
     async def _reply(self, request: BackendRequest, think: Think) -> AsyncGenerator[Chunk]:
         runs = ServerRuns()
         body = self._body(request, think)
-        pieces = self.pieces("/api/chat", body, json_lines, request.first_s)
+        patience = Patience(self.deadlines, request.first_s)
+        pieces = self.pieces("/api/chat", body, json_lines, patience)
         async with aclosing(pieces) as lines:
             async for line in lines:
                 reply = self._parsed(line)
                 for chunk in chunks_of(reply, runs):
+                    patience.renew()
                     yield chunk
                 if reply.is_last:
                     return

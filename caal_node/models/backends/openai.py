@@ -61,6 +61,18 @@ class _Event(ServerEvent):
     task_status: str | None = None
     """Is sent by servers that run tools themselves. Such a call comes in one piece."""
 
+    @property
+    def says_something(self) -> bool:
+        parts = [choice.delta or choice.message or _Part() for choice in self.choices]
+        return bool(self.tool_results) or any(
+            part.content
+            or part.reasoning_content
+            or part.reasoning
+            or part.tool_calls
+            or part.tool_results
+            for part in parts
+        )
+
 
 class OpenAIBackend(OpenAIServer):
     """One model on one server.

@@ -14,6 +14,7 @@ from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDo
 from caal_node.models.backends.chat_format import OR_NONE, Count, first_of
 from caal_node.models.backends.http_transport import (
     HttpTransport,
+    Patience,
     TransportDeadlines,
     sse_data,
     whole_body,
@@ -52,6 +53,11 @@ class ServerEvent(BaseModel):
     error: Any = None
     usage: Annotated[_TokenCounts | None, OR_NONE] = None
     timings: Annotated[_LlamaTimings | None, OR_NONE] = None
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the reply goes on with this event."""
+        return False
 
     def token_usage(self) -> Usage | None:
         """Return the counts of tokens, if this event has them."""
@@ -204,7 +210,8 @@ class OpenAIServer(HttpTransport):
             ModelError: one of its kinds.
         """
         split = sse_data if request.stream else whole_body
-        async with aclosing(self.pieces(path, body, split, request.first_s)) as pieces:
+        patience = Patience(self.deadlines, request.first_s)
+        async with aclosing(self.pieces(path, body, split, patience)) as pieces:
             async for data in pieces:
                 if data == b"[DONE]":
                     return
@@ -214,6 +221,8 @@ class OpenAIServer(HttpTransport):
                     raise ModelReplyError(f"{self.address} sent what is no reply") from error
                 if event.error is not None:
                     raise ModelReplyError(f"{self.address} broke off: {server_words(data)}")
+                if event.says_something:
+                    patience.renew()
                 yield event
 
     def _done(self, finish: str | None, usage: Usage) -> ReplyDone:
