@@ -15,21 +15,22 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, Final, cast
 
 import anyio.to_thread
-from anyio.abc import ObjectReceiveStream
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 from mcp_types.methods import parse_server_result
 
+from mcp_bridge.protocol.inbound_filter import InboundFilter
+from mcp_bridge.protocol.page_truncation import LEFT_OUT_KEY
+
 _VERSIONS: Final = ("2026-07-28", "2025-11-25")
 """Between them these allow all that the older versions do; what fits one of them is not touched."""
-_LEFT_OUT_KEY: Final = "mcp_bridge/left_out"
 _SHOWN_NAME_CHARS: Final = 200
 _ESSENTIAL: Final = ("name", "description", "inputSchema")
 _NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object"}
 _NOTHING: Final[Mapping[str, Any]] = {}
 MAX_PAGE_VALUES: Final = 50_000
-"""The JSON values in a page: 1,000 tools with 50 each. pydantic takes up to 10 µs for a wrong one,
-and keeps the interpreter meanwhile; a larger page is left to the SDK."""
+"""The JSON values in a page: 1,000 tools with 50 each. A larger page is left to the SDK."""
 MAX_ANSWER_VALUES: Final = 5_000
 """The JSON values in an answer's content, which may be of five kinds; its structured content is not
 judged."""
@@ -57,8 +58,6 @@ def needs_no_repair(result: Mapping[str, Any]) -> bool:
 def repair(result: dict[str, Any]) -> None:
     """Changes a result into what the SDK takes, where that can be done without a guess."""
     if isinstance(result.get("tools"), list):
-        if isinstance(meta := result.get("_meta"), dict):
-            cast("dict[str, Any]", meta).pop(_LEFT_OUT_KEY, None)  # only we may say so
         if _has_at_most(MAX_PAGE_VALUES, result["tools"]):
             _repair_page(result)
     elif _is_answer(result) and _has_at_most(MAX_ANSWER_VALUES, result.get("content")):
@@ -66,9 +65,8 @@ def repair(result: dict[str, Any]) -> None:
 
 
 def left_out_tools(meta: Mapping[str, Any] | None) -> list[str]:
-    """Gives the names of a page's tools that could not be repaired; `meta` is the page's."""
-    names = (meta or {}).get(_LEFT_OUT_KEY)
-    return cast("list[str]", names) if isinstance(names, list) else []
+    """Gives phrases for what was left out of a page, as it was too long or no tool."""
+    return list((meta or {}).get(LEFT_OUT_KEY, ()))
 
 
 def _is_answer(result: Mapping[str, Any]) -> bool:
@@ -98,8 +96,7 @@ def _fits(method: str, result: Mapping[str, Any]) -> bool:
 
 
 def _repair_page(result: dict[str, Any]) -> None:
-    if _fits("tools/list", result):
-        return
+    """Goes tool by tool: the models keep the interpreter for as long as they look at one value."""
     beside = {key: result[key] for key in _PAGE_KEYS if key in result}
     found: list[Any] = []
     unfit: list[str] = []
@@ -109,11 +106,14 @@ def _repair_page(result: dict[str, Any]) -> None:
         if reading is not None:
             found.append(reading)
         else:
-            unfit.append(_name(tool))
+            unfit.append(f"{_name(tool)} is no tool as the protocol has them")
+    same = all(one is other for one, other in zip(found, result["tools"], strict=False))
+    if same and not unfit and _fits("tools/list", result):
+        return
     if not isinstance(cursor := result.get("nextCursor"), str | None):
         result["nextCursor"] = str(cursor) if isinstance(cursor, int) else None
     meta = cast("dict[str, Any]", result["_meta"]) if isinstance(result.get("_meta"), dict) else {}
-    told = {**meta, _LEFT_OUT_KEY: unfit}
+    told = {**meta, LEFT_OUT_KEY: [*meta.get(LEFT_OUT_KEY, ()), *unfit]}
     if _fits("tools/list", {**result, "tools": found, "_meta": told}):
         result |= {"tools": found, "_meta": told}
 
@@ -206,8 +206,29 @@ async def _repaired(item: Any) -> Any:
     return item
 
 
+class _NotingStream(ObjectSendStream[Any]):
+    """Tells the filter of what comes in what goes out, as only what is asked for is read."""
+
+    def __init__(self, inner: Any, inbound: InboundFilter) -> None:
+        self._inner: Final = inner
+        self._inbound: Final = inbound
+
+    async def send(self, item: Any) -> None:
+        if isinstance(item, SessionMessage):
+            self._inbound.sent(item.message)
+        await self._inner.send(item)
+
+    async def send_eof(self) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
 @asynccontextmanager
-async def repairing_transport(transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
-    """Enters `transport` and repairs what its server sends."""
+async def repairing_transport(
+    transport: AbstractAsyncContextManager[Any], inbound: InboundFilter
+) -> AsyncGenerator[Any]:
+    """Enters `transport`, repairs what its server sends, and notes what we send."""
     async with transport as (incoming, outgoing):
-        yield RepairingStream(incoming), outgoing
+        yield RepairingStream(incoming), _NotingStream(outgoing, inbound)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from mcp_bridge.protocol.tool_names import exposed_names
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
 _NAMED_ENTRIES: Final = 10
-"""So many of a page's entries that are no tools are named; a person does not read more."""
+"""So many of a page's entries that are left out are named; a person does not read more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ async def list_tools(
     found: dict[str, ToolDefinition] = {}
     notes: list[str] = []
     async for tool in _pages(client, limits, notes):
+        await asyncio.sleep(0)  # checking one takes up to some milliseconds
         if len(found) == limits.max_tools:
             notes.append(f"offers more than {limits.max_tools} tools; the rest is left out")
             break
@@ -92,10 +94,9 @@ async def _pages(client: Client, limits: Limits, notes: list[str]) -> AsyncGener
     for _ in range(limits.max_pages):
         page = await client.list_tools(cursor=cursor)
         unfit = left_out_tools(page.meta)
-        for name in unfit[:_NAMED_ENTRIES]:
-            notes.append(f"{one_line(name, 80)} is no tool as the protocol has them; left out")
+        notes.extend(f"{one_line(said, 160)}; left out" for said in unfit[:_NAMED_ENTRIES])
         if len(unfit) > _NAMED_ENTRIES:
-            notes.append(f"{len(unfit) - _NAMED_ENTRIES} further ones are none either")
+            notes.append(f"{len(unfit) - _NAMED_ENTRIES} further ones are left out as well")
         for tool in page.tools:
             yield tool
         cursor = page.next_cursor

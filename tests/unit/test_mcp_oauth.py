@@ -8,6 +8,7 @@ from mcp.client.auth import OAuthClientProvider
 
 from mcp_bridge import OAuth, ServerConfig
 from mcp_bridge.core.server_config import ServerSecrets
+from mcp_bridge.protocol.inbound_filter import InboundFilter
 from mcp_bridge.transports.http import HttpMonitor, http_client
 
 REMOTE = ServerConfig("files", transport="http", url="https://files.example/mcp")
@@ -75,7 +76,9 @@ async def test_tokens_are_kept_by_server() -> None:
 
 async def test_a_sign_in_at_a_plain_http_address_is_refused_before_anything_is_sent() -> None:
     auth = OAuth(sign_in=Person(), redirect_uri=BACK).auth(REMOTE)
-    async with await http_client(REMOTE, HttpMonitor(1000, ServerSecrets(REMOTE)), auth) as client:
+    async with await http_client(
+        REMOTE, HttpMonitor(1000, ServerSecrets(REMOTE), InboundFilter(REMOTE.name)), auth
+    ) as client:
         check = client.event_hooks["request"][0]
         with pytest.raises(httpx2.UnsupportedProtocol, match="plain http"):
             await check(httpx2.Request("POST", "http://as.example/token"))

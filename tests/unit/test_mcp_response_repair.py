@@ -81,7 +81,7 @@ def test_annotations_of_an_odd_form_are_left_out_with_all_that_they_say() -> Non
 def test_what_is_no_tool_is_left_out_and_told(bad: Any, called: str) -> None:
     found = page(bad, GOOD, _meta={"theirs": 1})
     assert [tool.name for tool in found.tools] == ["good"]
-    assert left_out_tools(found.meta) == [called]
+    assert left_out_tools(found.meta) == [f"{called} is no tool as the protocol has them"]
     assert found.meta is not None
     assert found.meta["theirs"] == 1
 
