@@ -23,8 +23,6 @@ from mcp_bridge.protocol.json_prefixes import string_prefix, value_prefix, witho
 from mcp_bridge.protocol.json_spans import items, members
 from mcp_bridge.protocol.tool_results import TruncationMark, block_text, text_holder
 
-BIG_MESSAGE_BYTES: Final = 64 * 1024
-"""Messages of up to so many bytes are parsed on the event loop, in 5 ms at most."""
 MAX_BLOCKS: Final = 256
 """So many content blocks stay apart; with more, all are joined (the models take 9 µs a block)."""
 _SMALL_BYTES: Final = 4 * 1024
@@ -51,7 +49,7 @@ def _truncated(message: bytes, room: int, margin: int) -> bytes | None:
         return None
 
     def parsed(span: tuple[int, int]) -> Any:
-        return json.loads(message[span[0] : span[1]])
+        return _loads(message[span[0] : span[1]])
 
     result: dict[str, Any] = {
         key: parsed(span)
@@ -110,7 +108,7 @@ def _content(message: bytes, at: int, to: int, room: int) -> tuple[list[dict[str
 def _block_text(message: bytes, start: int, end: int, room: int) -> tuple[str, int]:
     """Gives the text of one content block, cut to `room`, and how long it was."""
     if end - start <= _BLOCK_BYTES:
-        given: Any = json.loads(message[start:end])
+        given: Any = _loads(message[start:end])
         if not isinstance(given, dict):  # a bare text, or what else is no block
             text = without_surrogates(given if isinstance(given, str) else json.dumps(given))
             return text[:room], len(text)
@@ -139,4 +137,8 @@ def _large_block(message: bytes, at: int, room: int) -> Iterator[tuple[str, Any]
             yield "data", ""
             yield "_size", size - 2
         elif size <= _SMALL_BYTES:
-            yield key, json.loads(message[start:end])
+            yield key, _loads(message[start:end])
+
+
+def _loads(text: bytes) -> Any:
+    return json.loads(text.decode("utf-8", "replace"))

@@ -94,7 +94,7 @@ def drop_partial_escape(text: str) -> str:
 
 def without_surrogates(text: str) -> str:
     """Replaces lone surrogates, which no UTF-8 can hold."""
-    return text.encode("utf-8", "replace").decode()
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _string(text: bytes, at: int, stop: int, room: int) -> tuple[str, int]:

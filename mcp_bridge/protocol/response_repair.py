@@ -14,10 +14,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, Final, cast
 
 import anyio.to_thread
-from anyio.abc import ObjectReceiveStream
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 from mcp_types.methods import parse_server_result
+
+from mcp_bridge.protocol.inbound_filter import InboundFilter
 
 _VERSIONS: Final = ("2026-07-28", "2025-11-25")
 """Between them these allow all that the older versions do; what fits one of them is not touched."""
@@ -141,8 +143,29 @@ async def _repaired(item: Any) -> Any:
     return item
 
 
+class _NotingStream(ObjectSendStream[Any]):
+    """Tells the filter of what comes in what goes out, as only what is asked for is read."""
+
+    def __init__(self, inner: Any, inbound: InboundFilter) -> None:
+        self._inner: Final = inner
+        self._inbound: Final = inbound
+
+    async def send(self, item: Any) -> None:
+        if isinstance(item, SessionMessage):
+            self._inbound.sent(item.message)
+        await self._inner.send(item)
+
+    async def send_eof(self) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
 @asynccontextmanager
-async def repairing_transport(transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
-    """Enters `transport` and repairs what its server sends."""
+async def repairing_transport(
+    transport: AbstractAsyncContextManager[Any], inbound: InboundFilter
+) -> AsyncGenerator[Any]:
+    """Enters `transport`, repairs what its server sends, and notes what we send."""
     async with transport as (incoming, outgoing):
-        yield RepairingStream(incoming), outgoing
+        yield RepairingStream(incoming), _NotingStream(outgoing, inbound)

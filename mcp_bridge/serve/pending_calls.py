@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 import anyio.to_thread
 from pydantic_core import from_json
 
-from mcp_bridge.protocol.answer_truncation import BIG_MESSAGE_BYTES
+from mcp_bridge.protocol.envelope import BIG_MESSAGE_BYTES
 from mcp_bridge.protocol.json_spans import members, skip_space
 
 MAX_ID_CHARS: Final = 128

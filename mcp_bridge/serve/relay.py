@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -18,18 +17,12 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from mcp_bridge.protocol.messages import (
-    CappedLine,
-    error_answer,
-    read_lines,
-    replace_lone_surrogates,
-)
+from mcp_bridge.protocol.inbound_filter import Flooded, InboundFilter
+from mcp_bridge.protocol.messages import CappedLine, error_answer, read_lines, readable_text
 from mcp_bridge.serve.options import MIB, ServeLimits
 from mcp_bridge.serve.pending_calls import PendingCalls, TooManyCalls, message_kind
 from mcp_bridge.transports.process import ServerProcess
 from mcp_bridge.transports.websocket import sends_at_once
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +61,7 @@ class Relay:
         self._limits: Final = limits
         self._shutdown: Final = shutdown
         self._calls: Final = PendingCalls(limits.max_calls)
+        self._inbound: Final = InboundFilter("the server")
         self._scope: Final = anyio.CancelScope()
         self._reason: CloseReason | None = None
         self._last_message = anyio.current_time()
@@ -89,6 +83,7 @@ class Relay:
                 tasks.start_soon(self._process.watch)
                 for work in works:
                     tasks.start_soon(self._end_after, work)
+        self._inbound.close()
         return self._reason or _STOPPED
 
     async def _end_after(self, work: Callable[[], Awaitable[CloseReason]]) -> None:
@@ -109,6 +104,7 @@ class Relay:
                 message = text.encode()
                 self._calls.sent(await message_kind(message))
                 self._last_message = anyio.current_time()
+                await self._inbound.give_way(len(message))
                 # In JSON a line break can only stand where a space could.
                 stdin.write(message.translate(_ONE_LINE) + b"\n")
                 full = stdin.transport.get_write_buffer_size() > 0
@@ -137,6 +133,10 @@ class Relay:
                     async with _AT_ONCE if fits else asyncio.timeout(self._limits.stall_s):
                         await self._socket.send(message, text=True)
                     self._last_message = anyio.current_time()
+                    await self._inbound.give_way(len(message))
+        except Flooded as flood:
+            said = f"the server was ended, as it {flood}; its logs belong on stderr"
+            return CloseReason(CloseCode.INTERNAL_ERROR, said)
         except ConnectionClosed:
             return CloseReason(None, "the client left")
         except TimeoutError:
@@ -147,16 +147,17 @@ class Relay:
 
     async def _message(self, line: CappedLine) -> bytes | None:
         if line.too_long:
-            logger.warning("dropped a line of %d bytes", line.size)
+            await self._inbound.drop("messages that are too long", line.size)
             said = f"the answer is over {self._limits.max_line_bytes / MIB:g} MiB; ask for less"
             return self._error_answer(*line.ends(), said)
-        message = replace_lone_surrogates(line.content().strip())
+        message = await readable_text(line.content().strip())
         if not message:
+            await self._inbound.drop("blank lines and comments", line.size)
             return None
         try:
             self._calls.received(await message_kind(message))
         except ValueError:
-            logger.warning("dropped a line of %d bytes that is no JSON-RPC", line.size)
+            await self._inbound.drop("lines that are no JSON-RPC", line.size)
             said = "the answer is no JSON that can be read"
             return self._error_answer(message, message, said)
         return message

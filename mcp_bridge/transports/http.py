@@ -6,62 +6,110 @@ Answers are capped and, where they are large, cut in a worker thread before the 
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
+import anyio
 import anyio.to_thread
 import httpx2
 
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
+from mcp_bridge.protocol.envelope import find_request_id
+from mcp_bridge.protocol.inbound_filter import InboundFilter
 from mcp_bridge.protocol.messages import bounded_message
 from mcp_bridge.security.addresses import is_loopback as is_loopback
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
+from mcp_bridge.transports.event_stream import MAX_MESSAGE_BYTES, EventStream
 
-# The SDK logs a trace with an excerpt of each answer that it cannot read; callers get an error.
-logging.getLogger("mcp.client.streamable_http").addFilter(lambda record: not record.exc_info)
+# The SDK logs a trace with an excerpt of each message that it cannot read; callers get an error.
+for _name in (
+    "client.streamable_http",
+    "client.sse",
+    "client.session",
+    "shared.jsonrpc_dispatcher",
+):
+    logging.getLogger(f"mcp.{_name}").addFilter(lambda record: not record.exc_info)
 
-MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""The cap of one JSON body, or of one line of an event stream."""
+_MAX_OTHER_BYTES: Final = 1024 * 1024
+"""The cap of a body that is neither JSON nor events: a page that says what is wrong."""
 _MAX_REDIRECTS: Final = 3
 """So many are followed for one request: a slash that is missing, a path that has moved."""
 _TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
 """An event stream may be silent for long; calls have deadlines of their own."""
+_END_S: Final = 2.0
+"""The time for telling the server that a session is over."""
+_SESSION: Final = ("mcp-session-id", "mcp-protocol-version")
+_EVENTS: Final = "text/event-stream"
+_READ_TYPES: Final = (_EVENTS, "application/json")
 
 
 class HttpMonitor:
-    """Looks at every request and response of one connection."""
+    """Looks at every request and response of one connection.
 
-    def __init__(self, max_chars: int, secrets: ServerSecrets) -> None:
-        self._max_chars = max_chars
-        self._secrets = secrets
+    Args:
+        endpoint: Whether the server says in an event where to post (the transport `sse`).
+        flooded: Called with the reason when the server does not stop.
+    """
+
+    def __init__(
+        self,
+        max_chars: int,
+        secrets: ServerSecrets,
+        inbound: InboundFilter,
+        flooded: Callable[[str], None] = lambda _: None,
+        *,
+        endpoint: bool = False,
+    ) -> None:
+        self._max_chars: Final = max_chars
+        self._secrets: Final = secrets
+        self._inbound: Final = inbound
+        self._flooded: Final = flooded
+        self._endpoint: Final = endpoint
         self.refused = ""
         """Why a response was not taken, and how to mend it."""
         self.status: int | None = None
         """The status of the last response."""
+        self.session: Mapping[str, str] = {}
+        """The headers that name the session to the server; empty while there is none."""
 
     async def request(self, request: httpx2.Request) -> None:
         self._secrets.note_headers(request.headers)
 
     async def response(self, response: httpx2.Response) -> None:
         self.status = response.status_code
-        if response.has_redirect_location:
-            self._check_redirect(response)
-            return
-        stream = response.stream
-        kind = response.headers.get("content-type", "").lower()
-        if not isinstance(stream, httpx2.AsyncByteStream):
-            return
+        sent = response.request.headers
+        self.session = {name: sent[name] for name in _SESSION if name in sent} or self.session
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             # Some bytes may unpack to any number, past every cap.
             self._refuse("packs its answers though it was asked not to; turn that off")
-        if kind.startswith("application/json"):
-            response.stream = _JsonBody(stream, self._max_chars)
-        elif kind.startswith("text/event-stream"):
-            response.stream = _EventStream(stream, self._max_chars)
+        if isinstance(stream := response.stream, httpx2.AsyncByteStream):
+            response.stream = self._bounded(response, stream)
+        if response.has_redirect_location:
+            self._check_redirect(response)
+
+    def _bounded(
+        self, response: httpx2.Response, stream: httpx2.AsyncByteStream
+    ) -> httpx2.AsyncByteStream:
+        kind = response.headers.get("content-type", "").lower()
+        if response.has_redirect_location or not kind.startswith(_READ_TYPES):
+            return _OtherBody(stream, self._inbound)
+        if kind.startswith(_EVENTS):
+            response.encoding = "utf-8"  # whatever its header says
+            return EventStream(
+                stream,
+                self._inbound,
+                self._max_chars,
+                self._flooded,
+                any_id=response.request.method == "POST",
+                endpoint=self._endpoint,
+            )
+        return _JsonBody(stream, self._inbound, self._max_chars)
 
     def _check_redirect(self, response: httpx2.Response) -> None:
         """Refuses to send the token elsewhere than the configuration says.
@@ -101,51 +149,60 @@ def _client(
     )
 
 
-class _BoundedBody(httpx2.AsyncByteStream):
-    """The body of a response, whose messages are capped and cut."""
+async def end_session(client: httpx2.AsyncClient, url: str, monitor: HttpMonitor) -> None:
+    """Tells the server that a session is over, as far as it listens."""
+    if "mcp-session-id" in monitor.session:
+        with anyio.move_on_after(_END_S), contextlib.suppress(httpx2.HTTPError):
+            async with client.stream("DELETE", url, headers=dict(monitor.session)):
+                pass
 
-    def __init__(self, inner: httpx2.AsyncByteStream, max_chars: int) -> None:
-        self._inner = inner
-        self._max_chars = max_chars
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of a response, read within a cap."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, inbound: InboundFilter) -> None:
+        self._inner: Final = inner
+        self._inbound: Final = inbound
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-
-class _JsonBody(_BoundedBody):
-    """A JSON body, given as one piece."""
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        parts: list[bytes] = []
+    async def _parts(self, max_bytes: int) -> AsyncIterator[bytes]:
+        """Raises: httpx2.StreamError, where it is longer."""
         size = 0
         async for part in self._inner:
-            parts.append(part)
             size += len(part)
-            if size > MAX_MESSAGE_BYTES:
-                raise httpx2.StreamError(f"over {MAX_MESSAGE_BYTES // 1024**2} MiB")
-        yield await bounded_message(b"".join(parts), self._max_chars)
+            if size > max_bytes:
+                raise httpx2.StreamError(f"over {max_bytes // 1024**2} MiB")
+            yield part
+            await self._inbound.give_way(len(part))
 
 
-class _EventStream(_BoundedBody):
-    """A stream of server-sent events, given line by line."""
+class _JsonBody(_Body):
+    """A JSON body, given as one piece."""
+
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, inbound: InboundFilter, max_chars: int
+    ) -> None:
+        super().__init__(inner, inbound)
+        self._max_chars: Final = max_chars
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        parts: list[bytes] = []
-        size = 0
-        async for chunk in self._inner:
-            *ended, rest = chunk.split(b"\n")
-            for piece in ended:
-                yield await self._line(b"".join([*parts, piece])) + b"\n"
-                parts, size = [], 0
-            parts.append(rest)
-            size += len(rest)
-            if size > MAX_MESSAGE_BYTES:
-                raise httpx2.SSEError(f"an event is over {MAX_MESSAGE_BYTES // 1024**2} MiB")
-        yield b"".join(parts)
+        body = bytearray()
+        async for part in self._parts(MAX_MESSAGE_BYTES):
+            body += part
+        text = bytes(body)
+        if written := find_request_id(text, text):
+            self._inbound.answered(json.loads(written))
+        try:
+            yield await bounded_message(text, self._max_chars)
+        except ValueError:
+            raise httpx2.StreamError("no JSON that can be read") from None
 
-    async def _line(self, line: bytes) -> bytes:
-        if not line.startswith(b"data:"):
-            return line
-        return b"data: " + await bounded_message(
-            line.removeprefix(b"data:").strip(), self._max_chars
-        )
+
+class _OtherBody(_Body):
+    """What nobody reads, or only somebody who looks for what is wrong."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._parts(_MAX_OTHER_BYTES):
+            yield part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
@@ -14,13 +15,20 @@ from mcp.client.auth import OAuthFlowError
 from mcp.client.session import ElicitationFnT, MessageHandlerFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CONNECTION_CLOSED, CallToolResult, Implementation
+from mcp_types import (
+    CONNECTION_CLOSED,
+    CallToolResult,
+    Implementation,
+    ToolListChangedNotification,
+)
 
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
+from mcp_bridge.protocol.inbound_filter import InboundFilter
 from mcp_bridge.protocol.response_repair import repairing_transport
-from mcp_bridge.transports.http import MAX_MESSAGE_BYTES, HttpMonitor, http_client
+from mcp_bridge.transports.event_stream import MAX_MESSAGE_BYTES
+from mcp_bridge.transports.http import HttpMonitor, end_session, http_client
 from mcp_bridge.transports.stdio import stdio_transport
 from mcp_bridge.transports.websocket import websocket_transport
 
@@ -38,7 +46,7 @@ _GONE: Final = ("Connection closed", "SSE stream ended")
 """The SDK's words for the end of a connection; a server may send the same code for other ends."""
 _HTTP_ERROR: Final = "Server returned an error response"
 """The SDK's words for most HTTP errors; the status is lost in them."""
-_UNREADABLE: Final = "Failed to parse JSON response"
+_UNREADABLE: Final = ("Failed to parse", "SSE stream failed")
 """The SDK's words for an answer that is no JSON, with an excerpt of it behind them."""
 _SESSION_OVER: Final = "Session terminated"
 """The SDK's words for a 404 to a known session: the server has restarted, and took nothing in."""
@@ -61,12 +69,19 @@ class ServerTransport:
     ) -> None:
         self.config: Final = config
         self.closed: str | None = None
-        """Why the process or the WebSocket ended by itself."""
+        """Why the process or the connection ended by itself, or did not stop and was left."""
         self._max_chars: Final = max_chars
         self._on_close: Final = on_close
         self._auth: Final = auth
         self.secrets: Final = secrets or ServerSecrets(config)
-        self._monitor: Final = HttpMonitor(max_chars, self.secrets)
+        self._inbound: Final = InboundFilter(config.name)
+        self._monitor: Final = HttpMonitor(
+            max_chars,
+            self.secrets,
+            self._inbound,
+            self._close,
+            endpoint=config.transport == "sse",
+        )
 
     @asynccontextmanager
     async def client(
@@ -77,37 +92,44 @@ class ServerTransport:
         The version is the newest that both know, from 2024-11-05 to 2026-07-28. `on_message` gets
         the server's notifications, `elicit` its questions.
         """
-        async with Client(
-            repairing_transport(self._transport()),
-            client_info=_OURSELVES,
-            cache=None,
-            message_handler=on_message,
-            elicitation_callback=elicit,
-        ) as client:
-            # The SDK would run a stranger's patterns on the loop; `ServerSession` checks answers.
-            client.session.validate_tool_result = _leave_unchecked
-            yield client
+        self._inbound.list_changed = partial(on_message, ToolListChangedNotification())
+        try:
+            async with Client(
+                repairing_transport(self._transport(), self._inbound),
+                client_info=_OURSELVES,
+                cache=None,
+                message_handler=on_message,
+                elicitation_callback=elicit,
+            ) as client:
+                # The SDK would run a stranger's patterns on the loop; `ServerSession` checks
+                # answers.
+                client.session.validate_tool_result = _leave_unchecked
+                yield client
+        finally:
+            self._inbound.close()
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         match self.config.transport:
             case "stdio":
-                return stdio_transport(self.config, self._max_chars, self._close)
+                return stdio_transport(self.config, self._max_chars, self._inbound, self._close)
             case "http":
                 return self._streamable_http()
             case "sse":
                 return self._server_sent_events()
             case "websocket":
-                return websocket_transport(self.config, self._max_chars, self._close)
+                return websocket_transport(self.config, self._max_chars, self._inbound, self._close)
 
     @asynccontextmanager
     async def _streamable_http(self) -> AsyncGenerator[Any]:
-        async with (
-            await http_client(self.config, self._monitor, self._auth) as client,
-            streamable_http_client(
-                self.config.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
-            ) as streams,
-        ):
-            yield streams
+        async with await http_client(self.config, self._monitor, self._auth) as client:
+            async with streamable_http_client(
+                self.config.url,
+                http_client=client,
+                terminate_on_close=False,  # it waits for the server without a bound
+                max_sse_event_size=MAX_MESSAGE_BYTES,
+            ) as streams:
+                yield streams
+            await end_session(client, self.config.url, self._monitor)
 
     @asynccontextmanager
     async def _server_sent_events(self) -> AsyncGenerator[Any]:
@@ -131,7 +153,7 @@ class ServerTransport:
         """Tells whether `error` means that this connection has ended."""
         if error.message == _SESSION_OVER:
             return True
-        if self.config.transport in ("stdio", "websocket"):
+        if self.closed is not None or self.config.transport in ("stdio", "websocket"):
             return self.closed is not None
         return error.code == CONNECTION_CLOSED and error.message.startswith(_GONE)
 
@@ -141,8 +163,8 @@ class ServerTransport:
 
         What never came up is for a person to mend, but for an address where nothing answers yet.
         """
-        if ready:
-            return True
+        if ready or self._inbound.flooded:
+            return not self._inbound.flooded
         errors = list(_single_errors(error)) if error else []
         unreachable = any(isinstance(single, httpx2.TransportError) for single in errors)
         broken = self._monitor.status is not None and self._monitor.status >= 500
@@ -161,7 +183,7 @@ class ServerTransport:
     def explain_end(self, error: BaseException | None, ready: bool) -> str:
         """Says on one line what ended this connection, `ready` or not yet, and how to mend it."""
         if self.closed is not None:
-            far = self.config.transport == "websocket"
+            far = self.config.transport != "stdio"
             if ready:
                 mend = "the next call connects again" if far else "the next call starts it again"
             else:

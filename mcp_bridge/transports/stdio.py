@@ -7,7 +7,6 @@ nothing of the process behind.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeAlias
@@ -16,13 +15,18 @@ import anyio
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage
+from mcp_types import JSONRPCMessage, RequestId
 
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.protocol.messages import CappedLine, error_answer, read_lines, read_message
+from mcp_bridge.protocol.inbound_filter import Flooded, InboundFilter
+from mcp_bridge.protocol.messages import (
+    CappedLine,
+    error_answer,
+    read_lines,
+    read_message,
+    refusal,
+)
 from mcp_bridge.transports.process import spawn
-
-logger = logging.getLogger(__name__)
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 """Longer lines are thrown away while they arrive; so much is held in memory for each server."""
@@ -35,7 +39,7 @@ Streams: TypeAlias = tuple[
 
 @asynccontextmanager
 async def stdio_transport(
-    config: ServerConfig, max_chars: int, on_close: Callable[[str], None]
+    config: ServerConfig, max_chars: int, inbound: InboundFilter, on_close: Callable[[str], None]
 ) -> AsyncGenerator[Streams]:
     """Starts the process, yields its read and write streams, and ends it and all that it started.
 
@@ -52,12 +56,24 @@ async def stdio_transport(
 
     async def read() -> None:
         with to_session:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            try:
                 async for line in read_lines(process.stdout, MAX_LINE_BYTES):
-                    if (message := await _message(line, config, max_chars)) is not None:
+                    if (message := await _message(line, inbound, max_chars)) is not None:
                         await to_session.send(SessionMessage(message))
+                reason = ""
+            except Flooded as flood:
+                process.kill()
+                reason = f"was ended, as it {flood}; its logs belong on stderr"
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                reason = ""
             if not leaving:
-                on_close(config.redact(await process.wait_for_end()))
+                on_close(config.redact(reason or await process.wait_for_end()))
+
+    def refuse(request: RequestId) -> None:
+        with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            from_session.send_nowait(SessionMessage(refusal(request)))
+
+    inbound.refuse = refuse
 
     async def write() -> None:
         async with to_server:
@@ -85,15 +101,12 @@ async def stdio_transport(
             tasks.cancel_scope.cancel()
 
 
-async def _message(line: CappedLine, config: ServerConfig, max_chars: int) -> JSONRPCMessage | None:
+async def _message(
+    line: CappedLine, inbound: InboundFilter, max_chars: int
+) -> JSONRPCMessage | None:
     if line.too_long:
-        logger.warning("%s: dropped a line of %d bytes", config.name, line.size)
+        await inbound.drop("messages that are too long", line.size)
         said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
         return error_answer(*line.ends(), said)
     text = line.content()
-    if not text.strip():
-        return None
-    message = await read_message(text, max_chars)
-    if message is None:
-        logger.warning("%s: a line of %d bytes on stdout is no JSON-RPC", config.name, line.size)
-    return message
+    return await read_message(text, max_chars) if await inbound.admits(text) else None

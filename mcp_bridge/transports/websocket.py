@@ -19,7 +19,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage
+from mcp_types import RequestId
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.frames import CloseCode
@@ -28,13 +28,12 @@ from websockets.typing import Subprotocol
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.protocol.messages import read_message
+from mcp_bridge.protocol.inbound_filter import Flooded, InboundFilter
+from mcp_bridge.protocol.messages import read_message, refusal
 from mcp_bridge.security.addresses import is_loopback
 from mcp_bridge.security.policy import objections
-from mcp_bridge.transports.http import MAX_MESSAGE_BYTES
+from mcp_bridge.transports.event_stream import MAX_MESSAGE_BYTES
 from mcp_bridge.transports.stdio import Incoming, Streams
-
-logger = logging.getLogger(__name__)
 
 SUBPROTOCOL: Final = Subprotocol("mcp")
 _OPEN_S: Final = 30.0
@@ -45,8 +44,10 @@ _SEND_S: Final = 30.0
 """The time for the peer to take in one message."""
 _CLOSE_S: Final = 2.0
 """The time for the closing handshake; then the connection is cut."""
-_QUEUE_FRAMES: Final = 4
+_QUEUE_FRAMES: Final = 1
 """So many frames are read ahead of the session; the peer waits beyond that."""
+_READ_BYTES: Final = 4 * 1024
+"""The library takes apart in one step what was read at once: 2,000 frames, if they are empty."""
 _REASON_CHARS: Final = 200
 _AT_ONCE_CHARS: Final = 8 * 1024
 """Four bytes each at most: the library's buffer takes 32 KiB before it makes senders wait."""
@@ -64,6 +65,12 @@ def sends_at_once(transport: asyncio.WriteTransport, message: str | bytes) -> bo
     return len(message) <= _AT_ONCE_CHARS and not transport.get_write_buffer_size()
 
 
+def read_less_at_once(transport: asyncio.BaseTransport) -> None:
+    """Bounds the step in which the library takes frames apart."""
+    if hasattr(transport, "max_size"):  # asyncio's own transports, but not those of TLS
+        setattr(transport, "max_size", _READ_BYTES)  # noqa: B010 - it has no declaration
+
+
 def quiet_logger(name: str) -> logging.Logger:
     """Gives a logger for the library, which would log whole messages at DEBUG."""
     quiet = logging.getLogger(name)
@@ -76,7 +83,7 @@ _LIBRARY: Final = quiet_logger(f"{__name__}.library")
 
 @asynccontextmanager
 async def websocket_transport(
-    config: ServerConfig, max_chars: int, on_close: Callable[[str], None]
+    config: ServerConfig, max_chars: int, inbound: InboundFilter, on_close: Callable[[str], None]
 ) -> AsyncGenerator[Streams]:
     """Connects, yields the read and write streams, and closes.
 
@@ -87,6 +94,7 @@ async def websocket_transport(
         ServerUnavailable: there is no connection; it says why and how to mend it.
     """
     socket = await _connected(config)
+    read_less_at_once(socket.transport)
     to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
     from_session, to_server = anyio.create_memory_object_stream[SessionMessage](0)
     leaving = False
@@ -95,15 +103,25 @@ async def websocket_transport(
         with to_session, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             try:
                 while True:
-                    message = await _message(await socket.recv(), config.name, max_chars)
-                    if message is not None:
-                        await to_session.send(SessionMessage(message))
-            except _BinaryFrame:
-                reason = "sent a binary frame, which is no MCP"
+                    # As bytes: decoding a giant one would hold the event loop.
+                    text = await socket.recv(decode=False)
+                    if await inbound.admits(text):
+                        message = await read_message(text, max_chars)
+                        if message is not None:
+                            await to_session.send(SessionMessage(message))
+            except Flooded as flood:
+                socket.transport.abort()
+                reason = f"was left, as it {flood}"
             except ConnectionClosed as closed:
                 reason = _reason(closed)
             if not leaving:
                 on_close(config.redact(reason))
+
+    def refuse(request: RequestId) -> None:
+        with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            from_session.send_nowait(SessionMessage(refusal(request)))
+
+    inbound.refuse = refuse
 
     async def write() -> None:
         async with to_server:
@@ -192,19 +210,6 @@ def _explain_status(status: int) -> str:
         case _:
             mend = "look into its log"
     return f"refused the connection (HTTP {status}); {mend}"
-
-
-class _BinaryFrame(Exception):
-    """The peer sent a binary frame."""
-
-
-async def _message(text: str | bytes, server: str, max_chars: int) -> JSONRPCMessage | None:
-    if isinstance(text, bytes):
-        raise _BinaryFrame
-    message = await read_message(text.encode(), max_chars)
-    if message is None:
-        logger.warning("%s: a message of %d characters is no JSON-RPC", server, len(text))
-    return message
 
 
 def _reason(closed: ConnectionClosed) -> str:

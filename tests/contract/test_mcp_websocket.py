@@ -239,7 +239,6 @@ async def test_nonsense_between_messages_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        (b"\x00\x01", "sent a binary frame, which is no MCP"),
         ("x" * 17_000_000, "sent a message over 16 MiB"),
         (None, "the connection broke"),
         ((4000, f"go away, {TOKEN}"), r"closed the connection \(4000: go away, \*\*\*\)"),

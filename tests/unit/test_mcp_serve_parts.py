@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from websockets.datastructures import Headers
 
 from mcp_bridge import ConfigError
-from mcp_bridge.protocol.messages import find_request_id, read_lines
+from mcp_bridge.protocol.envelope import find_request_id
+from mcp_bridge.protocol.messages import read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
 from mcp_bridge.serve.access_control import AccessControl, ConnectionQuota, QuotaExceeded
 from mcp_bridge.serve.cli import main, systemd_unit
