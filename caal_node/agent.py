@@ -43,10 +43,12 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.models.backends.factory import api_of
 from caal_node.models.chat_context import spoken_key, to_chat_ctx, to_items
+from caal_node.models.chunk_limits import limited
 from caal_node.models.embedding import make_embedder
 from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
+from caal_node.models.reply_limits import calls_left
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
@@ -230,13 +232,14 @@ class CaalAgent(Agent):
         self, question: Question, chat_ctx: llm.ChatContext, tools: list[llm.Tool]
     ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
         model, is_ours = self.model, isinstance(self.model, LLM)
-        return model.chat(
+        stream = model.chat(
             chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.items),
             tools=tools,
             tool_choice="auto" if question.may_call else "none",
             conn_options=self.session.conn_options.llm_conn_options,
             extra_kwargs={"question": question} if is_ours else NOT_GIVEN,
         )
+        return stream if is_ours else limited(stream, calls_left(question.items))
 
     @property
     def model(self) -> llm.LLM:
