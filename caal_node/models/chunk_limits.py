@@ -15,6 +15,7 @@ from livekit.agents import llm
 
 from caal_node.models.chat_context import call_delta
 from caal_node.models.reply_limits import ARGUMENTS_CHARS_MAX, NAME_CHARS_MAX, ReplyLimits, too_long
+from caal_node.reply_parser.escaping import unescape_markers
 
 
 @asynccontextmanager
@@ -34,7 +35,7 @@ async def _within(
             if delta.content:
                 delta.content = limits.speech(delta.content)
             made = [call for call in delta.tool_calls if limits.call(call.name[:NAME_CHARS_MAX])]
-            delta.tool_calls = list(map(_of_allowed_size, made))
+            delta.tool_calls = list(map(_for_the_tool, made))
         yield chunk
         if limits.reached:
             break
@@ -44,11 +45,12 @@ async def _within(
         yield llm.ChatChunk(id="caal_limits", delta=call_delta(limits.note.name, told))
 
 
-def _of_allowed_size(call: llm.FunctionToolCall) -> llm.FunctionToolCall:
+def _for_the_tool(call: llm.FunctionToolCall) -> llm.FunctionToolCall:
     size = len(call.arguments)
     if len(call.name) > NAME_CHARS_MAX:
         call.name = call.name[:NAME_CHARS_MAX]
     if size > ARGUMENTS_CHARS_MAX:
         # No object, so that LiveKit runs nothing, and answers it with these words.
         call.arguments = json.dumps(too_long(size))
+    call.arguments = unescape_markers(call.arguments)
     return call
