@@ -55,6 +55,7 @@ from caal_node.room.hooks import Hooks
 from caal_node.session_services import SessionServices
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.pipeline import Gates, Pipeline, error_text
+from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
@@ -107,7 +108,13 @@ class CaalAgent(Agent):
     ) -> None:
         self.settings = settings or load_settings()
         self.tool_data = ToolDataCache()
-        self._pipeline = Pipeline(self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout)
+        secrets = secrets_of_settings(self.settings)
+        self._pipeline = Pipeline(
+            self.tool_data,
+            gates=gates,
+            redaction=Redaction(lambda: secrets),
+            timeout_s=self.settings.tool_timeout,
+        )
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
