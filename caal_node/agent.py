@@ -43,17 +43,20 @@ from caal_node.core.items import Item, SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.models.chat_context import spoken_key, to_chat_ctx, to_items
+from caal_node.models.chunk_limits import limited
 from caal_node.models.clock_steps import ClockSteps
 from caal_node.models.embedding import make_embedder
 from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
+from caal_node.models.reply_limits import calls_left
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import SessionServices
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.pipeline import Gates, Pipeline, error_text
+from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
@@ -107,7 +110,13 @@ class CaalAgent(Agent):
         self.settings = settings or load_settings()
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
-        self._pipeline = Pipeline(self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout)
+        secrets = secrets_of_settings(self.settings)
+        self._pipeline = Pipeline(
+            self.tool_data,
+            gates=gates,
+            redaction=Redaction(lambda: secrets),
+            timeout_s=self.settings.tool_timeout,
+        )
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
@@ -234,13 +243,14 @@ class CaalAgent(Agent):
         self, question: Question, chat_ctx: llm.ChatContext, tools: list[llm.Tool]
     ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
         model, is_ours = self.model, isinstance(self.model, LLM)
-        return model.chat(
+        stream = model.chat(
             chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.items),
             tools=tools,
             tool_choice="auto" if question.may_call else "none",
             conn_options=self.session.conn_options.llm_conn_options,
             extra_kwargs={"question": question} if is_ours else NOT_GIVEN,
         )
+        return stream if is_ours else limited(stream, calls_left(question.items))
 
     @property
     def model(self) -> llm.LLM:

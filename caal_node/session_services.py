@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from livekit import rtc
 from livekit.agents import AgentSession, llm
 from livekit.agents.utils import aio
-from livekit.agents.voice.transcription.filters import filter_emoji, filter_markdown
+from livekit.agents.voice.transcription.filters import filter_emoji
 from livekit.agents.voice.transcription.text_transforms import TextTransforms
 
 from caal_node.config.settings import Settings
@@ -41,7 +41,7 @@ from caal_node.room.cue_track import publish_cues
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import HookNotifier, Hooks
 from caal_node.room.presence import EventListener, Presence
-from caal_node.room.spoken_text import speakable, watched
+from caal_node.room.spoken_text import speakable, watched, without_markdown
 from caal_node.room.transcript import Transcript
 from caal_node.tools.pipeline import CallOutcomes
 
@@ -184,8 +184,8 @@ class SessionServices:
             return text
         if self._agent.settings.speakable:
             watched_text = watched(text, self._emit_sentence, as_spoken=True)
-            return filter_emoji(filter_markdown(watched_text))
-        return watched(filter_emoji(filter_markdown(text)), self._emit_sentence)
+            return filter_emoji(without_markdown(watched_text))
+        return watched(filter_emoji(without_markdown(text)), self._emit_sentence)
 
     def _make_speakable(self, session: AgentSession[Any]) -> None:
         """Put our text transform before LiveKit's own filters while the agent is in the session.

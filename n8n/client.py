@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from n8n.calls.auth import WebhookAuth, auth_headers
+from n8n.calls.auth import WebhookAuth, auth_headers, secrets_of
 from n8n.calls.call import AnsweredCall, call_webhook
 from n8n.calls.executions import LOOKUP_S, TRIES, cause_of, slowest_runs
 from n8n.calls.failures import SEE_EXECUTION, run_failed
@@ -31,6 +32,8 @@ CALL_TIMEOUT_S = 20.0
 """As long as a person waits for an answer before asking whether anybody is there."""
 GRACE_S = 5.0
 """How much longer a call may take than its author says that a run takes."""
+SENT_KEPT = 16
+"""Tokens signed for one call each that are still known for secrets: more than calls run at once."""
 DISCOVERY_TIMEOUT_S = 30.0
 """Details of 90 workflows by MCP take about 5 s; the rest is for an instance that just woke up."""
 READING_S = 1.0
@@ -74,6 +77,7 @@ class N8nTools:
         self._call_timeout_s = call_timeout_s
         self._discovery_timeout_s = discovery_timeout_s
         self._webhook_auth = dict(webhook_auth or {})
+        self._sent: deque[str] = deque(maxlen=SENT_KEPT)
         self._cache = DiscoveryCache()
         self._tools: dict[str, WorkflowTool] = {}
         self._discovering = asyncio.Lock()
@@ -96,6 +100,21 @@ class N8nTools:
     def tools(self) -> tuple[WorkflowTool, ...]:
         """The tools of the last discovery, in the order of their names."""
         return tuple(self._tools.values())
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What n8n and its webhooks are asked with; a reply that repeats it is to be redacted."""
+        keys = (self._api_key or "", self._mcp_token or "")
+        own = (each for auth in self._webhook_auth.values() for each in secrets_of(auth))
+        return tuple(filter(None, (*keys, *own, *self._sent)))
+
+    def _headers_for(self, tool: WorkflowTool) -> dict[str, str]:
+        headers = auth_headers(tool, self._webhook_auth)
+        for value in headers.values():
+            token = value.rpartition(" ")[2]
+            if token not in self._sent:
+                self._sent.append(token)
+        return headers
 
     async def discover(self) -> Discovery:
         """Look at the instance. When that fails (N8nError), the tools of the last time stay."""
@@ -141,7 +160,7 @@ class N8nTools:
                     self._webhook_base_url,
                     tool,
                     arguments,
-                    headers=auth_headers(tool, self._webhook_auth),
+                    headers=self._headers_for(tool),
                     timeout_s=deadline_s,
                     on_answer=answered.append,
                     on_step=on_step,

@@ -171,6 +171,10 @@ class StandInModel:
         """More of the script."""
         self._script += replies
 
+    def replace(self, *replies: Reply) -> None:
+        """Another script in place of what is left of it."""
+        self._script = list(replies)
+
     async def request_arrived(self) -> None:
         """Returns once a request is there; each request counts once."""
         await self._arrived.acquire()

@@ -25,6 +25,7 @@ from caal_node.core.errors import CaalError, ModelReplyError, ModelTimeout, Mode
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import ToolSchema, without_examples
 from caal_node.models.backends.chat_format import arguments_text
+from caal_node.reply_parser.escaping import escaped_value, unescape_markers
 
 _NUMBER: Final = re.compile(r"/fnc_(\d+)$")
 """How LiveKit ends the item id of a reply's calls."""
@@ -87,7 +88,7 @@ def _schema(tool: llm.FunctionTool[..., Any] | llm.RawFunctionTool[..., Any]) ->
         raw = llm.ToolContext([tool]).parse_function_tools("openai", strict=False)[0]
         function = dict(raw["function"])
         function["description"] = without_examples(function.get("description") or "")
-        known = {"type": "function", "function": compact_schema(function)}
+        known = {"type": "function", "function": escaped_value(compact_schema(function))}
         _schemas[tool] = known
     return known
 
@@ -120,8 +121,12 @@ def _written_at(call: llm.FunctionCall) -> tuple[float, int]:
 
 
 def call_delta(name: str, arguments: str) -> llm.ChoiceDelta:
-    """Return a call, with `arguments` as JSON text, as a piece of a reply."""
-    call = llm.FunctionToolCall(name=name, arguments=arguments, call_id=shortuuid("call_"))
+    """Return a call, with `arguments` as JSON text, as a piece of a reply.
+
+    What the prompt showed broken up goes to the tool as it was.
+    """
+    whole = unescape_markers(arguments)
+    call = llm.FunctionToolCall(name=name, arguments=whole, call_id=shortuuid("call_"))
     return llm.ChoiceDelta(role="assistant", tool_calls=[call])
 
 

@@ -6,21 +6,26 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import ModelContextFull, ModelError, ModelLacksTools, ModelReplyError
 from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.base import (
     Backend,
+    Chunk,
     NativeCall,
     ReplyDone,
     ServerCall,
     ServerResult,
+    TextChunk,
     Usage,
 )
 from caal_node.models.question import Question
+from caal_node.models.reply_limits import SLICE_CHARS, ReplyLimits, calls_left
 from caal_node.models.strategies import CallStrategy
 from caal_node.models.strategies.base import Doubt, only_speech, without_thinking
 from caal_node.reply_parser import (
@@ -89,6 +94,9 @@ class ReplyAttempt:
     """Asks once. What it has shown is known once `run` has ended, also if by an error."""
 
     def __init__(self, backend: Backend, strategy: CallStrategy, question: Question) -> None:
+        calls = calls_left(question.items)
+        if question.may_call and not calls:
+            question = replace(question, may_call=False)
         self.strategy = strategy
         self.request = strategy.request(question)
         self.signal: FailureSignal | None = None
@@ -105,6 +113,7 @@ class ReplyAttempt:
         self._backend = backend
         self._question = question
         self._events: list[Event] = []
+        self._limits = ReplyLimits(calls)
         self._structured = False
 
     @property
@@ -126,8 +135,10 @@ class ReplyAttempt:
     async def run(self) -> AsyncGenerator[Event | ServerCall | ServerResult]:
         """Ask, and yield events of a streamed reply while it comes.
 
+        The request is closed as soon as a limit of `ReplyLimits` is reached.
+
         Raises:
-            ModelError: the same as `Backend.ask`.
+            ModelError: the same as `Backend.ask`, and where there was nothing but thinking.
         """
         reader = self.strategy.reader(self._question)
         done: ReplyDone | None = None
@@ -141,15 +152,26 @@ class ReplyAttempt:
                     yield chunk
                     continue
                 self._structured |= isinstance(chunk, NativeCall)
-                events = reader.feed(chunk)
-                if reader.doubt == "unsure":
-                    self.signal = "unsure"
-                    return  # This ends the request.
-                for event in self._certain(events):
-                    yield event
-        for event in self._certain(reader.finish()):
-            yield event
+                for part in _slices(chunk):
+                    events = self._limits.admit(reader.feed(part))
+                    if reader.doubt == "unsure":
+                        self.signal = "unsure"
+                        return  # This ends the request.
+                    for event in self._certain(events):
+                        yield event
+                    # A whole reply, or what one packet holds of a stream, comes all at once.
+                    await asyncio.sleep(0)
+                    self._limits.count(len(part.text) if isinstance(part, TextChunk) else 0)
+                    if self._limits.reached:
+                        break
+                if self._limits.reached:
+                    break
+        if self._limits.reached in (None, "size"):
+            for event in self._certain(self._limits.admit(reader.finish())):
+                yield event
         self.signal = signal_of_reply(self._events, done)
+        if self._limits.reached == "thinking" and not self._holds_a_reply:
+            raise ModelError(f"{self._backend.model} thought on and on, and said nothing")
         self.lacked_argument = reader.doubt == "missing_argument"
         self.never_was_thinking = reader.never_was_thinking
 
@@ -160,10 +182,19 @@ class ReplyAttempt:
         else:
             events = [] if self._question.stream else without_thinking(self._events)
             self._note_spoken(events)
+        if self._limits.note is not None and self._question.may_call:
+            events = [*events, self._limits.note]
         if self.dropped_call and self.spoke:
             # What was said may have announced the call.
             events = [*events, TextDelta(" " + sentence("not_all_done"))]
         return events
+
+    @property
+    def _holds_a_reply(self) -> bool:
+        return any(
+            isinstance(event, ToolCallEnd) or (isinstance(event, TextDelta) and event.text.strip())
+            for event in self._events
+        )
 
     def _certain(self, events: list[Event]) -> list[Event]:
         """Keep `events`, and return those that can be passed on now."""
@@ -181,3 +212,14 @@ class ReplyAttempt:
 
     def _note_spoken(self, events: list[Event]) -> None:
         self.spoke |= any(isinstance(event, TextDelta | ToolCallEnd) for event in events)
+
+
+def _slices(chunk: Chunk) -> Iterator[Chunk]:
+    """Yield `chunk` in pieces that are read in a few milliseconds each."""
+    if not isinstance(chunk, TextChunk) or len(chunk.text) <= SLICE_CHARS:
+        yield chunk
+        return
+    tokens = chunk.tokens
+    for start in range(0, len(chunk.text), SLICE_CHARS):
+        yield TextChunk(chunk.text[start : start + SLICE_CHARS], tokens)
+        tokens = ()

@@ -164,8 +164,9 @@ def spoken_rest(text: str) -> str:
     return text if len(text) < _MIN_CUT_CHARS else ""
 
 
-def prefix_pattern(words: Iterable[str]) -> str:
-    """Return a regular expression for any of `words`, or the beginning of one at the text's end.
+def prefix_pattern(words: Iterable[str], *, or_cut: bool = True) -> str:
+    """Return a regular expression for any of `words`, and, unless `or_cut` is false, for the
+    beginning of one at the text's end.
 
     It is a trie, so that very many words are found in one pass.
     """
@@ -175,14 +176,18 @@ def prefix_pattern(words: Iterable[str]) -> str:
         for char in word:
             node = node.setdefault(char, {})
         node[""] = {}
-    branches = [re.escape(char) + _branch(child) for char, child in sorted(root.items())]
+    branches = [re.escape(char) + _branch(child, or_cut) for char, child in sorted(root.items())]
     return "(?:" + "|".join(branches) + ")"
 
 
-def _branch(node: dict[str, Any]) -> str:
-    branches = [re.escape(char) + _branch(child) for char, child in sorted(node.items()) if char]
+def _branch(node: dict[str, Any], or_cut: bool) -> str:
+    items = [(char, child) for char, child in sorted(node.items()) if char]
+    branches = [re.escape(char) + _branch(child, or_cut) for char, child in items]
     if not branches:
         return ""
-    # The text may end inside a word; then the match is the word's beginning.
-    branches.append("" if "" in node else r"\Z")
+    if "" in node:
+        branches.append("")
+    elif or_cut:
+        # The text may end inside a word; then the match is the word's beginning.
+        branches.append(r"\Z")
     return "(?:" + "|".join(branches) + ")"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tomllib
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
 from typing import Any, Final
+
+from livekit.agents.voice.transcription.filters import filter_markdown
 
 from caal_node.core.prompt_files import read
 from caal_node.tts_text import SpokenForms, TextNormalizer
@@ -20,11 +23,16 @@ _END_CHARS: Final = 64
 SENTENCE_CHARS: Final = 2000
 """Text without an end is reported in parts of this size, cut at a space: two minutes of speech."""
 
+SLICE_CHARS: Final = 512
+"""Characters that are read at once: 5 ms for the worst of texts. A whole reply comes in one."""
+LINE_CHARS: Final = 400
+"""Characters of a line in which a mark still finds its partner."""
+
 
 async def speakable(text: AsyncIterable[str]) -> AsyncGenerator[str]:
     """Make `text` speakable. It is a LiveKit text transform, for `tts_text_transforms`."""
     normalizer = TextNormalizer(_SPOKEN_FORMS)
-    async for piece in text:
+    async for piece in _sliced(text):
         if spoken := normalizer.feed(piece):
             yield spoken
     if spoken := normalizer.finish():
@@ -41,7 +49,7 @@ async def watched(
     splitter = _SentenceSplitter()
     normalizer = TextNormalizer(_SPOKEN_FORMS) if as_spoken else None
     try:
-        async for piece in text:
+        async for piece in _sliced(text):
             yield piece
             spoken = str(piece) if normalizer is None else normalizer.feed(str(piece))
             for sentence in splitter.feed(spoken):
@@ -52,6 +60,42 @@ async def watched(
         for sentence in (*splitter.feed(rest), splitter.held.strip()):
             if sentence:
                 on_sentence(sentence)
+
+
+async def without_markdown(text: AsyncIterable[str]) -> AsyncGenerator[str]:
+    """Remove Markdown's marks from what people read.
+
+    LiveKit's filter reads a line from its beginning again with each piece, for as long as a mark in
+    it has no partner, and some lines take it the square of their length. So it begins anew with
+    each line, and within a long one.
+    """
+    pieces = _sliced(text)
+    over = False
+
+    async def line() -> AsyncGenerator[str]:
+        nonlocal over
+        chars = 0
+        async for piece in pieces:
+            chars += len(piece)
+            yield piece
+            if "\n" in piece or chars >= LINE_CHARS:
+                return
+        over = True
+
+    while not over:
+        async for shown in filter_markdown(line()):
+            yield shown
+
+
+async def _sliced(text: AsyncIterable[Any]) -> AsyncGenerator[Any]:
+    """Pass `text` on in short pieces, and let the event loop do other things between them."""
+    async for piece in text:
+        if not isinstance(piece, str) or len(piece) <= SLICE_CHARS:
+            yield piece
+            continue
+        for start in range(0, len(piece), SLICE_CHARS):
+            yield piece[start : start + SLICE_CHARS]
+            await asyncio.sleep(0)
 
 
 class _SentenceSplitter:

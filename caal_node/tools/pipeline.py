@@ -30,6 +30,7 @@ from caal_node.core.events import Outcome
 from caal_node.core.prompt_files import sentence
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import CallScheduler
+from caal_node.tools.redaction import Redaction
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
 
@@ -45,6 +46,8 @@ LONG_VALUES: Final = 1_000
 megabytes, most of an audio frame, and less than 2 ms below it."""
 MESSAGE_MAX: Final = 300
 """Characters of an error's text that the model is shown."""
+ERROR_CHARS: Final = 8_192
+"""Characters of an error's text that are kept. Servers put whole pages into their errors."""
 MAX_OUTCOMES: Final = 256
 """Call ids whose outcome is kept until it is asked for; far fewer run at once."""
 _OUTCOMES: Final[Mapping[str, Outcome]] = {"timeout": "timeout", "refused": "refused"}
@@ -122,11 +125,14 @@ class Pipeline:
         data: ToolDataCache,
         *,
         gates: Gates | None = None,
+        redaction: Redaction | None = None,
         timeout_s: float = TOOL_TIMEOUT_S,
     ) -> None:
         self.outcomes: Final = CallOutcomes()
         self._data = data
         self._gates = gates or Gates()
+        self.redaction: Final = redaction or Redaction()
+        """Knows the secrets of the process, which no text of a tool may hold."""
         self._plan = self._gates.plan or CallScheduler()
         self._timeout_s = timeout_s
 
@@ -174,6 +180,8 @@ class Pipeline:
             return value
         except Exception as error:
             outcome = outcome_of(error)
+            if isinstance(error, ToolFailure):
+                self._redact_failure(error)
             raise
         finally:
             self.outcomes.note(call_id, outcome)
@@ -183,7 +191,14 @@ class Pipeline:
 
     def redact(self, text: str) -> str:
         """Return what people or the model may see of a text that takes another way than `run`."""
-        return self._gates.redact(text)
+        return self._gates.redact(self.redaction.text(text))
+
+    def _redact_failure(self, failure: ToolFailure) -> None:
+        """Keep secrets out of an error's text: the model, people and logs are told of it."""
+        said = self.redaction.beginning(str(failure), ERROR_CHARS)
+        failure.args = (said, *failure.args[1:])
+        if failure.words is not None:
+            failure.words = self.redaction.beginning(failure.words, ERROR_CHARS)
 
     def deadline_s(self, entry: ToolEntry) -> float:
         """Return the seconds that a call of the tool may take."""
@@ -212,16 +227,22 @@ class Pipeline:
         words = None
         if isinstance(value, VerbatimResult):
             value, words = value.value, self.redact(value.words)
-        if _is_long(value):
+        if _is_long(value) or self.redaction.has_many:
             # Only text is made in the thread: a call cancelled meanwhile leaves no tool data.
-            line, kept = await asyncio.to_thread(_lines, value)
+            line, kept = await asyncio.to_thread(self._lines, value)
         else:
-            line, kept = _lines(value)
+            line, kept = self._lines(value)
         shown = self.redact(line)
         if entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
             self._data.add(call_id, entry.exposed, arguments, kept if shown == line else shown)
         return shown if words is None else VerbatimResult(shown, words)
+
+    def _lines(self, value: Any) -> tuple[str, str]:
+        """Return the line for the model, and the one for the tool data, without secrets."""
+        value = self.redaction.value(value)  # before the line is cut, which would halve one
+        line = to_line(value, max_chars=RESULT_CHARS)
+        return line, line if len(line) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
 
 
 def error_text(error: CaalError) -> str:
@@ -244,12 +265,6 @@ def outcome_of(error: BaseException) -> Outcome:
     """Return the word by which events report a call that ended with `error`."""
     kind = error.kind if isinstance(error, ToolFailure) else ""
     return _OUTCOMES.get(kind, "error")
-
-
-def _lines(value: Any) -> tuple[str, str]:
-    """Return the line for the model, and the one for the tool data."""
-    line = to_line(value, max_chars=RESULT_CHARS)
-    return line, line if len(line) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
 
 
 def _is_long(value: object) -> bool:

@@ -64,6 +64,8 @@ class RemoteToolset(Toolset):
             tier: as_tool_source(provider) for tier, provider in tiers.items()
         }
         self._pipeline = pipeline
+        for source in self._sources.values():
+            pipeline.redaction.add(partial(getattr, source, "secrets"))
         self._methods = methods
         self._on_ready = on_ready
         self._on_close = on_close
@@ -214,7 +216,9 @@ class RemoteToolset(Toolset):
         tools: list[Tool | Toolset] = [
             self._function_tool(entry) for entry in table if entry.spec.tier in self._sources
         ]
-        self.failed = {name: why for one in listings for name, why in one.failed.items()}
+        self.failed = {
+            name: self._pipeline.redact(why) for one in listings for name, why in one.failed.items()
+        }
         self.table = table
         self._tools = tools  # what LiveKit reads, anew for each request
 

@@ -93,6 +93,11 @@ class ToolSource(ABC):
         """Seconds between two listings that the agent makes by itself; 0 for none."""
         return 0.0
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys and tokens that the source uses now; no tool's words may hold them."""
+        return ()
+
     async def all_tools(self) -> tuple[ToolSpec, ...] | None:
         """Return every tool that `call` takes, where the model has to search for some of them.
 

@@ -21,6 +21,7 @@ from caal_node.context.schemas import compact_schema
 from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.reply_parser.escaping import escaped_value
 from caal_node.reply_parser.tool_index import ToolIndex
 
 NAME_MAX: Final = 64
@@ -113,11 +114,13 @@ def _free_name(spec: ToolSpec, taken: Mapping[str, ToolEntry]) -> str:
 def _schema(exposed: str, spec: ToolSpec) -> Mapping[str, Any]:
     return {
         "type": "function",
-        "function": compact_schema(
-            {
-                "name": exposed,
-                "description": spec.description,
-                "parameters": dict(spec.parameters),
-            }
+        "function": escaped_value(
+            compact_schema(
+                {
+                    "name": exposed,
+                    "description": spec.description,
+                    "parameters": dict(spec.parameters),
+                }
+            )
         ),
     }

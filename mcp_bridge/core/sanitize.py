@@ -66,6 +66,11 @@ def redact(text: str, secrets: Sequence[str]) -> str:
     return text
 
 
+def secret_forms(secrets: Sequence[str]) -> tuple[str, ...]:
+    """Gives every form that `redact` looks for, the longest first."""
+    return _forms(tuple(secrets))
+
+
 def secrets_in_headers(headers: Mapping[str, str]) -> Iterator[str]:
     """Yields the values, and what follows a scheme: `Bearer X`, `Basic <user:X in base64>`."""
     for value in headers.values():
@@ -113,15 +118,20 @@ def secrets_in_env(env: Mapping[str, str]) -> Iterator[str]:
     return (value for name, value in env.items() if looks_secret(name, value))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """Gives the longest first, so that no form leaves the rest of a longer one."""
-    found: set[str] = set()
-    for secret in secrets:
-        for part in {secret, secret.strip(), *secret.splitlines()}:
-            if len(part) >= _MIN_SECRET_CHARS:
-                found.update(_encoded(part))
+    found = frozenset[str]().union(*map(_forms_of, secrets))
     return tuple(sorted(found, key=lambda form: (-len(form), form)))
+
+
+@lru_cache(maxsize=1024)
+def _forms_of(secret: str) -> frozenset[str]:
+    """Gives them by secret, as a token that is new leaves those of all others as they were."""
+    parts = {secret, secret.strip(), *secret.splitlines()}
+    return frozenset(
+        form for part in parts if len(part) >= _MIN_SECRET_CHARS for form in _encoded(part)
+    )
 
 
 def _encoded(secret: str) -> Iterator[str]:

@@ -83,6 +83,19 @@ class JwtSecretAuth:
 WebhookAuth: TypeAlias = HeaderAuth | BasicAuth | JwtAuth | JwtSecretAuth
 
 
+def secrets_of(auth: WebhookAuth) -> tuple[str, ...]:
+    """Return what nobody else may read of a credential."""
+    match auth:
+        case HeaderAuth():
+            return (auth.value,)
+        case BasicAuth():
+            return (auth.password, auth.headers()["Authorization"].removeprefix("Basic "))
+        case JwtAuth():
+            return (auth.token,)
+        case JwtSecretAuth():
+            return (auth.secret,)
+
+
 def auth_headers(tool: WorkflowTool, known: Mapping[str, WebhookAuth]) -> dict[str, str]:
     """Return the headers for the webhook's path, else the tool's name, else the workflow's id."""
     if tool.auth_kind == "none":

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.models.backends.base import ServerCall, ServerResult
-from caal_node.models.backends.tool_calls import RUNS_MAX, ServerRuns, ToolResult
+from caal_node.models.backends.tool_calls import ServerRuns, ToolResult
+from caal_node.models.reply_limits import CALLS_MAX
 
 
 def result(**fields: Any) -> ToolResult:
@@ -59,4 +60,4 @@ def test_each_call_ends_at_most_once_and_none_ends_that_was_not_begun(
                 open_ids.add(one.id)
             else:
                 open_ids.remove(one.id)
-    assert begun <= RUNS_MAX
+    assert begun <= CALLS_MAX

@@ -28,17 +28,10 @@ from caal_node.models.strategies.reply_schema import line_schema, reply_schema
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import shortlist
-from caal_node.models.strategies.turn_limits import (
-    ARGUMENTS_MAX_BYTES,
-    CALLS_PER_REPLY_MAX,
-    CALLS_PER_TURN_MAX,
-    ITERATIONS_MAX,
-    turn_is_over,
-)
+from caal_node.models.strategies.turn_limits import ITERATIONS_MAX, turn_is_over
 from caal_node.reply_parser import (
     BrokenCall,
     TextDelta,
-    ToolCallEnd,
     UnknownCall,
     parse_reply,
     summarise,
@@ -264,11 +257,10 @@ def _rounds(count: int) -> list[Item]:
     return [item for n in range(count) for item in _round(n)]
 
 
-def test_a_turn_ends_after_so_many_replies_or_calls() -> None:
+def test_a_turn_ends_after_so_many_replies() -> None:
     go = UserItem("go")
     assert not turn_is_over([go, *_rounds(ITERATIONS_MAX - 1)])
     assert turn_is_over([go, *_rounds(ITERATIONS_MAX)])
-    assert turn_is_over([go, *_round(1, calls=CALLS_PER_TURN_MAX)])
     assert not turn_is_over([go, *_rounds(ITERATIONS_MAX), UserItem("again")])
 
 
@@ -283,29 +275,6 @@ def test_after_the_limits_only_speech_is_in_reach() -> None:
 def _read(strategy: CallStrategy, asked: Question, *pieces: str) -> list[Any]:
     reader = strategy.reader(asked)
     return [e for piece in pieces for e in reader.feed(TextChunk(piece))] + reader.finish()
-
-
-def test_calls_beyond_the_limit_of_a_reply_are_not_made() -> None:
-    lines = "\n".join(
-        json.dumps({"type": "tool_call", "name": "set_timer", "arguments": {"minutes": n}})
-        for n in range(CALLS_PER_REPLY_MAX + 3)
-    )
-    reply = summarise(_read(TextProtocolStrategy(), question(UserItem("go")), lines))
-    made = [call.arguments["minutes"] for call in reply.calls]
-    assert made == list(range(CALLS_PER_REPLY_MAX))
-
-
-def test_arguments_beyond_the_limit_are_a_broken_call() -> None:
-    strategy = TextProtocolStrategy()
-    call = {
-        "type": "tool_call",
-        "name": "play_music",
-        "arguments": {"query": "x" * ARGUMENTS_MAX_BYTES},
-    }
-    events = _read(strategy, question(UserItem("go")), json.dumps(call))
-    (problem,) = [e for e in events if isinstance(e, BrokenCall)]
-    assert str(ARGUMENTS_MAX_BYTES) in problem.problem
-    assert not any(isinstance(e, ToolCallEnd) for e in events)
 
 
 def test_a_long_list_is_told_by_its_structure_and_its_ids() -> None:

@@ -7,6 +7,7 @@ writes them into the text, and reads the calls out of it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -34,6 +35,8 @@ from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
 
 STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
 """Where the model would go on with somebody else's words. OpenAI allows four."""
+
+_ROLE: Final = re.compile(r"[\n\r\v\f\x85\u2028\u2029](?=\s*(?:User|Assistant|System|Tool\b))")
 
 
 class _Choice(BaseModel):
@@ -115,11 +118,16 @@ def _line(item: Item) -> str:
         case SystemItem():
             return f"System: {item.text}"
         case UserItem():
-            return f"User: {item.text}"
+            return f"User: {_within_turn(item.text)}"
         case AssistantItem():
-            return f"Assistant: {item.text}"
+            return f"Assistant: {_within_turn(item.text)}"
         case ResultItem():
-            return f"Tool {item.name}: {item.output}"
+            return f"Tool {item.name}: {_within_turn(item.output)}"
         case CallItem():
             call = {"type": "tool_call", "name": item.name, "arguments": arguments_object(item)}
             return f"Assistant: {json.dumps(call, ensure_ascii=False)}"
+
+
+def _within_turn(text: str) -> str:
+    """Return `text` with no line that begins as a turn does. A role's lines are its only mark."""
+    return _ROLE.sub(r"\g<0> ", text)

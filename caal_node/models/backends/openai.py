@@ -29,7 +29,7 @@ from caal_node.models.backends.chat_format import (
 )
 from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
-from caal_node.models.backends.tool_calls import CallDelta, ServerRuns, ToolResult, join_calls
+from caal_node.models.backends.tool_calls import CallDelta, CallJoiner, ServerRuns, ToolResult
 
 
 class _Part(BaseModel):
@@ -107,7 +107,7 @@ class OpenAIBackend(OpenAIServer):
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
         """See `Backend`. Calls come last, whole, and only from a reply that came to its end."""
-        calls: list[CallDelta] = []
+        calls = CallJoiner()
         finish: str | None = None
         usage, runs = Usage(), ServerRuns()
         body = self._chat_body(request)
@@ -118,13 +118,16 @@ class OpenAIBackend(OpenAIServer):
                     for chunk in _chunks(part, choice.logprobs):
                         yield chunk
                     if event.task_status is None:
-                        calls += part.tool_calls or ()
+                        calls.add(part.tool_calls or ())
                     for chunk in _server_runs(runs, event, part):
                         yield chunk
                     finish = choice.finish_reason or finish
                 usage = event.token_usage() or usage
+                if calls.full:
+                    finish = "stop"
+                    break
         done = self._done(finish, usage)
-        for call in join_calls(calls):
+        for call in calls.calls():
             yield call
         yield done
 

@@ -2,7 +2,7 @@
 
 Servers differ in everything: all calls at `index: 0`, no index, no id, the id in the first piece
 or a fresh one in each, the name first and its arguments piece by piece (Granite), the name again
-in each piece, arguments as an object. `join_calls` decides what tells one call from the next.
+in each piece, arguments as an object. `CallJoiner` decides what tells one call from the next.
 
 Some servers have tools of their own: they announce a call with `task_status: "working"`, run it,
 send its `tool_results` in the same stream, and write on. Such a call is told like any other, and
@@ -18,18 +18,14 @@ from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BaseModel, Field
 
-from caal_node.core.errors import ModelReplyError
 from caal_node.models.backends.base import NativeCall, ServerCall, ServerResult
 from caal_node.models.backends.chat_format import NULL_IS_EMPTY_OBJECT, Arguments
+from caal_node.models.reply_limits import ARGUMENTS_CHARS_MAX, CALLS_MAX, NAME_CHARS_MAX
 
-CALLS_MAX: Final = 64
-"""Calls in one reply. A model that writes more is going round in circles."""
-ARGUMENTS_MAX: Final = 1_000_000
-"""Characters of one call's arguments. No tool takes more; a reply that has more never ends."""
 WORKING: Final = "working"
 """The status of a stream that goes on, whatever else says that it is done."""
-RUNS_MAX: Final = 64
-"""Calls in one reply that a server runs and that are told, for the same reason as CALLS_MAX."""
+_JOINED_MAX: Final = 4 * CALLS_MAX
+"""Calls of one reply that are put together: more than may be made, as servers send some again."""
 
 
 class FunctionDelta(BaseModel):
@@ -54,15 +50,10 @@ class _PartialCall:
     length: int = 0
 
     def add(self, text: str) -> None:
-        """Add a piece of the arguments.
-
-        Raises:
-            ModelReplyError: they are longer than `ARGUMENTS_MAX`.
-        """
-        self.length += len(text)
-        if self.length > ARGUMENTS_MAX:
-            raise ModelReplyError(f"a tool call has more than {ARGUMENTS_MAX} characters")
-        self.arguments.append(text)
+        """Add a piece of the arguments. What is far too long already grows no further."""
+        if self.length <= ARGUMENTS_CHARS_MAX:
+            self.arguments.append(text)
+            self.length += len(text)
 
     @property
     def begun(self) -> bool:
@@ -72,6 +63,7 @@ class _PartialCall:
     def whole(self) -> bool:
         """Whether the arguments that have come are complete JSON."""
         text = "".join(self.arguments)
+        self.arguments = [text]  # It may be asked at every piece.
         if not text.rstrip().endswith("}"):
             return False
         try:
@@ -81,41 +73,49 @@ class _PartialCall:
         return True
 
 
-def join_calls(deltas: Iterable[CallDelta]) -> tuple[NativeCall, ...]:
-    """Return the calls that `deltas` make up, in the order in which they began, none twice.
+class CallJoiner:
+    """Makes calls of the pieces of one reply, in the order in which they began.
 
     Pieces belong together by index, and by id where a server gives no index; where it gives
     neither, a piece with a name begins a call and one without continues the last. One index for
     several calls is seen by a second id or a second name, or by a name behind arguments that are
     complete. An id alone begins nothing: some servers give each piece a fresh one. Pieces of a
-    call that never got a name are dropped, and empty arguments become `{}`.
-
-    Raises:
-        ModelReplyError: there are more than `CALLS_MAX` calls, or one is longer than
-            `ARGUMENTS_MAX` characters.
+    call that never got a name are dropped.
     """
-    calls: list[_PartialCall] = []
-    for delta in deltas:
-        name = delta.function.name or ""
-        arguments = delta.function.arguments
-        call = _continued(calls, delta, name)
-        if call is None:
-            if not name:
-                continue
-            if len(calls) == CALLS_MAX:
-                raise ModelReplyError(f"the reply has more than {CALLS_MAX} tool calls")
-            call = _PartialCall(delta.index, delta.id or "")
-            calls.append(call)
-        call.id = call.id or delta.id or ""
-        if name != call.name and not call.begun:
-            call.name += name  # A name may come in pieces. The whole name again is no piece.
-        if isinstance(arguments, str):
-            call.add(arguments)
-        elif arguments is not None:
-            call.add(json.dumps(arguments, ensure_ascii=False))
-    return distinct(
-        NativeCall(call.id, call.name, "".join(call.arguments) or "{}") for call in calls
-    )
+
+    def __init__(self) -> None:
+        self._calls: list[_PartialCall] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether so many calls have begun that the rest need not be waited for."""
+        return len(self._calls) >= _JOINED_MAX
+
+    def add(self, deltas: Iterable[CallDelta]) -> None:
+        """Take the next pieces."""
+        for delta in deltas:
+            name = (delta.function.name or "")[:NAME_CHARS_MAX]
+            arguments = delta.function.arguments
+            call = _continued(self._calls, delta, name)
+            if call is None:
+                if not name or self.full:
+                    continue
+                call = _PartialCall(delta.index, delta.id or "")
+                self._calls.append(call)
+            call.id = call.id or delta.id or ""
+            if name != call.name and not call.begun:
+                # A name may come in pieces. The whole name again is no piece.
+                call.name = (call.name + name)[:NAME_CHARS_MAX]
+            if isinstance(arguments, str):
+                call.add(arguments)
+            elif arguments is not None:
+                call.add(json.dumps(arguments, ensure_ascii=False))
+
+    def calls(self) -> tuple[NativeCall, ...]:
+        """Return the calls, none twice. Empty arguments become `{}`."""
+        return distinct(
+            NativeCall(call.id, call.name, "".join(call.arguments) or "{}") for call in self._calls
+        )
 
 
 def distinct(calls: Iterable[NativeCall]) -> tuple[NativeCall, ...]:
@@ -179,12 +179,13 @@ class ServerRuns:
 
     def started(self, call_id: str, name: str, arguments: Any) -> Iterator[ServerCall]:
         """Yield the call, unless it is announced again or past the cap."""
-        if any(call.id == call_id for call in self._open if call_id) or self._count >= RUNS_MAX:
+        if any(call.id == call_id for call in self._open if call_id) or self._count >= CALLS_MAX:
             return
         self._count += 1
         known = call_id or f"server_{self._count}"
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-        self._open.append(ServerCall(known, name, text))
+        text = text if len(text) <= ARGUMENTS_CHARS_MAX else "{}"
+        self._open.append(ServerCall(known, name[:NAME_CHARS_MAX], text))
         yield self._open[-1]
 
     def ended(self, results: Iterable[ToolResult]) -> Iterator[ServerCall | ServerResult]:

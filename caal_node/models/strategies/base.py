@@ -20,6 +20,7 @@ from caal_node.models.backends.base import (
     TextChunk,
 )
 from caal_node.models.question import Question
+from caal_node.models.reply_limits import ARGUMENTS_CHARS_MAX, NAME_CHARS_MAX, too_long
 from caal_node.reply_parser import (
     BrokenCall,
     Event,
@@ -77,12 +78,14 @@ class ReplyReader:
         self._tools = question.tools.schemas
         self._parser = ReplyParser(self._tools, in_thinking=in_thinking)
         self._inside = in_thinking
-        self._thought: list[str] = []
+        self._as_speech = ReplyParser(self._tools)
+        """Reads the same reply as one without thinking, in case that it turns out to be that."""
+        self._speech_events: list[Event] = []
 
     def feed(self, chunk: Chunk) -> list[Event]:
         """Return the events that `chunk` makes certain."""
         if isinstance(chunk, ReasoningChunk):
-            if self._inside and not self._thought:
+            if self._inside and not self._speech_events:
                 # The server keeps thinking apart, so the text begins as speech.
                 self._parser = ReplyParser(self._tools)
                 self._inside = False
@@ -90,15 +93,14 @@ class ReplyReader:
         if not isinstance(chunk, TextChunk):
             return []
         if self._inside:
-            self._thought.append(chunk.text)
+            self._speech_events += self._as_speech.feed(chunk.text)
         return self._allowed(self._parsed(self._parser.feed(chunk.text)))
 
     def finish(self) -> list[Event]:
         """Return the events that were held back until the reply's end."""
         events = self._parsed(self._parser.finish())
-        if self._inside and "".join(self._thought).strip():
-            anew = ReplyParser(self._tools)
-            events = [*anew.feed("".join(self._thought)), *anew.finish()]
+        if self._inside and (anew := [*self._speech_events, *self._as_speech.finish()]):
+            events = anew
             closed = any(isinstance(event, TextWasThinking) for event in events)
             self.never_was_thinking = not closed and any(isinstance(e, TextDelta) for e in events)
             events = without_thinking(events)
@@ -117,7 +119,7 @@ class ReplyReader:
     def _leave_thinking(self) -> None:
         """Note that the reply is no longer in the thinking that it began in."""
         self._inside = False
-        self._thought.clear()
+        self._speech_events.clear()
 
 
 class CallStrategy(Protocol):
@@ -170,7 +172,10 @@ class _NativeReader(ReplyReader):
         if not isinstance(chunk, NativeCall):
             return super().feed(chunk)
         self._leave_thinking()  # The call is the reply, and the text before it stays unspoken.
-        OpenCall(self._calls, chunk.name).end_json(chunk.arguments or "{}")
+        call = OpenCall(self._calls, chunk.name[: 2 * NAME_CHARS_MAX])
+        if len(chunk.arguments) > ARGUMENTS_CHARS_MAX:
+            call.fail(too_long(len(chunk.arguments)))
+        call.end_json(chunk.arguments or "{}")
         events = list(self._events)
         self._events.clear()
         return events

@@ -19,13 +19,14 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
+from caal_node.models.reply_limits import calls_left
 from caal_node.models.strategies.base import ReplyReader, StrategyName
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.prompt import TABLES_MAX, protocol_prompt
 from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import shortlist
-from caal_node.models.strategies.turn_limits import LimitedReader, calls_left, may_call
+from caal_node.models.strategies.turn_limits import LimitedReader, may_call
 from caal_node.reply_parser import Event, TextDelta, ToolCallEnd, ToolCallStart
 
 TOP_CANDIDATES: Final = 10
@@ -33,6 +34,8 @@ TOP_CANDIDATES: Final = 10
 _CALLS: Final = '{"calls"'
 _SAY: Final = '{"say"'
 
+SCHEMA_CALLS_MAX: Final = 6
+"""Calls that the schema has room for: a small model fills what room there is."""
 SPOKEN_CHARS: Final = 40
 """A parameter's description up to this length is said to a person; instead of a longer one, the
 parameter's name is."""
@@ -123,7 +126,7 @@ class JsonReplyStrategy:
         if not allowed:
             schema = reply_schema(())
         else:
-            most = max(1, calls_left(question.items))
+            most = max(1, min(SCHEMA_CALLS_MAX, calls_left(question.items)))
             first, *others = shortlist(question)
             if others:
                 schema = ordered_calls_schema((first, *others)[:most])

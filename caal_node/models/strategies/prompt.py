@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -22,6 +23,7 @@ from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.question import Question
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import ProtocolStyle
+from caal_node.reply_parser.escaping import escape_markers, escaped_value
 
 EXAMPLE_TOKENS: Final = 2_400
 """Estimated tokens of the example turns in the prefix: three turns for each of 14 tools, which are
@@ -39,6 +41,8 @@ TABLES_MAX: Final = 8
 reload makes another."""
 _NESTING_MAX: Final = 4
 """Levels of nesting that are written out; whatever lies deeper is `object`."""
+_WORD: Final = re.compile(r"[\w.$-]+")
+"""A name that can be no sentence, and no line of its own."""
 _FIXED_EXAMPLES: Final[Mapping[str, Any]] = json.loads(read("protocol_examples.json"))
 
 
@@ -115,8 +119,8 @@ def _example_turns(
             continue
         example = tools.examples[name][number]
         turn = (
-            UserItem(example.utterance),
-            AssistantItem(style.calls([(name, dict(example.arguments))])),
+            UserItem(escape_markers(example.utterance)),
+            AssistantItem(style.calls([(name, escaped_value(example.arguments))])),
         )
         tokens_left -= sum(map(item_tokens, turn))
         if tokens_left < 0:
@@ -127,7 +131,7 @@ def _example_turns(
 def _parsed(text: str) -> Any:
     """Return JSON as its value, so that no quotes inside quotes reach the model; else the text."""
     try:
-        return json.loads(text)
+        return escaped_value(json.loads(text))  # JSON may have written a marker as `\\u003c`.
     except (ValueError, RecursionError):
         return text
 
@@ -163,6 +167,7 @@ def _object_type(schema: Mapping[str, Any], depth: int) -> str:
 
 
 def _member(name: str, schema: Any, required: bool, depth: int) -> str:
+    name = name if _WORD.fullmatch(name) else json.dumps(name, ensure_ascii=False)
     text = f"{name}{'' if required else '?'}: {_type(schema, depth)}"
     about: object = None
     if isinstance(schema, Mapping):
@@ -183,9 +188,13 @@ def _type(schema: Any, depth: int) -> str:
             return "|".join(dict.fromkeys(_type(o, depth) for o in cast("list[Any]", options)))
     kind = given.get("type")
     if isinstance(kind, list):
-        return "|".join(map(str, cast("list[object]", kind)))
+        return "|".join(map(_type_name, cast("list[object]", kind)))
     if kind == "array":
         return f"[{_type(given.get('items', {}), depth + 1)}]"
     if kind == "object" or "properties" in given:
         return _object_type(given, depth + 1)
-    return kind if isinstance(kind, str) else "any"
+    return _type_name(kind)
+
+
+def _type_name(kind: object) -> str:
+    return kind if isinstance(kind, str) and _WORD.fullmatch(kind) else "any"

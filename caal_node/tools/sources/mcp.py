@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,6 +82,7 @@ class McpToolSource(ToolSource):
         self._following: asyncio.Task[None] | None = None
         """Takes in the changes that servers announce."""
         self._servers_changed = False
+        self._secrets: tuple[str, ...] = ()
 
     async def discover(self) -> ToolListing:
         until = asyncio.get_running_loop().time() + READY_S
@@ -93,6 +95,7 @@ class McpToolSource(ToolSource):
             # A mistake in the file must not take the tools of servers that run from a live room.
             self._config_error = {self._config.name: str(error)}
         else:
+            self._secrets = tuple(chain.from_iterable(config.keys() for config in configs))
             if self._manager is not None:
                 await self._manager.reload(configs, ready_s=READY_S)
             elif configs:
@@ -177,6 +180,10 @@ class McpToolSource(ToolSource):
     @property
     def servers(self) -> tuple[mcp_bridge.ServerStatus, ...]:
         return self._manager.servers if self._manager else ()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self._secrets
 
     async def all_tools(self) -> tuple[ToolSpec, ...]:
         return tuple(map(tool_spec, await self._manager.list_tools())) if self._manager else ()

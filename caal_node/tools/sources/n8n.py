@@ -84,6 +84,10 @@ class N8nToolSource(ToolSource):
     def poll_s(self) -> float:
         return self._poll_s
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self.workflows.secrets
+
     async def discover(self) -> ToolListing:
         """List the workflows.
 

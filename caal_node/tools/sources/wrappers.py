@@ -71,6 +71,10 @@ class WrapperSource(ToolSource):
         self.wrapped.watch_changes(lambda listing: changed(self._adapted(listing)))
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        return self.wrapped.secrets
+
+    @property
     def servers(self) -> tuple[ServerStatus, ...]:
         return self.wrapped.servers
 

@@ -1,0 +1,168 @@
+"""How much of one reply is taken, by whichever server, strategy or format it comes.
+
+A model that goes round in circles ends here, and so does a server that plays one. The request is
+closed as soon as a limit is reached: what was said until then is the reply, calls beyond the limit
+are not made, and the model is told so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, TypeAlias
+
+from caal_node.core.items import Item, ResultItem, UserItem
+from caal_node.reply_parser import (
+    BrokenCall,
+    Event,
+    ReasoningDelta,
+    TextDelta,
+    TextWasThinking,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+CALLS_MAX: Final = 16
+"""Calls of one reply: one for each light of a flat. More is a list that never ends."""
+CALLS_PER_TURN_MAX: Final = 32
+"""Calls in all replies of one turn: two full replies, or four rounds of eight."""
+NAME_CHARS_MAX: Final = 64
+"""Characters of a call's name, as many as the names of tools have."""
+ARGUMENTS_CHARS_MAX: Final = 32_768
+"""Characters of one call's arguments as JSON: 8,000 tokens, which a person would dictate for half
+an hour, or a page of text that the model wrote itself some ten times over."""
+SPEECH_CHARS_MAX: Final = 24_000
+"""Characters of one reply that are heard: about 4,000 words, 27 minutes at 150 words a minute."""
+THINKING_CHARS_MAX: Final = 131_072
+"""Characters of one reply's thinking: 32,000 tokens. Whoever speaks waits for all of it."""
+REPLY_CHARS_MAX: Final = 524_288
+"""Characters of one reply, its calls included: more than all that the other limits let through in a
+reply that means something."""
+REPEATED_CHARS: Final = 1_200
+PERIOD_CHARS: Final = 150
+"""A reply whose last 1,200 characters are one piece of up to 150, eight times over, is a loop. It
+is noticed after a minute and a half of speech; no song has such a refrain."""
+SLICE_CHARS: Final = 1_024
+"""Characters that are read at once: 4 ms for the worst of texts."""
+_PROBE_CHARS: Final = 16
+"""The end of a text by which its period is looked for."""
+
+Limit: TypeAlias = Literal["calls", "speech", "thinking", "size"]
+
+
+def calls_left(items: Sequence[Item]) -> int:
+    """Return how many calls the reply to `items` may have."""
+    made = 0
+    for item in reversed(items):
+        if isinstance(item, UserItem):
+            break
+        made += isinstance(item, ResultItem)
+    return max(0, min(CALLS_MAX, CALLS_PER_TURN_MAX - made))
+
+
+class ReplyLimits:
+    """Takes the events of one reply until one of the limits is reached."""
+
+    def __init__(self, calls: int = CALLS_MAX) -> None:
+        self.reached: Limit | None = None
+        """The limit that ended the reply; nothing more of it is taken."""
+        self._calls = calls
+        self._calls_left = calls
+        self._last_call = ""
+        self._chars_left = REPLY_CHARS_MAX
+        self._speech_left = SPEECH_CHARS_MAX
+        self._thinking_left = THINKING_CHARS_MAX
+        self._tail = ""
+        self._unchecked = 0
+
+    def count(self, chars: int) -> None:
+        """Count text that was read, whatever it means."""
+        self._chars_left -= chars
+        if self._chars_left < 0:
+            self.reached = self.reached or "size"
+
+    def admit(self, events: Iterable[Event]) -> list[Event]:
+        """Return as many of `events` as are within the limits."""
+        kept: list[Event] = []
+        for event in events:
+            if self.reached is not None and self.reached != "size":
+                break
+            match event:
+                case TextDelta(text):
+                    kept += [TextDelta(said)] if (said := self.speech(text)) else []
+                case ReasoningDelta(text):
+                    self._thinking_left -= len(text)
+                    if self._thinking_left < 0:
+                        self.reached = "thinking"
+                    else:
+                        kept.append(event)
+                case TextWasThinking():
+                    self._speech_left = SPEECH_CHARS_MAX
+                    kept.append(event)
+                case ToolCallStart(name=name):
+                    if self._calls_left:
+                        kept.append(event)
+                    else:
+                        self._refuse(name)
+                case _:
+                    if self.call(event.name):
+                        kept.append(of_allowed_size(event))
+        return kept
+
+    def speech(self, text: str) -> str:
+        """Return what may be said of `text`, which comes next in the reply."""
+        if len(text) > self._speech_left:
+            self.reached = "speech"
+            head = text[: self._speech_left]
+            return head[: head.rfind(" ") + 1] or head
+        self._speech_left -= len(text)
+        self._tail = (self._tail + text)[-REPEATED_CHARS:]
+        self._unchecked += len(text)
+        if self._unchecked >= PERIOD_CHARS:
+            self._unchecked = 0
+            if _is_periodic(self._tail):
+                self.reached = "speech"
+        return text
+
+    def call(self, name: str) -> bool:
+        """Return whether one more call, of the tool `name`, may be made."""
+        if not self._calls_left:
+            self._refuse(name)
+            return False
+        self._calls_left -= 1
+        self._last_call = name
+        return True
+
+    def _refuse(self, name: str) -> None:
+        self.reached = "calls"
+        self._last_call = self._last_call or name
+
+    @property
+    def note(self) -> BrokenCall | None:
+        """What the model is told of the calls that were not made, in the form of one of them."""
+        if self.reached != "calls":
+            return None
+        problem = f"Only the first {self._calls} calls of a reply are made; the rest was not."
+        return BrokenCall("", self._last_call, problem)
+
+
+def _is_periodic(text: str) -> bool:
+    if len(text) < REPEATED_CHARS:
+        return False
+    period = len(text) - _PROBE_CHARS - text.rfind(text[-_PROBE_CHARS:], 0, -1)
+    return period <= PERIOD_CHARS and text[period:] == text[:-period]
+
+
+def of_allowed_size(event: Event) -> Event:
+    """Return `event`, or, where it is a call with too long arguments, that it cannot be made."""
+    if not isinstance(event, ToolCallEnd):
+        return event
+    size = len(json.dumps(event.arguments, ensure_ascii=False, default=str))
+    if size <= ARGUMENTS_CHARS_MAX:
+        return event
+    return BrokenCall(event.id, event.name, too_long(size))
+
+
+def too_long(size: int) -> str:
+    """Return what the model is told of arguments of `size` characters."""
+    return f"The arguments have {size} characters; {ARGUMENTS_CHARS_MAX} are allowed."

@@ -1,0 +1,110 @@
+"""Takes the secrets that this process knows out of everything that a tool gives.
+
+They are found by value, whichever tier a text comes from: a workflow that echoes its request, a
+method that prints its settings, a server that knows another's key. `mcp_bridge.core.sanitize` has
+the forms in which programs repeat them: as it is, in JSON, URLs, base64 and hex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import SecretStr
+
+from caal_node.config.settings import Settings
+from mcp_bridge.core.sanitize import REDACTED, secret_forms
+
+KnownSecrets: TypeAlias = Callable[[], Iterable[str]]
+"""It returns the secrets of one source as they are now: some are made for one call each."""
+
+MANY_FORMS: Final = 400
+"""Forms that are looked for on the event loop in a short text: 2 ms. More are, in a thread."""
+_MAX_DEPTH: Final = 100
+
+
+class Redaction:
+    """Replaces every known secret by `***`. Its cost is linear in text and in secrets."""
+
+    def __init__(self, *known: KnownSecrets) -> None:
+        self._known = list(known)
+
+    def add(self, known: KnownSecrets) -> None:
+        """Look for the secrets of one more source from now on."""
+        self._known.append(known)
+
+    @property
+    def has_many(self) -> bool:
+        """Whether so much is looked for that it had better be done in a thread."""
+        return len(self._forms()) > MANY_FORMS
+
+    def _forms(self) -> tuple[str, ...]:
+        # In one order, so that the forms of the same secrets are made once.
+        return secret_forms(sorted({secret for known in self._known for secret in known()}))
+
+    def text(self, text: str) -> str:
+        """Return `text` without secrets."""
+        return _replaced(text, self._forms())
+
+    def beginning(self, text: str, max_chars: int) -> str:
+        """Return the beginning of `text` without secrets; none is cut apart at its end."""
+        forms = self._forms()
+        longest = len(forms[0]) if forms else 0
+        if len(text) <= max_chars + longest:
+            return _replaced(text, forms)
+        head = text[: max_chars + longest]
+        # What the cut may have halved is at the end, and no longer than the longest form.
+        return _replaced(head, forms)[: -longest or None]
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without secrets in its texts and keys."""
+        forms = self._forms()
+        whole = "\0".join(_texts(value))
+        found = tuple(form for form in forms if form in whole)
+        return _without(value, found, 0) if found else value
+
+
+def secrets_of_settings(settings: Settings) -> tuple[str, ...]:
+    """Return the secrets that the settings name: keys, tokens, the room's secret."""
+    found = (getattr(settings, name) for name in type(settings).model_fields)
+    return tuple(each.get_secret_value() for each in found if isinstance(each, SecretStr))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text of a value, one that contains itself included."""
+    stack: list[object] = [value]
+    seen: set[int] = set()
+    while stack:
+        each = stack.pop()
+        if isinstance(each, str):
+            yield each
+        elif id(each) in seen:
+            continue
+        elif isinstance(each, Mapping):
+            seen.add(id(cast("object", each)))
+            members = cast("Mapping[Any, Any]", each)
+            yield from (key for key in members if isinstance(key, str))
+            stack += members.values()
+        elif isinstance(each, list | tuple):
+            seen.add(id(cast("object", each)))
+            stack += cast("Iterable[Any]", each)
+
+
+def _without(value: Any, forms: tuple[str, ...], depth: int) -> Any:
+    if isinstance(value, str):
+        return _replaced(value, forms)
+    if depth > _MAX_DEPTH:
+        return REDACTED  # no line for a model is so deep
+    if isinstance(value, Mapping):
+        members = cast("Mapping[Any, Any]", value).items()
+        return {_without(key, forms, 0): _without(each, forms, depth + 1) for key, each in members}
+    if isinstance(value, list | tuple):
+        return [_without(each, forms, depth + 1) for each in cast("Iterable[Any]", value)]
+    return value
+
+
+def _replaced(text: str, forms: Iterable[str]) -> str:
+    for form in forms:
+        if form in text:
+            text = text.replace(form, REDACTED)
+    return text
