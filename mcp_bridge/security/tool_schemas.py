@@ -57,7 +57,8 @@ def _references(schema: object, depth: int, *, is_data: bool = False) -> Iterato
                 for inner in cast("dict[str, Any]", value).values():
                     yield from _references(inner, depth + 1, is_data=is_data)
             elif isinstance(value, dict | list):
-                yield from _references(value, depth + 1, is_data=is_data or key in _DATA)
+                inner = cast("object", value)
+                yield from _references(inner, depth + 1, is_data=is_data or key in _DATA)
 
 
 def _visible(schema: object, depth: int, *, named: bool = False) -> object:
