@@ -57,8 +57,8 @@ def _references(schema: object, depth: int, *, is_data: bool = False) -> Iterato
                 for inner in cast("dict[str, Any]", value).values():
                     yield from _references(inner, depth + 1, is_data=is_data)
             elif isinstance(value, dict | list):
-                inside = cast("dict[str, Any] | list[Any]", value)
-                yield from _references(inside, depth + 1, is_data=is_data or key in _DATA)
+                inner = cast("object", value)
+                yield from _references(inner, depth + 1, is_data=is_data or key in _DATA)
 
 
 def _visible(schema: object, depth: int, *, named: bool = False) -> object:
