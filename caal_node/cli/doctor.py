@@ -17,6 +17,7 @@ from caal_node.cli.checks.local import (
     check_agent,
     check_cues,
     check_settings,
+    check_state,
     check_stt,
     check_tts,
     check_vad,
@@ -30,6 +31,7 @@ from caal_node.config.settings import Settings
 # asked for its tools; one's own code and the digest of 70 MB.
 CHECKS: Final = (
     Check("settings", check_settings, 5),
+    Check("state", check_state, 5),
     Check("model server", check_model, 15),
     Check("way of asking", check_call_strategy, SAMPLE_S + 15),
     Check("livekit", check_livekit, 10),

@@ -26,6 +26,7 @@ from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.table import ToolEntry, ToolTable
+from mcp_bridge.core.files import read_capped
 
 MAX_FILE_BYTES: Final = 8 * 1024 * 1024
 """A workflow of a hundred nodes is a tenth of a mebibyte."""
@@ -66,11 +67,14 @@ async def check_instance(settings: Settings, *, as_json: bool) -> bool:
 
 def _workflows(file: Path) -> Sequence[n8n.Workflow]:
     try:
-        if file.stat().st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"{file}: larger than {MAX_FILE_BYTES >> 20} MiB. Is it a workflow?")
-        found = n8n.workflows_in(json.loads(file.read_text(encoding="utf-8")))
+        data = read_capped(file, MAX_FILE_BYTES)
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read ({error.strerror}).") from error
+    except ValueError:
+        said = f"{file}: larger than {MAX_FILE_BYTES >> 20} MiB. Is it a workflow?"
+        raise ConfigError(said) from None
+    try:
+        found = n8n.workflows_in(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file}: no JSON ({error}). Export the workflow once more.") from error
     if not found:

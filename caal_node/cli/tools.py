@@ -194,7 +194,7 @@ async def make_missing_examples(settings: Settings, agent_name: str | None) -> N
                 made[entry.exposed] = entry.spec, examples
     finally:
         if made:
-            await asyncio.to_thread(store.add, made)
+            await asyncio.to_thread(_keep, store, made)
         await model.aclose()
         await agent.close_tools()
     for name, (_, examples) in made.items():
@@ -202,6 +202,15 @@ async def make_missing_examples(settings: Settings, agent_name: str | None) -> N
             console.print(f"{name}: {example.utterance}", markup=False, highlight=False)
     left = len(missing) - len(made)
     console.print(f"{len(made)} tools have examples now, {left} still have none: {store.path}")
+
+
+def _keep(store: ExampleStore, made: Mapping[str, tuple[ToolSpec, tuple[Example, ...]]]) -> None:
+    try:
+        store.add(made)
+    except OSError as error:
+        raise ConfigError(
+            f"{store.path} cannot be written ({error.strerror}); mend that, and make them again"
+        ) from error
 
 
 async def accept_changed_tools(name: str) -> None:

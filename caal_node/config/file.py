@@ -118,15 +118,28 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
 
 
 def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
+    """Return the file's text. It names code and servers, so it must be its user's alone to write.
+
+    Raises:
+        ConfigError: It cannot be read, or others may write it.
+    """
+    if not path.exists():
         return ""
+    # Here, as it takes a second, and most commands have no file or load the bridge anyway.
+    from mcp_bridge.core.files import open_regular, read_rest
+    from mcp_bridge.security.ownership import fault
+
+    try:
+        with open_regular(path) as file:
+            if (wrong := fault(file.fileno(), path)) is not None:
+                raise ConfigError(f"{path}: {wrong}.")
+            data = read_rest(file, MAX_FILE_BYTES)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES} bytes. Is it the right file?")
+    except ValueError:
+        raise ConfigError(
+            f"{path}: larger than {MAX_FILE_BYTES} bytes. Is it the right file?"
+        ) from None
     try:
         return data.decode()
     except UnicodeDecodeError as error:

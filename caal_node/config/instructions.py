@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from livekit.agents.llm.chat_context import Instructions
 
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from caal_node.core.prompt_files import read
+from mcp_bridge.core.files import read_capped
+
+MAX_BYTES: Final = 256 * 1024
+"""More than any context holds."""
 
 
 def instructions_of(settings: Settings) -> str:
@@ -18,11 +24,12 @@ def instructions_of(settings: Settings) -> str:
     if (path := settings.instructions) is None:
         return read("system.md")
     try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_capped(path, MAX_BYTES).decode().strip()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
         raise ConfigError(
-            f"CAAL_INSTRUCTIONS: {path} cannot be read ({type(error).__name__}); "
-            "name a UTF-8 text file, or unset it"
+            f"CAAL_INSTRUCTIONS: {path} cannot be read ({why}); "
+            f"name a UTF-8 text file of at most {MAX_BYTES // 1024} KiB, or unset it"
         ) from error
 
 

@@ -8,6 +8,7 @@ written by a later version is never touched: the error names it and says how to 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.evaluation.case import Asking
 from caal_node.evaluation.result import Identity, Validation, to_object
+from mcp_bridge.core.files import make_private_folder
 
 APPLICATION: Final = 0x4341414C
 """SQLite's application_id of our files: "CAAL"."""
@@ -30,6 +32,8 @@ RUNS_KEPT: Final = 50
 """Newest runs that are kept of one model at one address. A run is about 10 kB."""
 PROFILES_KEPT: Final = 50
 """Newest profiles that are kept. One is about 1 kB."""
+
+_NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
 
 _RUN: Final = """
 CREATE TABLE run (
@@ -165,7 +169,11 @@ class EvaluationStore:
         connection: sqlite3.Connection | None = None
         try:
             if write:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_private_folder(self.path.parent)
+                # SQLite would make it for everybody to read.
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | _NONBLOCK, 0o600))
+            if not self.path.is_file():
+                raise OSError("it is no file")
             uri = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
             connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S)
             self._check_form(connection, write=write)
@@ -201,12 +209,16 @@ class EvaluationStore:
 
     def _config_error(self, error: Exception) -> ConfigError:
         words = " ".join(str(error).split())
+        if "full" in words or "disk I/O error" in words:
+            return ConfigError(
+                f"{self.path}: the disk is full or broken ({words}); make room on it"
+            )
         if "locked" in words or "busy" in words:
             return ConfigError(f"{self.path}: another run holds it; wait for it and try again")
         if isinstance(error, OSError) or "unable to open" in words or "readonly" in words:
             return ConfigError(
                 f"{self.path}: cannot be opened or written ({words}); "
-                "set CAAL_STATE to a folder that can"
+                "mend that, or set CAAL_STATE to another folder"
             )
         return ConfigError(
             f"{self.path}: cannot be read ({words}); move it away, and validate again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -13,6 +14,7 @@ from av.error import FFmpegError
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import CueKind
 from caal_node.room.cues import SAMPLE_RATE_HZ, CueSet, Samples, conform
+from mcp_bridge.core.files import read_capped
 
 LENGTH_MAX_S: Final = 1.0
 """Seconds of the longest cue. It delays the answer, and the room's audio queue has to hold it."""
@@ -45,11 +47,13 @@ def load_wav(path: Path) -> Samples:
             names it and the remedy.
     """
     try:
-        if not path.is_file():
-            _refuse(path, "is not a file")
-        if path.stat().st_size > FILE_MAX_BYTES:
-            _refuse(path, f"is larger than {FILE_MAX_BYTES // (1024 * 1024)} MB")
-        sound = _decode(path)
+        data = read_capped(path, FILE_MAX_BYTES)
+    except OSError as error:
+        _refuse(path, f"cannot be read ({error.strerror})", error)
+    except ValueError as error:
+        _refuse(path, f"is larger than {FILE_MAX_BYTES // (1024 * 1024)} MB", error)
+    try:
+        sound = _decode(path, data)
     except (OSError, ValueError, FFmpegError) as error:
         _refuse(path, "cannot be read as WAV", error)
     if sound.size == 0:
@@ -57,11 +61,11 @@ def load_wav(path: Path) -> Samples:
     return conform(sound.astype(np.float64) / 32768.0)
 
 
-def _decode(path: Path) -> Samples:
+def _decode(path: Path, data: bytes) -> Samples:
     resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE_HZ)
     pieces: list[Samples] = []
     count = 0
-    with av.open(str(path), format="wav") as container:
+    with av.open(BytesIO(data), mode="r", format="wav") as container:
         if not container.streams.audio:
             _refuse(path, "holds no sound")
         codec = container.streams.audio[0].codec_context

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from caal_node.core.tool_spec import EXAMPLES_MAX, Example, ToolSpec
 from caal_node.tools.argument_check import fits
+from mcp_bridge.core.files import no_folder, read_capped, replace_file
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -73,11 +73,8 @@ class ExampleStore:
         for spec, examples in made.values():
             rows = [_StoredExample(say=e.utterance, arguments=dict(e.arguments)) for e in examples]
             self._tools[digest(spec)] = _StoredTool(tool=spec.wanted, examples=rows)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = self.path.with_suffix(f".{os.getpid()}.tmp")
         content: Any = _File.dump_python(self._tools, mode="json")
-        new.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-        new.replace(self.path)
+        replace_file(self.path, json.dumps(content, ensure_ascii=False, indent=1).encode())
 
 
 def with_examples(specs: Iterable[ToolSpec], path: Path) -> list[ToolSpec]:
@@ -103,16 +100,18 @@ def _fitting(examples: Iterable[Example], spec: ToolSpec) -> tuple[Example, ...]
 
 def _read(path: Path) -> dict[str, _StoredTool]:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ValueError("it is too large")
-        return _File.validate_json(path.read_bytes())
+        return _File.validate_json(read_capped(path, MAX_BYTES))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, ValidationError) as error:
         # A session works without examples, so a file that cannot be read must not stop it.
+        other = no_folder(path.parent)
         logger.warning(
-            "%s is left unread (%s); mend it, or delete it and run: "
-            "caal-node tools --make-examples",
-            *(path, type(error).__name__),
+            "%s is left unread (%s); %s",
+            path,
+            type(error).__name__,
+            f"move {other} away, it is no folder"
+            if other
+            else "mend it, or delete it and run: caal-node tools --make-examples",
         )
         return {}

@@ -24,6 +24,7 @@ from mcp_bridge.config.entry_model import is_foreign, is_remark
 from mcp_bridge.config.json_file import FileValue, JsonSyntaxError, kind_of, parse_json
 from mcp_bridge.config.server_entry import ActivationContext, is_server, read_entry
 from mcp_bridge.core.errors import ConfigError
+from mcp_bridge.core.files import open_regular, read_rest
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security import ownership
 
@@ -88,15 +89,15 @@ def parse_servers(
 
 def _read(path: Path, file: str) -> str:
     try:
-        with path.open("rb") as stream:
-            _check_owner(stream.fileno(), file)
-            data = stream.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise ConfigError(f"is over {MAX_FILE_BYTES} bytes; is it the right file?", file=file)
-        return data.decode("utf-8-sig")
+        with open_regular(path) as opened:
+            _check_owner(opened.fileno(), path, file)
+            return read_rest(opened, MAX_FILE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ConfigError("is not UTF-8; save it as UTF-8", file=file, line=line) from None
+    except ValueError:
+        said = f"is over {MAX_FILE_BYTES} bytes; is it the right file?"
+        raise ConfigError(said, file=file) from None
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -104,13 +105,11 @@ def _read(path: Path, file: str) -> str:
         raise ConfigError(f"cannot be read ({reason}); mend its path or mode", file=file) from None
 
 
-def _check_owner(handle: int, file: str) -> None:
-    if ownership.is_checked():
-        said = ownership.fault(os.fstat(handle), file, os.geteuid())
-        if said is not None:
-            raise ConfigError(said, file=file)
-    else:
+def _check_owner(handle: int, path: Path, file: str) -> None:
+    if not ownership.is_checked():
         logger.info("%s: who may write it is not checked on Windows", file)
+    elif (said := ownership.fault(handle, path)) is not None:
+        raise ConfigError(said, file=file)
 
 
 def _entries(top: FileValue) -> Iterator[tuple[str, FileValue]]:

@@ -1,11 +1,33 @@
-"""Paths that begin with `~`, files read with a cap, and files written whole or not at all."""
+"""Paths that begin with `~`, files that are read with a cap, and files written whole or not at all.
+
+What somebody else may have put where a file of ours should be is never waited for: a FIFO, a socket
+or a device is refused before anything is read of it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
+from typing import BinaryIO, Final
+
+_KINDS: Final = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # a FIFO would wait for its other end
+    | getattr(os, "O_NOCTTY", 0)  # a terminal would become this process's own
+    | getattr(os, "O_BINARY", 0)
+)
+_PRIVATE_FOLDER: Final = 0o700
 
 
 def expand_home(path: str) -> str:
@@ -19,24 +41,66 @@ def expand_home(path: str) -> str:
         return path
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a file to be read, at once: what is no regular file is refused.
+
+    Raises: OSError, whose `strerror` says what it is.
+    """
+    try:
+        handle = os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket cannot be opened
+            raise OSError(errno.ENXIO, "it is a socket and no file", str(path)) from None
+        raise
+    kind = stat.S_IFMT(os.fstat(handle).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(handle)
+        what = f"it is {_KINDS.get(kind, 'something else')} and no file"
+        raise OSError(errno.EISDIR if kind == stat.S_IFDIR else errno.EINVAL, what, str(path))
+    return os.fdopen(handle, "rb")
+
+
 def read_capped(path: Path, max_bytes: int) -> bytes:
-    """Reads a file of at most `max_bytes`.
+    """Reads a regular file of at most `max_bytes`.
 
     Raises: OSError; ValueError, where the file is longer.
     """
-    with path.open("rb") as file:
-        data = file.read(max_bytes + 1)
+    with open_regular(path) as file:
+        return read_rest(file, max_bytes)
+
+
+def read_rest(file: BinaryIO, max_bytes: int) -> bytes:
+    """Reads what is left of an open file. Raises: OSError; ValueError, where it is longer."""
+    data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise ValueError(f"the file has more than {max_bytes} bytes")
     return data
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Writes the whole file or nothing, as another process may read it now. Makes its folder.
+def no_folder(path: Path) -> Path | None:
+    """Gives what stands where `path` or a folder above it should be, and is no folder."""
+    places = (path, *path.parents)
+    return next((each for each in places if os.path.lexists(each) and not each.is_dir()), None)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Makes a folder, and those above it that are missing, for their user alone.
 
     Raises: OSError.
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if (other := no_folder(folder)) is not None:
+        raise NotADirectoryError(errno.ENOTDIR, f"{other} is a file where a folder should be")
+    for each in reversed((folder, *folder.parents)):
+        if not each.is_dir():
+            each.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Writes the whole file or nothing, as another process may read it now. Makes its folder.
+
+    Folder and file are for their user alone. Raises: OSError.
+    """
+    make_private_folder(path.parent)
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from mcp_bridge.core.errors import EmbeddingUnavailable
-from mcp_bridge.core.files import replace_file
+from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.embedding.base import Embedder, Vectors, unit
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,6 @@ class VectorCache:
         )
         path = self._path(embedder)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             replace_file(path, data.getvalue())
         except OSError as error:
             logger.warning("the vectors %s cannot be written (%s)", path, error.strerror)
@@ -90,8 +89,7 @@ class VectorCache:
         """Return the float16 rows of a file by their texts' digests."""
         path = self._path(embedder)
         try:
-            with path.open("rb") as file:
-                data = file.read(MAX_FILE_BYTES + 1)
+            data = read_capped(path, MAX_FILE_BYTES)
             with np.load(BytesIO(data), allow_pickle=False) as arrays:
                 whole = sum(member.file_size for member in arrays.zip.infolist()) <= MAX_FILE_BYTES
                 if not whole or arrays["embedder"].tobytes() != _digest(embedder):

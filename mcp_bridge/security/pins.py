@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from mcp_bridge.core.files import read_capped, replace_file
+from mcp_bridge.core.files import no_folder, read_capped, replace_file
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.tools import ToolDefinition, definitions_digest
@@ -93,7 +93,10 @@ class Pins:
         """Trusts what it sees for the first time, and holds back what has changed since."""
         known = self._known.setdefault(_file_name(config), _PinFile(config.name))
         if known.damaged:
-            why = f"what was accepted cannot be read; remove {self._folder / _file_name(config)}"
+            other = no_folder(self._folder)
+            mend = f"move {other} away: it is no folder" if other else ""
+            mend = mend or f"remove {self._folder / _file_name(config)}"
+            why = f"what was accepted cannot be read; {mend}"
             return VettedTools((), {tool.name: why for tool in definitions})
         held: dict[str, str] = {}
         for tool in definitions:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from mcp_bridge.core.errors import ConfigError
+from mcp_bridge.core.files import open_regular, read_rest
 from mcp_bridge.core.server_config import ALLOWANCES, EMPTY, ServerConfig
 from mcp_bridge.security.addresses import is_loopback
 
@@ -186,19 +187,19 @@ def _digest(text: str) -> bytes:
 
 def _read_token(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             mode = os.fstat(opened.fileno()).st_mode
             if mode & stat.S_IRWXO and sys.platform != "win32":
                 raise ConfigError(
                     f"--token-file {file}: every user of this machine can open it; "
                     f"run: chmod o= {file}"
                 )
-            return opened.read(_MAX_TOKEN_FILE_BYTES).decode()
+            return read_rest(opened, _MAX_TOKEN_FILE_BYTES).decode()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(f"--token-file {file}: {reason}; mend its path or mode") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"--token-file {file}: is no text; {_MAKE_ONE}") from None
+    except ValueError:
+        raise ConfigError(f"--token-file {file}: is no text, or a long one; {_MAKE_ONE}") from None
 
 
 def _checked_token(written: str, where: str) -> str:

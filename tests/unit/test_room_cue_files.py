@@ -89,8 +89,8 @@ def refused(path: Path) -> str:
 
 
 def test_an_unusable_wav_is_refused_by_name_with_the_remedy(tmp_path: Path) -> None:
-    assert "is not a file" in refused(tmp_path / "missing.wav")
-    assert "is not a file" in refused(tmp_path)
+    assert "cannot be read (No such file or directory)" in refused(tmp_path / "missing.wav")
+    assert "cannot be read (it is a folder and no file)" in refused(tmp_path)
     text = tmp_path / "notes.wav"
     text.write_text("la la la")
     assert "cannot be read" in refused(text)

@@ -6,18 +6,23 @@ import dataclasses
 import json
 import os
 import stat
+import struct
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from caal_node.config.settings import load_settings
+from caal_node.core.errors import ConfigError as SettingsError
 from mcp_bridge import ConfigError, Pins, ServerConfig, load_servers, parse_servers
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security import ownership
 from mcp_bridge.security.addresses import is_loopback, plain_text, same_origin
 from mcp_bridge.security.environment import loads_code
-from mcp_bridge.security.ownership import fault
+from mcp_bridge.security.ownership import fault, writers
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no owner and mode like these")
 
@@ -91,15 +96,115 @@ def test_the_group_of_the_user_alone_may_write(
     monkeypatch.setattr(pwd, "getpwuid", lambda _uid: people[0])
     monkeypatch.setattr(pwd, "getpwall", lambda: people)
     monkeypatch.setattr(grp, "getgrgid", lambda _gid: entry)
-    assert (fault(status(1000, 0o664, 1000), "f", 1000) is None) is taken
-    assert fault(status(1000, 0o666, 1000), "f", 1000) is not None
+    assert (not list(writers(status(1000, 0o664, 1000), b"", 1000))) is taken
+    assert list(writers(status(1000, 0o666, 1000), b"", 1000))
 
 
-def test_a_file_belongs_to_the_user_or_to_root() -> None:
-    assert fault(status(1000), "f", 1000) is None
-    assert fault(status(0), "f", 1000) is None
-    assert "run: chown 1000 f" in str(fault(status(1001), "f", 1000))
-    assert "run: chown 0 f" in str(fault(status(1000), "f", 0))
+OWN_USER, STRANGER = 1000, 1001
+
+
+@dataclasses.dataclass(frozen=True)
+class AclEntry:
+    tag: int
+    may: int
+    number: int = 0xFFFFFFFF
+
+
+def packed(*entries: AclEntry) -> bytes:
+    """A list as Linux keeps it (acl(5)): version 2, then tag, permissions and number of each."""
+    rows = [struct.pack("<HHI", one.tag, one.may, one.number) for one in entries]
+    return struct.pack("<I", 2) + b"".join(rows)
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("entry", "mode", "who"),
+    [
+        (AclEntry(0x02, 6, STRANGER), 0o660, "the user 1001 (by its access-control list)"),
+        (AclEntry(0x08, 6, STRANGER), 0o660, "the group 1001 (by its access-control list)"),
+        (AclEntry(0x04, 6), 0o660, "its group"),
+        (AclEntry(0x02, 4, STRANGER), 0o660, None),
+        (AclEntry(0x02, 6, OWN_USER), 0o660, None),
+        (AclEntry(0x02, 6, 0), 0o660, None),
+        (AclEntry(0x02, 6, STRANGER), 0o640, None),
+    ],
+    ids=["a user", "a group", "the file's", "reads", "the user", "root", "masked, by chmod g-w"],
+)
+def test_who_may_write_by_an_access_control_list(
+    entry: AclEntry, mode: int, who: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ownership, "is_own_group", lambda _group, _user: False)
+    acl = packed(AclEntry(0x01, 6), entry, AclEntry(0x10, mode >> 3 & 7), AclEntry(0x20, 0))
+    assert next(writers(status(OWN_USER, mode), acl, OWN_USER), None) == who
+
+
+@given(st.binary(max_size=64), st.integers(0, 0o777))
+def test_any_list_is_read_and_a_mode_that_lets_nobody_write_is_believed(
+    acl: bytes, mode: int
+) -> None:
+    found = list(writers(status(OWN_USER, mode), acl, OWN_USER))
+    assert mode & 0o022 or not found
+
+
+@POSIX
+def test_an_access_control_list_of_a_real_file_is_seen(file: Path) -> None:
+    acl = packed(
+        AclEntry(0x01, 6),
+        AclEntry(0x02, 6, 54321),
+        AclEntry(0x04, 4),
+        AclEntry(0x10, 6),
+        AclEntry(0x20, 0),
+    )
+    try:
+        os.setxattr(file, "system.posix_acl_access", acl)
+    except (AttributeError, OSError):
+        pytest.skip("this disk keeps no access-control lists")
+    with pytest.raises(ConfigError, match="the user 54321") as caught:
+        load_servers(file)
+    assert "run: chmod go-w" in str(caught.value)
+    file.chmod(file.stat().st_mode & ~0o022)
+    assert load_servers(file)
+
+
+@POSIX
+@pytest.mark.parametrize(("mode", "taken"), [(0o777, False), (0o1777, True), (0o755, True)])
+def test_the_folder_of_the_file_and_of_a_link_to_it_are_its_users(
+    file: Path, tmp_path: Path, mode: int, *, taken: bool
+) -> None:
+    (elsewhere := tmp_path / "links").mkdir()
+    (link := elsewhere / "l.json").symlink_to(file)
+    elsewhere.chmod(mode)
+    if taken:
+        assert load_servers(link)
+    else:
+        with pytest.raises(ConfigError, match="lies in a folder that may be written by everybody"):
+            load_servers(link)
+    assert load_servers(file)
+
+
+@POSIX
+def test_a_file_belongs_to_the_user_or_to_root(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = file.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with file.open("rb") as opened:
+        said = fault(opened.fileno(), file)
+    if owner != 0:
+        assert said is not None
+        assert f"run: chown {owner + 1} " in said
+    else:
+        assert said is None or "in a folder" in said
+
+
+@POSIX
+def test_the_settings_file_is_judged_as_well(tmp_path: Path) -> None:
+    """It names code to be run (`agent`, `stt`), and where the model is."""
+    path = tmp_path / "caal.toml"
+    path.write_text('model = "x"\n', encoding="utf-8")
+    path.chmod(0o666)
+    with pytest.raises(SettingsError, match=r"may be written by everybody.*run: chmod go-w"):
+        load_settings({}, path)
+    path.chmod(0o644)
+    assert load_settings({}, path).model == "x"
 
 
 @pytest.mark.parametrize(
@@ -334,6 +439,15 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
         ).offered
         == ()
     )
+
+
+def test_what_stands_where_the_folder_should_be_is_what_is_to_be_moved(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("no folder")
+    pins = Pins(tmp_path / "state" / "pins")
+    pins.read([CONFIG])
+    said = pins.vet(CONFIG, [READ]).held["read"]
+    assert f"move {tmp_path / 'state'} away" in said
+    assert "remove" not in said
 
 
 def test_a_folder_that_cannot_be_written_costs_the_memory_alone(tmp_path: Path) -> None:

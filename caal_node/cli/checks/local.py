@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from caal_node import speech, weights
@@ -17,10 +20,16 @@ from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.file import unknown_variables
 from caal_node.config.instructions import instructions_of
 from caal_node.config.settings import FIELDS, Settings
+from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import load_wav
+from mcp_bridge.core.files import no_folder
+from mcp_bridge.security.ownership import folder_fault, is_checked
 
 CUES: Final = "cues"
+STATE: Final = "state"
+FREE_BYTES: Final = 64 << 20
+"""The largest files of the folder are 16 MiB, and are written anew as a whole."""
 NOT_SETTINGS: Final = frozenset({"CAAL_CACHE", "CAAL_STATE", "CAAL_TEST_GGUF"})
 """These variables of the project are read elsewhere."""
 
@@ -35,6 +44,32 @@ async def check_settings(settings: Settings) -> Sequence[Finding]:
         warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
         for name, near in unknown
     ] or [ok("settings", "every CAAL_ variable is known")]
+
+
+async def check_state(settings: Settings) -> Sequence[Finding]:
+    """Look at the folder where accepted tools, sign-ins and findings about models are kept."""
+    return [await in_thread(lambda: _state_finding(paths.state_folder()))]
+
+
+def _state_finding(folder: Path) -> Finding:
+    if (other := no_folder(folder)) is not None:
+        found = f"{other} is no folder, and nothing can be kept: MCP tools are held back"
+        return fail(STATE, found, f"Move {other} away, or set CAAL_STATE to another folder.")
+    if not folder.exists():
+        return ok(STATE, f"{folder}, not made yet")
+    if is_checked():
+        if (who := folder_fault(folder, os.geteuid())) is not None:
+            found, _, mend = who.partition("; run: ")
+            return fail(STATE, f"{folder} {found}", f"Run: {mend}")
+        if folder.stat().st_mode & 0o077:
+            found = f"{folder} can be opened by other users of this machine"
+            return warn(STATE, found, f"Run: chmod 700 {shlex.quote(str(folder))}")
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return fail(STATE, f"{folder} cannot be written", "Mend its owner and mode.")
+    if (free := shutil.disk_usage(folder).free) < FREE_BYTES:
+        found = f"{folder}: its disk has {free >> 20} MiB left, so little will be kept"
+        return warn(STATE, found, "Make room on that disk.")
+    return ok(STATE, str(folder))
 
 
 async def check_cues(settings: Settings) -> Sequence[Finding]:
