@@ -42,10 +42,11 @@ _SCRIPTS: Final = re.compile(r".*\.(?:py|pyw|[cm]?[jt]sx?)", re.IGNORECASE | re.
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 """A letter alone before the colon is a drive."""
 _PUBLISHED: Final = re.compile(r"(?:https://|jsr:|npm:)[^\s]+")
+_PATH: Final = re.compile(r"[/\\.~]|[a-z]:[/\\]", re.IGNORECASE)
 _STDIN: Final = re.compile(r"-|/+(?:dev|proc)/.*", re.DOTALL)
 _REQUIREMENT: Final = re.compile(r"[\[<>=!~;@\s]")
 """Where the name of a package ends, and its version or what else is wanted of it begins."""
-_MODULE: Final = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
+_MODULE: Final = re.compile(r"[^\W\d_]\w*(?:\.\w+)*")
 _CLASS: Final = re.compile(r"(?!(?:javax?|jdk|sun|com\.sun)\.)[\w$]+(?:[./][\w$]+)*")
 _NAME_CHARS: Final = frozenset(';&|<>$`"\n\r')
 """Paths may hold brackets and quotes; these they hardly do."""
@@ -228,6 +229,8 @@ def _package(
     base = _REQUIREMENT.split(what.removeprefix("npm:"), maxsplit=1)[0]
     if not PATTERNS["package"].fullmatch(what):
         yield _code(f"{name} is given {what[:60]!r}, which is no package's name")
+    elif _PATH.match(what) or places.located(what) is not None:  # npx runs a file that it is given
+        yield from _program(what, rest, places, "args", depth + 1)
     elif not base or re.search(r"[/\\:]", base):
         yield from _own(what, rest, places, depth)
     else:
@@ -253,7 +256,7 @@ def _launcher_of_script(path: str) -> str | None:
     """Gives the launcher that a script is: `.../npm/bin/npx-cli.js`, `.../bin/mcp-bridge`."""
     parts = PureWindowsPath(path).parts
     base = parts[-1] if parts else ""
-    of_npm = [after for at, after in itertools.pairwise(parts) if at == "node_modules"]
+    of_npm = [after for at, after in itertools.pairwise(parts) if at in ("node_modules", "nodejs")]
     if "." not in base:
         candidates = [base.lower()]
     else:

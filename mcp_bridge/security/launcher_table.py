@@ -117,7 +117,7 @@ _JAVA: Final = Launcher(
     # Few of Java's properties are plainly data: others name classes, or files that name them.
     shapes=r"-X(?:mx|ms|ss|mn)\d+[kKmMgG]?|-XX:\+Use\w+GC|-XX:\w+RAMPercentage=[\d.]+|"
     r"-D(?:\w+\.encoding|user\.(?:timezone|language)|server\.port|https?\.\w+|transport\.mode|"
-    r"logging\.(?:pattern|level|file)\.[\w.]+|spring\.(?:main|ai|profiles|application)\.[\w.-]+)"
+    r"logging\.(?:pattern|level|file)\.[\w.]+|spring\.(?:main\.(?:web-application-type|banner-mode)|(?:ai|profiles)\.[\w.-]+))"
     r"(?:=.*)?",
 )
 _DOTNET_RUN: Final = Launcher(
@@ -141,7 +141,7 @@ _CARGO_RUN: Final = Launcher(
 )
 _PROJECT: Final = _words(
     "-q --quiet -n --no-interaction -C= --directory= -P= --project=",
-    run=Launcher("command", "-q --quiet -e= --environment= -p= --project= --manifest-path="),
+    run=Launcher("command", "-q --quiet -p= --project="),
 )
 _CONDA: Final = _words(
     run=Launcher("command", "--no-capture-output --live-stream -n= --name= -p= --prefix= --cwd=")
@@ -155,7 +155,7 @@ _BRIDGE: Final = _words(
 )
 LAUNCHERS: Final[Mapping[str, Launcher]] = MappingProxyType(
     {
-        **dict.fromkeys(("python", "pythonw", "py", "pypy"), _PYTHON),
+        **dict.fromkeys(("python", "pythonw", "py", "pypy", "cpython", "graalpy"), _PYTHON),
         **dict.fromkeys(("node", "nodejs"), _NODE),
         **dict.fromkeys(("tsx", "ts-node"), _TSX),
         "npx": _NPX,

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
-    name: re.compile(pattern, re.DOTALL)
+    name: re.compile(pattern, re.DOTALL | re.IGNORECASE)
     for name, pattern in {
         # Not what looks like an option: two readings of it would differ.
         "": r"(?!-).*",
@@ -30,7 +30,7 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
         "switch": r"utf8(?:=[01])?|dev|faulthandler|importtime|no_debug_ranges",
         "loader": r"tsx|tsx/esm|tsx/cjs|ts-node/esm|ts-node/register|dotenv/config",
         "unprivileged": r"no-new-privileges(?:[:=]true)?",
-        "mount": r"(?:MOUNT|[A-Za-z]:[\\/][^:]+)(?::.*)?",
+        "mount": r"(?:MOUNT|[a-z]:[\\/]+(?!Windows|Program)[^\\/:]+[\\/]+[^\\/:][^:]*)(?::.*)?",
         "long mount": r"(?:type=(?:bind|volume|tmpfs),)?(?:(?:src|source)=MOUNT,)?"
         r"(?:dst|target|destination)=[^,]+(?:,(?:ro|readonly))?",
     }.items()
@@ -38,8 +38,8 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
         pattern.replace(
             "MOUNT",
             # A volume, or a folder that is neither the system's nor all of somebody's home.
-            r"(?!/+(?:[:,]|$))(?!/+(?:home|root|Users)/*(?:[:,]|$))(?!.*/\.{1,2}(?:[/:,]|$))"
-            r"(?!.*\.sock\b)(?!/+(?:bin|boot|dev|etc|lib\w*|private|proc|run|sbin|sys|usr|var"
+            r"(?![.\\]|[a-z]:)(?!/+(?:(?:home|root|Users)/*)?(?:[:,]|$))"
+            r"(?!.*/\.{1,2}(?:[/:,]|$))(?!.*\.sock\b)(?!/+(?:bin|boot|dev|etc|lib\w*|private|proc|run|sbin|sys|usr|var"
             r"|System)(?:[/:,]|$))[^,:]+",
         )
     ]

@@ -47,6 +47,7 @@ CODE: Final = (
     Entry("node --require ./x.js y.js", files=_LOADED),
     Entry("node -r./x.js y.js", files=_LOADED),
     Entry("npx --call='touch MARK'"),
+    Entry("npx --offline /usr/bin/touch MARK"),
     Entry('python3 -Ic \'open("MARK","w")\''),
     Entry('python3 -X dev -c \'open("MARK","w")\''),
     Entry('python3 -m timeit -n1 -r1 \'open("MARK","w")\''),

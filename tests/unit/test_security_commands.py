@@ -132,6 +132,7 @@ docker run -i --rm --init -v /Users/me/.mcp/x:/app/config -v data:/data -e LOG=s
 docker run -it --rm --mount type=bind,src=/Users/me/Desktop,dst=/projects/Desktop,ro mcp/filesystem
 docker run -i --rm -e BookApi__BaseUrl=http://bookapi:8080 --network book_default image
 docker run -i --rm --add-host=host.docker.internal:host-gateway -p 8080:8080 image sh -c x
+docker run -i --rm -v C:\\Users\\me\\docs:/docs image
 docker exec -i mcp-filesystem node /app/dist/index.js /data
 docker mcp gateway run
 docker run -i --rm --read-only --security-opt no-new-privileges --memory 256m -e TOKEN image
@@ -342,6 +343,17 @@ npx --registry https://planted.example.com x
 npx --registry=http://registry.npmjs.org x
 npx --node-options='-r ./x.js' y
 npx --prefix /planted x
+npx /usr/bin/touch x
+npx -y /bin/../usr/bin/touch x
+npm exec /usr/bin/touch x
+docker run -v C:\\:/x image
+docker run -v c:/Windows/x:/x image
+docker run -v ..:/x image
+docker run -v /USERS:/x image
+node /usr/share/nodejs/npm/bin/npx-cli.js -c x
+python -m _pyrepl
+uvx cpython -c 1
+java -Dspring.main.sources=x -jar s.jar
 npx 'x;touch y'
 npx -p x 'touch y;'
 npm exec x -c 'touch y'
