@@ -1,7 +1,8 @@
 """An MCP server that says what a file tells it to; nothing but the standard library.
 
-`python hostile_mcp_server.py FILE` lists the tools of FILE (JSON) at each listing. A call is answered
-with the `answer` that stands beside its tool there, else with the environment and the arguments.
+`python hostile_mcp_server.py FILE` lists the tools of FILE (JSON) at each listing. A call is
+answered with the `answer` that stands beside its tool there, else with the environment and the
+arguments.
 """
 
 from __future__ import annotations

@@ -1,57 +1,81 @@
-"""Finds out what a command runs in the end, and what speaks against it.
+"""Finds out what a command starts in the end, and what of it its owner has to vouch for.
 
-Programs are judged by their names: as written, along symbolic links, and behind wrappers, however
-deep. A copy of a shell under another name is not seen, and neither is what happens inside a
-container.
+What passes is a launcher with the arguments that it is known to take, up to the script, module,
+package or image that it is told to start; or a program that lies outside of the system's folders.
+Those are trusted by the name that the owner reads, and their own arguments are free. Programs are
+judged by their names: as written, along symbolic links, and behind launchers, however deep.
 
-Servers are started without a shell, so arguments may hold anything. There are three exceptions: a
-command that looks like a shell's line is a mistake or worse; some wrappers hand their words to a
-shell; and on Windows `npx` is a batch file, which cmd.exe reads with rules that quoting does not
-satisfy (CVE-2024-24576, "BatBadBut").
+Servers are started without a shell, so arguments may hold anything. There are two exceptions: a
+command that looks like a shell's line is a mistake or worse; and on Windows `npx` is a batch file,
+which cmd.exe reads with rules that quoting does not satisfy (CVE-2024-24576, "BatBadBut").
 """
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PureWindowsPath
 from typing import Final
 
-from mcp_bridge.security.environment import loads_code
+from mcp_bridge.core.files import expand_home
 from mcp_bridge.security.finding import Finding
-from mcp_bridge.security.interpreter_table import INTERPRETERS
-from mcp_bridge.security.interpreters import NO_SCRIPT, findings_in, first_code
-from mcp_bridge.security.programs import located, names, plain_name
-from mcp_bridge.security.wrapper_table import WRAPPERS
-from mcp_bridge.security.wrappers import Wrapper, wrapped_commands
+from mcp_bridge.security.launcher_table import LAUNCHERS, MODULES, SHELLS, TOOLS
+from mcp_bridge.security.launchers import PATTERNS, Launcher, Named, Unknown, read
+from mcp_bridge.security.programs import (
+    is_of_python,
+    is_of_system,
+    is_tool,
+    located,
+    names,
+    plain_name,
+)
 
-_SHELLS: Final = frozenset(
-    {
-        "sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ash", "hush",
-        "nu", "elvish", "xonsh", "yash", "cmd", "powershell", "pwsh", "pwsh-preview", "wsl",
-    }
-)  # fmt: skip
-_OTHER_USERS: Final = frozenset({"sudo", "doas", "su", "pkexec", "runuser", "gsudo", "run0"})
-"""These run a program as another user."""
-_NO_SERVERS: Final = frozenset(
-    {
-        "rm", "rmdir", "dd", "shred", "wipefs", "fdisk", "parted", "format", "del", "erase", "mv",
-        "chmod", "chown", "shutdown", "reboot", "halt", "poweroff", "init", "telinit", "kill",
-        "killall", "pkill", "curl", "wget", "nc", "ncat", "netcat", "socat", "telnet", "ssh", "scp",
-        "sftp", "ftp", "tftp", "rsync", "find", "sed", "awk", "gawk", "mawk", "nawk", "ed", "ex",
-        "vi", "vim", "nvim", "emacs", "less", "more", "man", "tar", "zip", "at", "batch", "crontab",
-        "screen", "tmux", "systemctl", "launchctl", "schtasks", "reg", "eval", "source", "rundll32",
-        "regsvr32", "mshta", "wscript", "cscript", "certutil", "bitsadmin", "msiexec", "wmic",
-        "forfiles", "concurrently", "watchfiles", "watchexec", "entr", "onchange", "hyperfine",
-    }
-)  # fmt: skip
-"""No MCP server is among these; they destroy, send away or run what their arguments say."""
 _MAX_DEPTH: Final = 8
-"""So many wrappers in one another are followed."""
-_SHELL_CHARS: Final = frozenset(";&|<>$`\"'\\*?(){}[]~#!\n\r")
+"""So many launchers in one another are followed."""
+_SHIMS: Final = frozenset({"snap", "mise", "asdf"})
+"""Links lead to these, which then start the program of the link's name."""
+_SCRIPTS: Final = re.compile(r".*\.(?:py|pyw|[cm]?[jt]sx?)", re.IGNORECASE | re.DOTALL)
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+"""A letter alone before the colon is a drive."""
+_PUBLISHED: Final = re.compile(r"(?:https://|jsr:|npm:)[^\s]+")
+_PATH: Final = re.compile(r"[/\\.~]|[a-z]:[/\\]", re.IGNORECASE)
+_STDIN: Final = re.compile(r"-|/+(?:dev|proc)/.*", re.DOTALL)
+_REQUIREMENT: Final = re.compile(r"[\[<>=!~;@\s]")
+"""Where the name of a package ends, and its version or what else is wanted of it begins."""
+_MODULE: Final = re.compile(r"[^\W\d_]\w*(?:\.\w+)*")
+_CLASS: Final = re.compile(r"(?!(?:javax?|jdk|sun|com\.sun)\.)[\w$]+(?:[./][\w$]+)*")
 _NAME_CHARS: Final = frozenset(';&|<>$`"\n\r')
 """Paths may hold brackets and quotes; these they hardly do."""
 _BATCH_CHARS: Final = frozenset('%!^&|<>"\n\r')
 _BATCH_ENDINGS: Final = (".cmd", ".bat")
+_WHAT: Final = {
+    "module": "module",
+    "package": "package",
+    "package by name": "package",
+    "command": "program",
+    "command of cmd": "program",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a command would be looked for."""
+
+    cwd: Path | None
+    search_path: str | None
+
+    def located(self, command: str) -> str | None:
+        try:
+            return located(command, self.cwd, self.search_path)
+        except (OSError, ValueError, RuntimeError):  # a NUL; a home that is nobody's
+            return None
+
+    def path(self, name: str) -> str:
+        return str((self.cwd or Path()) / expand_home(name))
 
 
 def judge(
@@ -62,7 +86,8 @@ def judge(
     search_path: str | None = None,
     windows: bool = False,
 ) -> Iterator[Finding]:
-    """Yields everything that speaks against running this. It reads the disk to follow links."""
+    """Yields everything that its owner has to vouch for. It reads the disk to follow links."""
+    places = _Places(cwd, search_path)
     unprintable = (char for char in command if not char.isprintable())
     if char := _first_char(_NAME_CHARS, [command]) or next(unprintable, ""):
         yield Finding(
@@ -71,103 +96,193 @@ def judge(
             "write the program alone, and its arguments into args",
             "metacharacters",
         )
-    yield from _judge(command, args, _CommandContext(cwd, search_path, windows), "command", 0)
-
-
-class _CommandContext:
-    """Where a command would be looked for, and what of it was judged already."""
-
-    def __init__(self, cwd: Path | None, search_path: str | None, windows: bool) -> None:
-        self.windows: Final = windows
-        self._cwd: Final = cwd
-        self._search_path: Final = search_path
-        self._depths: Final[dict[tuple[str, ...], int]] = {}
-
-    def is_new(self, words: tuple[str, ...], depth: int) -> bool:
-        """Readings meet again behind most wrappers; each is followed once, where it is least deep.
-
-        Without this their number would double with each word.
-        """
-        if self._depths.get(words, _MAX_DEPTH + 2) <= depth:
-            return False
-        self._depths[words] = depth
-        return True
-
-    def located(self, command: str) -> str | None:
-        try:
-            return located(command, self._cwd, self._search_path)
-        except (OSError, ValueError, RuntimeError):  # a NUL; a home that is nobody's
-            return None
-
-
-def _judge(
-    command: str, args: Sequence[str], context: _CommandContext, key: str, depth: int
-) -> Iterator[Finding]:
-    program = context.located(command)
-    for name in names(command, program):
-        yield from _named(name, key)
-        yield from _behind(name, args, context, depth)
-    if context.windows and (char := char_for_batch_file(program or command, args)):
+    try:
+        yield from _program(command, args, places, "command", 0)
+    except (OSError, ValueError):  # a path that no system takes
+        yield Finding("args", "cannot be looked up", "mend the paths in it", "command")
+    if windows and (char := char_for_batch_file(places.located(command) or command, args)):
         reason = f"cmd.exe would read {char!r} in them, since the command is a batch file"
         mend = "start the program behind it (node, python)"
         yield Finding("args", reason, mend, "metacharacters")
 
 
-def _behind(
-    name: str, args: Sequence[str], context: _CommandContext, depth: int, *, of_python: bool = False
+def _program(
+    command: str, args: Sequence[str], places: _Places, key: str, depth: int
 ) -> Iterator[Finding]:
-    """Judges what a program of this name, or a module of Python's, runs of its arguments."""
-    if depth > _MAX_DEPTH:
-        mend = "start the program itself"
-        yield Finding("args", f"has over {_MAX_DEPTH} wrappers in one another", mend, "command")
-        return
-    if (interpreter := INTERPRETERS.get(name)) is not None:
-        code = first_code(interpreter, args)
-        if not (of_python and code == NO_SCRIPT):
-            yield from _given(name, code)
-        for found in findings_in(interpreter, args):
-            # A module is looked for in Python's folders, so that no link of the disk says what it
-            # is; one that is called like a shell or a tool is most likely a server of that name.
-            if found.module and context.is_new(("-m", *found.module), depth):
-                module, *rest = found.module
-                root = plain_name(module.partition(".")[0])
-                yield from _behind(root, rest, context, depth + 1, of_python=True)
-    if (wrapper := WRAPPERS.get(name)) is not None:
-        yield from _wrapped(name, wrapper, args, context, depth)
-
-
-def _named(name: str, key: str) -> Iterator[Finding]:
-    if name in _SHELLS:
-        reason = f"{name} is a shell"
-        mend = "start the program itself, or a script by its own path"
-    elif name in _OTHER_USERS:
-        reason, mend = f"{name} runs as another user", "start the program itself"
-    elif name in _NO_SERVERS or name.startswith("mkfs"):
-        reason, mend = f"{name} is no MCP server", "name the server's program"
+    program = places.located(command)
+    called = [name for name in names(command, program) if name]
+    launchers = {id(LAUNCHERS[name]): name for name in reversed(called) if name in LAUNCHERS}
+    for name in called:
+        if name in SHELLS and name not in LAUNCHERS:
+            yield _shell(key, name)
+            return
+        if name not in LAUNCHERS and name not in _SHIMS & set(called[1:]) and is_tool(name):
+            reason = f"{name} is a program of the system, and no launcher of servers that is known"
+            yield Finding(key, reason, "name the server's program", "command")
+            return
+    if launchers:
+        for name in launchers.values():
+            yield from _launched(name, LAUNCHERS[name], args, places, depth)
+    elif program is not None and is_of_system(program):
+        reason = f"{called[-1]} is of the system, and no launcher of servers that is known"
+        yield Finding(key, reason, "name the server's program", "command")
     else:
-        return
-    yield Finding(key, reason, mend, "command")
+        yield from _own(called[0] if called else command, args, places, depth)
 
 
-def _given(name: str, code: str | None) -> Iterator[Finding]:
-    if code:
-        mend = "name a file, a module or a package"
-        yield Finding("args", f"{name} is given code to run ({code[:40]})", mend, "eval")
+def _own(name: str, args: Sequence[str], places: _Places, depth: int) -> Iterator[Finding]:
+    """Judges the arguments of what is trusted by its name: they may not lead to a shell.
+
+    A launcher among them is judged where an option follows it, unless it looks like a value.
+    """
+    before = "--"
+    for at, word in enumerate(args):
+        for text in (word, word.partition("=")[2]):
+            first = text.split(maxsplit=1)[:1]
+            if first and plain_name(first[0]) in SHELLS:
+                yield _shell("args", f"{text[:40]!r} behind {name[:40]}")
+                return
+        inner, behind = LAUNCHERS.get(plain_name(word)), args[at + 1 :]
+        is_value = before.startswith("-") and before != "--"
+        if inner and not is_value and behind and behind[0].startswith("-"):
+            yield from _launched(word, inner, behind, places, depth + 1)
+            return
+        before = word
 
 
-def _wrapped(
-    name: str, wrapper: Wrapper, args: Sequence[str], context: _CommandContext, depth: int
+def _launched(
+    name: str, launcher: Launcher, args: Sequence[str], places: _Places, depth: int
 ) -> Iterator[Finding]:
-    if wrapper.shell and (char := _first_char(_SHELL_CHARS, args)):
-        mend = "start the program itself"
-        yield Finding("args", f"{name} has a shell read {char!r}", mend, "metacharacters")
-    for inner in wrapped_commands(wrapper, args):
-        for variable in loads_code(inner.assigned):
-            reason = f"{name} sets {variable[:40]}, which makes programs run other code"
-            yield Finding("args", reason, "remove it", "env")
-        yield from _given(name, inner.eval)
-        if inner.words and context.is_new(inner.words, depth):
-            yield from _judge(inner.words[0], inner.words[1:], context, "args", depth + 1)
+    if depth > _MAX_DEPTH:
+        reason = f"has over {_MAX_DEPTH} launchers in one another"
+        yield Finding("args", reason, "start the program itself", "command")
+        return
+    match read(launcher, args):
+        case Unknown() if name in SHELLS:
+            yield _shell("args", name)
+        case Unknown(word=""):
+            what = _WHAT.get(launcher.starts, "script")
+            yield _code(f"{name} is given no {what}, so what it is sent would be its program")
+        case Unknown(word=word):
+            yield _code(
+                f"{name} is given {word[:60]!r} before the server, which may bring code, as it is "
+                "none of the options that are known not to"
+            )
+        case Named(starts=starts, what=what, rest=rest):
+            yield from _named(name, starts, what, rest, places, depth)
+
+
+def _named(
+    name: str, starts: str, what: str, rest: Sequence[str], places: _Places, depth: int
+) -> Iterator[Finding]:
+    match starts:
+        case "nothing" if name in SHELLS:
+            yield _shell("args", name)
+        case "nothing":
+            yield _code(f"{name} is given {what[:60]!r}, which is not known to start a server")
+        case "script" | "script or address" | "file":
+            if starts == "script or address" and _PUBLISHED.fullmatch(what):
+                yield from _package(name, what, rest, places, depth)
+                return
+            if starts == "file" and not re.search(r"[./\\]", what):
+                yield _code(f"{name} is given {what[:60]!r}, which is no file")
+                return
+            yield from _script(name, what, rest, places, depth)
+        case "class":
+            if what.endswith(".java"):
+                yield from _script(name, what, rest, places, depth)
+            elif not _CLASS.fullmatch(what):
+                yield _code(f"{name} is given {what[:60]!r}, which is no class of a server")
+        case "module":
+            yield from _module(name, what, rest, places, depth)
+        case "package" | "package by name":
+            if starts == "package by name" and _ADDRESS.match(what):
+                yield _code(f"{name} is given {what[:60]!r}, which is no package's name")
+            else:
+                yield from _package(name, what, rest, places, depth)
+        case "command":
+            # Some launchers have a shell read their first word.
+            if re.search(r"^-|^[^/\\]*=|[;&|<>$`\"'\s]", what) and places.located(what) is None:
+                yield _code(f"{name} is given {what[:60]!r}, which is no program")
+            elif _ADDRESS.match(what) or _STDIN.fullmatch(what):
+                yield _code(f"{name} is given {what[:60]!r}, which is no file")
+            elif _SCRIPTS.fullmatch(what):
+                yield from _script(name, what, rest, places, depth)
+            else:
+                yield from _program(what, rest, places, "args", depth + 1)
+        case "command of cmd":
+            if char := _first_char(_BATCH_CHARS, [what, *rest]):
+                reason = f"cmd.exe would read {char!r} in them"
+                mend = "start the program itself"
+                yield Finding("args", reason, mend, "metacharacters")
+            elif plain_name(what) not in LAUNCHERS:
+                yield _shell("args", "cmd")
+            else:
+                yield from _program(what, rest, places, "args", depth + 1)
+        case _:  # the owner's own: a task of the project, what runs in a container
+            return
+
+
+def _package(
+    name: str, what: str, rest: Sequence[str], places: _Places, depth: int
+) -> Iterator[Finding]:
+    base = _REQUIREMENT.split(what.removeprefix("npm:"), maxsplit=1)[0]
+    if not PATTERNS["package"].fullmatch(what):
+        yield _code(f"{name} is given {what[:60]!r}, which is no package's name")
+    elif _PATH.match(what) or places.located(what) is not None:  # npx runs a file that it is given
+        yield from _program(what, rest, places, "args", depth + 1)
+    elif not base or re.search(r"[/\\:]", base):
+        yield from _own(what, rest, places, depth)
+    else:
+        yield from _program(base, rest, places, "args", depth + 1)
+
+
+def _script(
+    name: str, what: str, rest: Sequence[str], places: _Places, depth: int
+) -> Iterator[Finding]:
+    path = places.path(what)
+    if any(map(_STDIN.fullmatch, (what, os.path.normpath(path), os.path.realpath(path)))):
+        yield _code(f"{name} is given {what!r}: what it is sent would be its program")
+    elif _ADDRESS.match(what):
+        yield _code(f"{name} is given {what[:60]!r}, which is no file")
+    elif launcher := _launcher_of_script(path):
+        yield from _program(launcher, rest, places, "args", depth + 1)
+    elif is_of_system(path) or is_of_python(path):
+        yield _code(f"{name} is given {what[:60]!r}, which comes with the system or with Python")
+    # Whatever else lies there is the owner's own, and so are its arguments.
+
+
+def _launcher_of_script(path: str) -> str | None:
+    """Gives the launcher that a script is: `.../npm/bin/npx-cli.js`, `.../bin/mcp-bridge`."""
+    parts = PureWindowsPath(path).parts
+    base = parts[-1] if parts else ""
+    of_npm = [after for at, after in itertools.pairwise(parts) if at in ("node_modules", "nodejs")]
+    if "." not in base:
+        candidates = [base.lower()]
+    else:
+        candidates = [base.partition(".")[0].removesuffix("-cli"), *of_npm[-1:]] if of_npm else []
+    return next((each for each in candidates if each in LAUNCHERS or each in TOOLS), None)
+
+
+def _module(
+    name: str, what: str, rest: Sequence[str], places: _Places, depth: int
+) -> Iterator[Finding]:
+    root = what.partition(".")[0]
+    if not _MODULE.fullmatch(what) or root in sys.stdlib_module_names:
+        yield _code(f"{name} is given -m {what[:60]}, which is no server but Python's own")
+    elif root in MODULES or (is_tool(root.lower()) and root.lower() not in LAUNCHERS):
+        yield from _program(MODULES.get(root, root), rest, places, "args", depth + 1)
+    else:
+        yield from _own(what, rest, places, depth)
+
+
+def _shell(key: str, name: str) -> Finding:
+    mend = "start the program itself, or a script by its own path"
+    return Finding(key, f"{name} is a shell", mend, "command")
+
+
+def _code(reason: str) -> Finding:
+    return Finding("args", reason, "remove it, or name a file, a module or a package", "eval")
 
 
 def char_for_batch_file(program: str, args: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from mcp_bridge.core.files import expand_home
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security.addresses import plain_text
 from mcp_bridge.security.commands import judge
-from mcp_bridge.security.environment import loads_code
+from mcp_bridge.security.environment import is_data
 from mcp_bridge.security.finding import Finding
 
 
@@ -32,9 +32,10 @@ def _findings(config: ServerConfig) -> Iterator[Finding]:
         if (finding := plain_text(config.url)) is not None:
             yield finding
         return
-    for name in loads_code(config.env):
-        reason = "makes programs run other code than their own"
-        yield Finding(f"env.{name}", reason, "remove it", "env")
+    for name, value in config.env.items():
+        if not is_data(name, value):
+            reason = "is not plainly data: programs may take code from it, or the place of code"
+            yield Finding(f"env.{name}", reason, "remove it", "env")
     path = config.env.get("PATH") or get_default_environment().get("PATH")
     yield from judge(
         config.command,

@@ -1,21 +1,37 @@
-"""Finds the program that a command means: where it lies, and every name that it goes by."""
+"""Finds the program that a command means: where it lies, its names, and whether it is a system's.
+
+A program in one of the system's folders was put there with the system; servers are put elsewhere,
+by npm, pip, go, cargo, Homebrew or their owner. `node_modules` counts as elsewhere, wherever it is.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
 from mcp_bridge.core.files import expand_home
+from mcp_bridge.security.launcher_table import TOOLS
 
 _MAX_LINKS: Final = 16
 """So many symbolic links are followed by name; real chains have two or three."""
 _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1")
 _VERSION: Final = re.compile(r"[-._]?\d[\d.]*t?$")
 """`python3.13t`, `perl5.36`, `node-22`."""
+_SYSTEM_BIN: Final = os.pathsep.join(
+    ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/run/current-system/sw/bin")
+    if sys.platform != "win32"
+    else (r"C:\Windows\System32", r"C:\Windows", r"C:\Windows\System32\WindowsPowerShell\v1.0")
+)
+_SYSTEM: Final = re.compile(
+    r"/(?:bin|sbin|lib\w*|System|usr/(?!local/)[^/]+)/|[a-z]:\\windows\\", re.IGNORECASE
+)
+_OF_NPM: Final = re.compile(r"[\\/](?:node_modules|nodejs)[\\/]")
+"""Global packages of npm lie below /usr on many systems; /usr/share/nodejs is Debian's folder."""
 
 
 def located(command: str, cwd: Path | None, search_path: str | None) -> str | None:
@@ -44,11 +60,35 @@ def names(command: str, program: str | None) -> Iterator[str]:
 
 def plain_name(name: str) -> str:
     """Removes folder, case, ending and version: `/usr/bin/Python3.11.exe` becomes `python`."""
-    base = PureWindowsPath(name).name.lower()  # which knows both slashes
+    base = PureWindowsPath(name).name.lower().rstrip(". ")  # which knows both slashes
     base = base.partition("@")[0] or base
     for ending in _ENDINGS:
         base = base.removesuffix(ending)
     return _VERSION.sub("", base) or base
+
+
+def is_tool(name: str) -> bool:
+    """Tells whether a program of this plain name belongs to the system. This reads the disk."""
+    if name in TOOLS:
+        return True
+    found = shutil.which(name, path=_SYSTEM_BIN)
+    return found is not None and is_of_system(found)
+
+
+def is_of_system(path: str) -> bool:
+    """Tells whether a file, links followed, lies in a folder of the system."""
+    real = os.path.realpath(path)
+    return bool(_SYSTEM.match(real)) and not _OF_NPM.search(real)
+
+
+def is_of_python(path: str) -> bool:
+    """Tells whether a file is of Python's own library, which holds modules that run code."""
+    for folder in Path(os.path.realpath(path)).parents:
+        if folder.name in {"site-packages", "dist-packages"}:
+            return False
+        if (folder / "os.py").exists() and (folder / "site.py").exists():
+            return True
+    return False
 
 
 def _links(program: str | None) -> Iterator[str]:

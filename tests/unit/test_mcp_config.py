@@ -34,7 +34,7 @@ LOCAL = st.fixed_dictionaries(
     {"command": WORDS.map("x-{}".format)},
     optional={
         "args": st.lists(WORDS, max_size=3),
-        "env": st.dictionaries(WORDS.map("X_{}".format), WORDS, max_size=2),
+        "env": st.dictionaries(WORDS.map("X_{}_ID".format), WORDS, max_size=2),
         "cwd": WORDS,
         "timeout": st.floats(0.1, 100),
         "enabled": st.booleans(),
@@ -127,9 +127,9 @@ def test_every_line_is_known() -> None:
 
 
 def test_comments_may_stand_anywhere() -> None:
-    text = '// top\n{ /* a */ "time": { // b\n "command": "uvx" /* c\n d */, "//": "remark" } }'
+    text = '// top\n{ /* a */ "time": { // b\n "command": "clock" /* c\n d */, "//": "remark" } }'
     (config,) = read(text)
-    assert config == ServerConfig(name="time", command="uvx")
+    assert config == ServerConfig(name="time", command="clock")
 
 
 @pytest.mark.parametrize(
@@ -201,10 +201,10 @@ def test_a_fault_is_named_with_line_key_and_mend(text: str, said: str) -> None:
 
 
 def test_variables_come_from_the_environment() -> None:
-    text = """{"a": {"command": "${BIN:-uvx}", "args": ["--key=${KEY}"], "env": {"K": "${KEY}"}},
+    text = """{"a": {"command": "${BIN:-notes}", "args": ["-k=${KEY}"], "env": {"KEY": "${KEY}"}},
                "b": {"url": "https://${HOST}/mcp", "token": "${KEY}"}}"""
     a, b = read(text, KEY="s3cret!", HOST="x.example")
-    assert (a.command, a.args, dict(a.env)) == ("uvx", ("--key=s3cret!",), {"K": "s3cret!"})
+    assert (a.command, a.args, dict(a.env)) == ("notes", ("-k=s3cret!",), {"KEY": "s3cret!"})
     assert (b.url, dict(b.headers)) == (
         "https://x.example/mcp",
         {"Authorization": "Bearer s3cret!"},
@@ -327,7 +327,7 @@ def test_examples_come_with_the_server() -> None:
 
 
 def test_secrets_are_hidden_by_value_and_never_shown_by_repr() -> None:
-    text = """{"a": {"command": "x", "args": ["--key=${KEY}"], "env": {"T": "literal-token"}},
+    text = """{"a": {"command": "x", "args": ["--key=${KEY}"], "env": {"TOKEN": "literal-token"}},
                "b": {"url": "https://h/?k=${KEY}", "token": "${KEY}"}}"""
     for config in read(text, KEY="s3cret!"):
         assert "s3cret!" not in repr(config)

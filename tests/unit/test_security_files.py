@@ -1,9 +1,8 @@
-"""Whose file it is, which variables a server gets, where it may be, and what was accepted."""
+"""Whose file it is, where a server may be, and what was accepted."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import stat
 import struct
@@ -17,11 +16,10 @@ from hypothesis import strategies as st
 
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError as SettingsError
-from mcp_bridge import ConfigError, Pins, ServerConfig, load_servers, parse_servers
+from mcp_bridge import ConfigError, Pins, ServerConfig, load_servers
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security import ownership
 from mcp_bridge.security.addresses import is_loopback, plain_text, same_origin
-from mcp_bridge.security.environment import loads_code
 from mcp_bridge.security.ownership import fault, writers
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no owner and mode like these")
@@ -205,74 +203,6 @@ def test_the_settings_file_is_judged_as_well(tmp_path: Path) -> None:
         load_settings({}, path)
     path.chmod(0o644)
     assert load_settings({}, path).model == "x"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "NODE_OPTIONS",
-        "NODE_PATH",
-        "PYTHONPATH",
-        "PYTHONSTARTUP",
-        "PYTHONHOME",
-        "PYTHONWARNINGS",
-        "PYTHONINSPECT",
-        "PYTHONBREAKPOINT",
-        "BASH_ENV",
-        "ENV",
-        "BASH_FUNC_ls%%",
-        "LD_PRELOAD",
-        "LD_LIBRARY_PATH",
-        "LD_AUDIT",
-        "DYLD_INSERT_LIBRARIES",
-        "GIT_SSH",
-        "GIT_SSH_COMMAND",
-        "GIT_CONFIG_COUNT",
-        "GIT_EXTERNAL_DIFF",
-        "npm_config_script_shell",
-        "NPM_CONFIG_REGISTRY",
-        "PATH",
-        "Path",
-        "PERL5OPT",
-        "PERL5LIB",
-        "RUBYOPT",
-        "RUBYLIB",
-        "JAVA_TOOL_OPTIONS",
-        "_JAVA_OPTIONS",
-        "DOTNET_STARTUP_HOOKS",
-        "LUA_INIT_5_4",
-        "UV_INDEX_URL",
-        "PIP_INDEX_URL",
-        "OPENSSL_CONF",
-        "BUN_INSPECT_PRELOAD",
-        "ZDOTDIR",
-        "PAGER",
-        "EDITOR",
-        "SHELL",
-    ],
-)
-def test_variables_that_load_code_are_refused(name: str) -> None:
-    assert loads_code([name]) == [name]
-    with pytest.raises(ConfigError, match="makes programs run other code"):
-        parse_servers(json.dumps({"a": {"command": "x", "env": {name: "y"}}}))
-
-
-def test_ordinary_variables_pass() -> None:
-    names = [
-        "API_KEY",
-        "USER",
-        "LOG_LEVEL",
-        "PYTHONUNBUFFERED",
-        "PYTHONIOENCODING",
-        "NO_COLOR",
-        "PATH_TO_DATA",
-        "ENVIRONMENT",
-        "NODE_ENV",
-        "GIT_AUTHOR_NAME",
-        "TZ",
-        "NODE_OPTION",
-    ]
-    assert loads_code(names) == []
 
 
 @pytest.mark.parametrize(

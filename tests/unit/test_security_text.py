@@ -92,7 +92,7 @@ def test_keys_are_known_wherever_they_stand(entry: dict[str, Any], secret: str) 
 
 
 def test_plain_values_are_hidden_in_messages_and_stay_in_results() -> None:
-    text = '{"a": {"command": "x", "args": ["${ZONE}"], "env": {"FOLDER": "/srv/documents"}}}'
+    text = '{"a": {"command": "x", "args": ["${ZONE}"], "env": {"NOTES_DIR": "/srv/documents"}}}'
     (config,) = parse_servers(text, environ={"ZONE": "Europe/Berlin"})
     said = "Europe/Berlin, /srv/documents"
     assert config.redact(said) == "***, ***"
