@@ -226,7 +226,7 @@ async def unfit(probe: Probe) -> Ending:
     )
 
 
-@attack("schemas", "16 MB of tools in one page", deadline_s=8, limit_s=120)
+@attack("schemas", "16 MB of tools in one page", deadline_s=12, limit_s=120)
 async def whole_page(probe: Probe) -> Ending:
     dense = {"type": "object", "properties": {f"p{n}": {"enum": [[], {}]} for n in range(1_500)}}
     tools = [{**GOOD, "name": f"t{n}", "inputSchema": dense} for n in range(290)]
