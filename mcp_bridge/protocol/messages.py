@@ -136,4 +136,7 @@ def _parsed(text: bytes) -> JSONRPCMessage:
 
 
 def _bounded(text: bytes, max_chars: int) -> bytes:
-    return truncate_answer(unpacked_page(replace_lone_surrogates(text)), max_chars)
+    text = replace_lone_surrogates(text)
+    if may_be_page(text) and (page := unpacked_page(text)) is not None:
+        return page
+    return truncate_answer(text, max_chars)

@@ -20,8 +20,8 @@ from mcp_bridge.protocol.json_spans import end_of_string, end_of_value, items, s
 
 MAX_TOOL_BYTES: Final = 256 * 1024
 """A tool with more text is left out, and so is what is longer than `MAX_PAGE_BYTES` together."""
-MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
-"""2,000 tools of 2 kB."""
+MAX_PAGE_BYTES: Final = 2 * 1024 * 1024
+"""1,000 tools of 2 kB. Larger servers send more pages."""
 TOO_LONG_KEY: Final = "mcp_bridge/too_long"
 """It marks what is left of a tool that is too long: its name."""
 _TEXTS_KEY: Final = "mcp_bridge/tools"
@@ -40,12 +40,12 @@ def may_be_page(message: bytes) -> bool:
     return b'"tools"' in message
 
 
-def unpacked_page(message: bytes) -> bytes:
-    """Gives a page of tools with each tool as a text; any other message stays as it is."""
+def unpacked_page(message: bytes) -> bytes | None:
+    """Gives a page of tools with each tool as a text; None for any other message."""
     try:
-        return _unpacked(message) or message
+        return _unpacked(message)
     except (ValueError, IndexError, TypeError, KeyError, AttributeError, RecursionError):
-        return message  # no JSON-RPC: whoever parses it next says so
+        return None  # no JSON-RPC: whoever parses it next says so
 
 
 def texts_of(page: ListToolsResult) -> list[str]:
