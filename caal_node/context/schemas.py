@@ -14,15 +14,17 @@ from urllib.parse import unquote
 from referencing import Registry, Specification
 from referencing.exceptions import Unresolvable
 
+from caal_node.context.schema_bounds import NAME_CHARS, is_shown
+
 Schema: TypeAlias = Mapping[str, Any]
 
 TOOL_DESCRIPTION_CHARS: Final = 300
 """Characters for two or three sentences: what a tool does and when to use it."""
 FIELD_DESCRIPTION_CHARS: Final = 140
 """Characters for one sentence, or two short ones."""
-INLINED_NODES: Final = 5_000
-"""Subschemas after which references are no longer inlined: definitions that refer to each other
-twice double at every level."""
+INLINED_NODES: Final = 1_000
+"""Subschemas and references after which references are no longer inlined, some 10 ms: definitions
+that refer to each other twice double at every level."""
 DEPTH: Final = 32
 """Levels of a schema that are kept; a deeper level becomes a schema that accepts anything."""
 
@@ -98,6 +100,8 @@ class _Compactor:
         for key, value in source.items():
             if key in _DROPPED or _is_empty(key, value) or (not depth and key in _DEFINITIONS):
                 continue
+            if not is_shown(key, value):
+                continue
             result[key] = self._member(key, value, required, depth)
         return _unwrap(result, "allOf")
 
@@ -112,6 +116,7 @@ class _Compactor:
             named = {
                 name: self.schema(each, depth + 1)
                 for name, each in cast(Mapping[str, Any], value).items()
+                if len(name) <= NAME_CHARS
             }
             if key == "properties":
                 return {
@@ -121,6 +126,14 @@ class _Compactor:
             return named
         return value
 
+    def _is_recursive(self, ref: str) -> bool:
+        """Return whether `ref` leads back to itself. A long chain of references is as good as."""
+        recursive, looked_at = self._references.is_recursive(ref, INLINED_NODES - self._nodes)
+        self._nodes += looked_at
+        if self._nodes > INLINED_NODES:
+            raise _TooLarge
+        return recursive
+
     def _resolve(self, schema: Schema) -> Schema:
         """Inline the reference of a schema, if it has one. The schema's own members win."""
         for _ in range(DEPTH):
@@ -128,7 +141,7 @@ class _Compactor:
             target = self._references.target(ref) if isinstance(ref, str) else None
             if not isinstance(ref, str) or not isinstance(target, Mapping):
                 return schema
-            if not self._inline or self._references.is_recursive(ref):
+            if not self._inline or self._is_recursive(ref):
                 if ref not in self._kept_refs:
                     self._kept_refs.append(ref)
                 return schema
@@ -221,17 +234,22 @@ class _References:
             case _:
                 return None
 
-    def is_recursive(self, ref: str) -> bool:
-        """Return whether the target of `ref` refers, directly or not, to `ref` again."""
+    def is_recursive(self, ref: str, most: int) -> tuple[bool, int]:
+        """Return whether the target of `ref` refers, directly or not, to `ref` again.
+
+        No more than `most` references are looked at; how many were is returned as well.
+        """
+        looked_at = 0
         if ref not in self._recursive:
             visited: set[str] = set()
             pending = _refs(self.target(ref))
-            while pending:
+            while pending and looked_at <= most:
+                looked_at += 1
                 if (following := pending.pop()) not in visited:
                     visited.add(following)
                     pending.extend(_refs(self.target(following)))
             self._recursive[ref] = ref in visited
-        return self._recursive[ref]
+        return self._recursive[ref], looked_at
 
 
 def _refs(value: Any) -> list[str]:

@@ -14,8 +14,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-import jsonschema
-
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import (
     ModelContextFull,
@@ -43,6 +41,7 @@ from caal_node.models.model_connection import ModelConnection
 from caal_node.models.model_stats import ModelStats
 from caal_node.models.question import Question
 from caal_node.reply_parser import Event, TextDelta, summarise
+from caal_node.tools.argument_check import fits
 
 logger = logging.getLogger("caal_node.evaluation")
 
@@ -202,10 +201,10 @@ class _RecordingBackend:
         if self._schema is None:
             return True
         try:
-            jsonschema.validate(json.loads(self._text), self._schema)
-        except (ValueError, RecursionError, jsonschema.ValidationError):
+            reply = json.loads(self._text)
+        except (ValueError, RecursionError):
             return False
-        return True
+        return fits(self._schema, reply)
 
     @property
     def model(self) -> str:

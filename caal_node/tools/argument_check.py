@@ -33,9 +33,9 @@ def check_arguments(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
         )
 
 
-def fits(schema: Mapping[str, Any], arguments: Mapping[str, Any], name: str = "a tool") -> bool:
-    """Say whether `arguments` fit the schema of the tool `name`, as far as it can be checked."""
-    return not faults_of(dict(schema), dict(arguments), name)
+def fits(schema: Mapping[str, Any], value: object, name: str = "a tool") -> bool:
+    """Say whether `value` fits the schema of the tool `name`, as far as it can be checked."""
+    return not faults_of(dict(schema), value, name)
 
 
 def _description(fault: Fault) -> str:

@@ -71,7 +71,7 @@ def valid_examples(reply: str, tool: ToolSchema) -> tuple[Example, ...]:
 
 def _is_valid(tool: ToolSchema, say: str, arguments: Mapping[str, Any]) -> bool:
     parameters: Mapping[str, Any] = tool["function"].get("parameters") or {}
-    if not fits(parameters, arguments):
+    if not fits(parameters, dict(arguments)):
         return False
     # With all arguments optional, the judge drops each that is not in the words.
     lenient: dict[str, Any] = {

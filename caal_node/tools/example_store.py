@@ -95,7 +95,7 @@ def with_examples(specs: Iterable[ToolSpec], path: Path) -> list[ToolSpec]:
 
 
 def _fitting(examples: Iterable[Example], spec: ToolSpec) -> tuple[Example, ...]:
-    return tuple(e for e in examples if fits(spec.parameters, e.arguments))
+    return tuple(e for e in examples if fits(spec.parameters, dict(e.arguments)))
 
 
 def _read(path: Path) -> dict[str, _StoredTool]:

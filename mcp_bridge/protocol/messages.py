@@ -179,11 +179,14 @@ def _parsed(text: bytes) -> JSONRPCMessage:
 
 def _bounded(text: bytes, max_chars: int) -> bytes:
     cut = truncate_answer(text, max_chars)
-    if cut is text:
-        cut = unpacked_page(text)
-    if cut is text and (len(text) > MAX_WHOLE_BYTES or _values(text) > MAX_WHOLE_VALUES):
+    if cut is not text:
+        return replace_lone_surrogates(cut)
+    text = replace_lone_surrogates(text)
+    if may_be_page(text) and (page := unpacked_page(text)) is not None:
+        return page
+    if len(text) > MAX_WHOLE_BYTES or _values(text) > MAX_WHOLE_VALUES:
         raise ValueError("neither an answer nor a page, and too large to be read at once")
-    return replace_lone_surrogates(cut)
+    return text
 
 
 def _values(text: bytes) -> int:

@@ -23,8 +23,8 @@ from mcp_bridge.protocol.tool_names import exposed_names
 from mcp_bridge.protocol.tool_page import TOO_LONG_KEY, needs_headers, texts_of
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
-_NAMED_ENTRIES: Final = 10
-"""So many of a list's entries that are no tools are named; a person does not read more."""
+_NAMED_TOOLS: Final = 20
+"""So many of a list's entries that are left out are named; a person does not read more."""
 _AT_ONCE_CHARS: Final = 32 * 1024
 """A page of so many characters is read in some 3 ms; a larger one in a thread."""
 
@@ -89,7 +89,7 @@ class _Reading:
         self._redact: Final = redact
         self._found: Final[dict[str, ToolDefinition]] = {}
         self._output_schemas: Final[dict[str, Mapping[str, Any]]] = {}
-        self._unfit: Final[list[str]] = []
+        self._left_out: Final[list[str]] = []
 
     def take(self, texts: Sequence[str], judged: Collection[str]) -> None:
         """Reads the tools of one page, of which the SDK has taken `judged`.
@@ -108,9 +108,9 @@ class _Reading:
                     raise _NoTool
                 self._add(given, tool)
             except UnfitSchema as unfit:
-                self.notes.append(f"the schema of {name} {unfit}; left out")
+                self._left_out.append(f"the schema of {name} {unfit}; left out")
             except (_NoTool, AttributeError, ValueError, RecursionError):
-                self._unfit.append(name)
+                self._left_out.append(f"{name} is no tool as the protocol has them; left out")
             if self.is_full:
                 return
 
@@ -119,9 +119,11 @@ class _Reading:
         if len(self._found) == self._limits.max_tools:
             self.is_full = True
         elif tool.get(TOO_LONG_KEY):
-            self.notes.append(f"{one_line(name, 80)} is described at too great length; left out")
+            self._left_out.append(
+                f"{one_line(name, 80)} is described at too great length; left out"
+            )
         elif name in self._found:
-            self.notes.append(f"lists {one_line(name, 80)} twice; the first one counts")
+            self._left_out.append(f"lists {one_line(name, 80)} twice; the first one counts")
         else:
             self._found[name] = self._definition(name, tool)
             output: object = tool.get("outputSchema")
@@ -150,17 +152,13 @@ class _Reading:
         )
 
     def listing(self) -> ToolListing:
+        if (more := len(self._left_out) - _NAMED_TOOLS) > 0:
+            self._left_out[_NAMED_TOOLS:] = [f"{more} further ones are left out as well"]
         if self.is_full:
             most = self._limits.max_tools
             self.notes.append(f"offers more than {most} tools; the rest is left out")
-        named = [
-            f"{name} is no tool as the protocol has them; left out"
-            for name in self._unfit[:_NAMED_ENTRIES]
-        ]
-        if (more := len(self._unfit) - _NAMED_ENTRIES) > 0:
-            named.append(f"{more} further ones are none either")
-        found = tuple(self._found.values())
-        return ToolListing(found, (*named, *self.notes), self._output_schemas)
+        notes = (*self._left_out, *self.notes)
+        return ToolListing(tuple(self._found.values()), notes, self._output_schemas)
 
 
 class _NoTool(Exception):

@@ -16,21 +16,22 @@ from typing import Any, Final, cast
 from mcp_types import ListToolsResult
 from mcp_types.methods import parse_server_result
 
-from mcp_bridge.protocol.json_spans import items, members, skip_space
+from mcp_bridge.protocol.json_spans import end_of_string, end_of_value, items, skip_space
 
 MAX_TOOL_BYTES: Final = 256 * 1024
 """A tool with more text is left out, and so is what is longer than `MAX_PAGE_BYTES` together."""
-MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
-"""2,000 tools of 2 kB."""
+MAX_PAGE_BYTES: Final = 2 * 1024 * 1024
+"""1,000 tools of 2 kB. Larger servers send more pages."""
 TOO_LONG_KEY: Final = "mcp_bridge/too_long"
 """It marks what is left of a tool that is too long: its name."""
 _TEXTS_KEY: Final = "mcp_bridge/tools"
-_HEADER_WORD: Final = b"x-mcp-header"
+_HEADER_WORD: Final = "x-mcp-header"
 """Tools with it are the SDK's to look at: it repeats some of their arguments in HTTP headers."""
 _MAX_HEADER_BYTES: Final = 16 * 1024
-_MAX_HEADER_TOOLS: Final = 32
+_MAX_HEADER_TOOLS: Final = 64
 _SMALL_BYTES: Final = 4 * 1024
-_MAX_CURSOR_BYTES: Final = 64 * 1024
+_LOOKED_AT_BYTES: Final = 64 * 1024
+"""A cursor may be as long, and the name of a tool that is too long is looked for so far."""
 _VERSIONS: Final = ("2026-07-28", "2025-11-25")
 
 
@@ -39,12 +40,12 @@ def may_be_page(message: bytes) -> bool:
     return b'"tools"' in message
 
 
-def unpacked_page(message: bytes) -> bytes:
-    """Gives a page of tools with each tool as a text; any other message stays as it is."""
+def unpacked_page(message: bytes) -> bytes | None:
+    """Gives a page of tools with each tool as a text; None for any other message."""
     try:
-        return _unpacked(message) or message
+        return _unpacked(message)
     except (ValueError, IndexError, TypeError, KeyError, AttributeError, RecursionError):
-        return message  # no JSON-RPC: whoever parses it next says so
+        return None  # no JSON-RPC: whoever parses it next says so
 
 
 def texts_of(page: ListToolsResult) -> list[str]:
@@ -56,59 +57,125 @@ def texts_of(page: ListToolsResult) -> list[str]:
 
 
 def _unpacked(message: bytes) -> bytes | None:
-    top = dict(_spans(message, skip_space(message, 0)))
-    if "result" not in top or "id" not in top:
-        return None
-    parts = dict(_spans(message, top["result"][0]))
-    if "tools" not in parts or "content" in parts or message[parts["tools"][0]] != ord("["):
-        return None
-    texts: list[bytes] = []
-    for_headers: list[Any] = []
-    left = MAX_PAGE_BYTES
-    beside = dict(_beside(message, parts))
-    for start, end in items(message, parts["tools"][0]):
-        size = end - start
-        whole = size <= min(left, MAX_TOOL_BYTES)
-        text = message[start:end].decode() if whole else _name_alone(message, start)
-        left -= len(text)
-        texts.append(json.dumps(text).encode())
-        if whole and size <= _MAX_HEADER_BYTES and _HEADER_WORD in message[start:end]:
-            for_headers += _for_headers(text, beside, len(for_headers))
-        time.sleep(0)  # lets go of the interpreter: the loop need not wait its 5 ms for a turn
-    rest = json.dumps({"jsonrpc": "2.0", "id": json.loads(message[slice(*top["id"])])})[:-1]
-    result = json.dumps({**beside, "tools": for_headers})[:-1]
-    return b'%b, "result": %b, "_meta": {"%b": [%b]}}}' % (
-        rest.encode(),
-        result.encode(),
-        _TEXTS_KEY.encode(),
-        b",".join(texts),
-    )
+    page = _Page(message)
+    identity: bytes | None = None
+    top = _Walk(message, skip_space(message, 0))
+    for key in top:
+        start = top.at
+        top.at = page.read(start) if key == "result" else end_of_value(message, start)
+        if key == "id":
+            identity = message[start : top.at]
+    return None if identity is None else page.written(identity)
 
 
-def _spans(message: bytes, at: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    return ((key, (start, end)) for key, start, end in members(message, at))
+class _Walk:
+    """Goes over the keys of the object that begins at `at`, once and as far as it is asked to.
+
+    `at` is then where the key's value begins; whoever goes on has to move it to that value's end.
+    """
+
+    def __init__(self, text: bytes, at: int) -> None:
+        if text[at : at + 1] != b"{":
+            raise ValueError("no object")
+        self.at = skip_space(text, at + 1)
+        self._text: Final = text
+
+    def __iter__(self) -> Iterator[str]:
+        text = self._text
+        while text[self.at] != ord("}"):
+            key_end = end_of_string(text, self.at)
+            key: str = json.loads(text[self.at : key_end])
+            colon = skip_space(text, key_end)
+            if text[colon] != ord(":"):
+                raise ValueError("no colon")
+            self.at = skip_space(text, colon + 1)
+            yield key
+            self.at = skip_space(text, self.at)
+            if text[self.at] == ord(","):
+                self.at = skip_space(text, self.at + 1)
 
 
-def _beside(message: bytes, parts: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, Any]]:
-    """Yields what the result holds beside its tools, where it is of an ordinary size."""
-    for key, (start, end) in parts.items():
-        if key == "nextCursor" and end - start <= _MAX_CURSOR_BYTES:
-            cursor = json.loads(message[start:end])
+class _Page:
+    """The result of a request for tools, read in one pass."""
+
+    def __init__(self, message: bytes) -> None:
+        self._message: Final = message
+        self._texts: list[bytes] | None = None
+        self._beside: Final[dict[str, Any]] = {}
+        self._for_headers: Final[list[str]] = []
+
+    def read(self, at: int) -> int:
+        """Reads the result that begins at `at`, and gives the place just past it."""
+        message = self._message
+        walk = _Walk(message, at)
+        for key in walk:
+            start = walk.at
+            if key == "content":
+                raise ValueError("an answer")
+            if key == "tools" and message[start] == ord("["):
+                walk.at = self._read_tools(start)
+            else:
+                walk.at = end_of_value(message, start)
+                self._note(key, message[start : walk.at])
+        return walk.at + 1
+
+    def _read_tools(self, at: int) -> int:
+        message = self._message
+        self._texts = []
+        left = MAX_PAGE_BYTES
+        past = at + 1
+        for start, past in items(message, at):
+            size = past - start
+            whole = size <= min(left, MAX_TOOL_BYTES)
+            text = message[start:past].decode() if whole else _name_alone(message, start)
+            left -= len(text)
+            self._texts.append(json.dumps(text).encode())
+            if size <= _MAX_HEADER_BYTES and needs_headers(text):
+                self._for_headers.append(text)
+            time.sleep(0)  # lets go of the interpreter: the loop need not wait its 5 ms for a turn
+        return skip_space(message, past) + 1
+
+    def _note(self, key: str, value: bytes) -> None:
+        """Keeps what the result holds beside its tools, where it is of an ordinary size."""
+        if key == "nextCursor" and len(value) <= _LOOKED_AT_BYTES:
+            cursor = json.loads(value)
             # A number will do; whatever else is no cursor ends the list.
             if isinstance(cursor, str | int) and not isinstance(cursor, bool):
-                yield key, str(cursor)
-        elif key not in ("tools", "_meta", "nextCursor") and end - start <= _SMALL_BYTES:
-            yield key, json.loads(message[start:end])
+                self._beside[key] = str(cursor)
+        elif key not in ("_meta", "nextCursor") and len(value) <= _SMALL_BYTES:
+            self._beside[key] = json.loads(value)
+
+    def written(self, identity: bytes) -> bytes | None:
+        """Gives the message with each tool as a text; None where there are no tools."""
+        if self._texts is None:
+            return None
+        taken = [tool for text in self._for_headers for tool in self._judged(text)]
+        result = json.dumps({**self._beside, "tools": taken[:_MAX_HEADER_TOOLS]})[:-1].encode()
+        meta = b'{"%b": [%b]}' % (_TEXTS_KEY.encode(), b",".join(self._texts))
+        written = b'{"jsonrpc": "2.0", "id": %b, "result": %b, "_meta": %b}}'
+        return written % (identity, result, meta)
+
+    def _judged(self, text: str) -> Iterator[Any]:
+        """Yields the tool as the SDK takes it, if it does."""
+        given: Any = json.loads(text)
+        tool = {"name": given["name"], "inputSchema": {"type": "object", **given["inputSchema"]}}
+        if any(_fits(version, {**self._beside, "tools": [tool]}) for version in _VERSIONS):
+            yield tool
 
 
-def _for_headers(text: str, beside: Mapping[str, Any], count: int) -> list[Any]:
-    """Gives the tool for the SDK, where the SDK takes it."""
-    if count >= _MAX_HEADER_TOOLS:
-        return []
-    given: Any = json.loads(text)
-    tool = {"name": given["name"], "inputSchema": {"type": "object", **given["inputSchema"]}}
-    fits = any(_fits(version, {**beside, "tools": [tool]}) for version in _VERSIONS)
-    return [tool] if fits else []
+def _name_alone(message: bytes, at: int) -> str:
+    """Gives what `tool_listing.py` takes for a tool that is too long."""
+    name: object = None
+    walk = _Walk(message, at)
+    for key in walk:
+        start = walk.at
+        if start > at + _LOOKED_AT_BYTES:
+            break  # it is somewhere behind what makes the tool long
+        walk.at = end_of_value(message, start)
+        if key == "name" and walk.at - start <= _SMALL_BYTES:
+            name = json.loads(message[start : walk.at])
+            break
+    return json.dumps({"name": name, TOO_LONG_KEY: True})
 
 
 def _fits(version: str, result: Mapping[str, Any]) -> bool:
@@ -119,13 +186,6 @@ def _fits(version: str, result: Mapping[str, Any]) -> bool:
     return True
 
 
-def _name_alone(message: bytes, at: int) -> str:
-    """Gives what `tool_listing.py` takes for a tool that is too long."""
-    span = dict(_spans(message, at)).get("name", (0, 0)) if message[at] == ord("{") else (0, 0)
-    name = json.loads(message[slice(*span)]) if 0 < span[1] - span[0] <= _SMALL_BYTES else None
-    return json.dumps({"name": name, TOO_LONG_KEY: True})
-
-
 def needs_headers(text: str) -> bool:
     """Tells whether a tool's text asks for headers, so that the SDK has judged it."""
-    return _HEADER_WORD.decode() in text
+    return _HEADER_WORD in text

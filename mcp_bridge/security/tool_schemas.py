@@ -36,29 +36,35 @@ def checked_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
     Raises: UnfitSchema.
     """
-    if any(not reference.startswith("#") for reference in _references(schema, 0)):
+    if any(not reference.startswith("#") for reference in _references(schema)):
         raise UnfitSchema("refers to a schema elsewhere ($ref)")
     written = json.dumps(schema, ensure_ascii=False)
     return cast("Mapping[str, Any]", _visible(schema, 0)) if may_hide(written) else schema
 
 
-def _references(schema: object, depth: int, *, is_data: bool = False) -> Iterator[str]:
-    """Yields where the schema refers to. `is_data` says that it is a part that refers nowhere."""
-    if depth > MAX_DEPTH:
-        raise UnfitSchema(f"is nested deeper than {MAX_DEPTH} levels")
-    if isinstance(schema, list):
-        for item in cast("list[Any]", schema):
-            yield from _references(item, depth + 1, is_data=is_data)
-    elif isinstance(schema, dict):
-        for key, value in cast("dict[str, Any]", schema).items():
-            if key in _REFERENCES and isinstance(value, str) and not is_data:
-                yield value
-            elif key in _MAPS and isinstance(value, dict):
-                for inner in cast("dict[str, Any]", value).values():
-                    yield from _references(inner, depth + 1, is_data=is_data)
-            elif isinstance(value, dict | list):
-                inner = cast("object", value)
-                yield from _references(inner, depth + 1, is_data=is_data or key in _DATA)
+def _references(schema: object) -> Iterator[str]:
+    """Yields where the schema refers to. Raises: UnfitSchema, where it is nested too deep."""
+    waiting: list[tuple[object, int, bool]] = [(schema, 0, False)]
+    while waiting:
+        part, depth, is_data = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise UnfitSchema(f"is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(part, list):
+            waiting += [
+                (item, depth + 1, is_data)
+                for item in cast("list[object]", part)
+                if isinstance(item, dict | list)
+            ]
+        elif isinstance(part, dict):
+            for key, value in cast("dict[str, object]", part).items():
+                if isinstance(value, str):
+                    if key in _REFERENCES and not is_data:
+                        yield value
+                elif key in _MAPS and isinstance(value, dict):
+                    inner = cast("dict[str, object]", value).values()
+                    waiting += [(each, depth + 1, is_data) for each in inner]
+                elif isinstance(value, dict | list):
+                    waiting.append((cast("object", value), depth + 1, is_data or key in _DATA))
 
 
 def _visible(schema: object, depth: int, *, named: bool = False) -> object:

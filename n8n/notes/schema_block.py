@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
 from n8n.core.json_values import DECODER, mapping, sequence, well_formed
@@ -20,6 +20,8 @@ from n8n.notes.parameter_text import from_list_line, from_words
 
 MAX_DEPTH: Final = 6
 """How deep a parameter's own schema may go: a model fills in no deeper one."""
+MAX_LIST_VALUES: Final = 256
+"""The values of an enum; a check compares each with each, and a model reads no more."""
 _KEPT_KEYWORDS: Final = frozenset(
     (
         *("type", "description", "enum", "const", "default", "format", "pattern"),
@@ -29,6 +31,7 @@ _KEPT_KEYWORDS: Final = frozenset(
     )
 )
 """The keywords that a schema may use; above all references ($ref) stay out."""
+_NO_FORMATS: Final = FormatChecker(())
 _OPENS: Final = re.compile(r"^\s*(?:-{3,}\s*schema\s*-*|`{3,}\s*schema)\s*:?\s*$", re.IGNORECASE)
 _CLOSES: Final = re.compile(r"^\s*(?:-{3,}|`{3,})\s*$")
 _CODE_FENCE: Final = re.compile(r"^\s*`{3,}\w*\s*$")
@@ -103,11 +106,24 @@ def _from_spec(name: str, spec: Any, is_listed: bool) -> Parameter:
     if actions := spec.get("for"):
         only = ", ".join(map(str, sequence(actions) or [actions]))
         schema["description"] = f"{schema.get('description', '')} (for {only})".strip()
+    if _longest_list(schema) > MAX_LIST_VALUES:
+        raise ValueError(f"{name!r}: a list of over {MAX_LIST_VALUES} values is too long")
     try:
-        Draft202012Validator.check_schema(schema)
+        # Without its formats: it would compile each pattern, which may take seconds.
+        Draft202012Validator.check_schema(schema, format_checker=_NO_FORMATS)
     except SchemaError as e:
         raise ValueError(f"{name!r}: {e.message.splitlines()[0][:120]}") from None
     return Parameter(schema, is_listed or spec.get("required") is True, "schema")
+
+
+def _longest_list(schema: Any) -> int:
+    inner: list[Any] = []
+    if isinstance(schema, dict):
+        inner = list(cast(dict[str, Any], schema).values())
+    elif isinstance(schema, list):
+        inner = cast(list[Any], schema)
+    own = len(inner) if isinstance(schema, list) else 0
+    return max(own, *map(_longest_list, inner)) if inner else own
 
 
 def _kept(schema: Any, depth: int) -> Any:

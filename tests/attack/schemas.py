@@ -112,11 +112,12 @@ def answering(value: Any) -> dict[str, Any]:
 
 async def _turn(probe: Probe, tool: Tool, arguments: dict[str, Any], said: str) -> str:
     script = [Call("bad__ask", arguments)], [said]
-    async with server(GOOD, tool) as source, StandInModel(*script) as model:
-        async with conversation(source, model) as talk:
-            heard = await probe.watch(lambda: talk.say("What is new?"))
-            shown = json.dumps(model.chats[-1].json, ensure_ascii=False)
-            return heard.spoken if '"tool_name": "bad__ask"' in shown or "{" in shown else ""
+    async with (
+        server(GOOD, tool) as source,
+        StandInModel(*script) as model,
+        conversation(source, model) as talk,
+    ):
+        return (await probe.watch(lambda: talk.say("What is new?"))).spoken
 
 
 @attack("schemas", "a pattern without an end for its own answer", deadline_s=4)
@@ -133,8 +134,8 @@ async def pattern_of_an_answer(probe: Probe) -> Ending:
 
 @attack("schemas", "definitions that double at each level, both ways", deadline_s=4)
 async def doubling(probe: Probe) -> Ending:
-    tool = {**GOOD, "name": "ask", "inputSchema": laughs(), "outputSchema": laughs()}
-    heard = await _turn(probe, {**tool, "answer": answering({"n": 5})}, {"q": 1}, "Nothing is new.")
+    tool = {**GOOD, "name": "ask", "inputSchema": laughs(24), "outputSchema": laughs(24)}
+    heard = await _turn(probe, {**tool, "answer": answering({"n": 5})}, {}, "Nothing is new.")
     return Ending(kept=heard == "Nothing is new.", heard=heard)
 
 
@@ -166,9 +167,8 @@ async def arguments(probe: Probe) -> Ending:
         name: end for name, end in ended.items() if end not in ("was called", "InvalidArguments")
     }
     refused = [name for name, end in ended.items() if end == "InvalidArguments"]
-    judged = refused == ["evil pattern", "4,000 types"] if False else "evil pattern" in refused
     return Ending(
-        kept=len(ended) == len(CASES) and not other and judged,
+        kept=len(ended) == len(CASES) and not other and refused == ["evil pattern"],
         heard=f"{len(refused)} of {len(ended)} were refused before the call: {refused} {other}",
     )
 
@@ -226,10 +226,10 @@ async def unfit(probe: Probe) -> Ending:
     )
 
 
-@attack("schemas", "16 MB of tools in one page", deadline_s=8, limit_s=120)
+@attack("schemas", "6 MB of tools in one page", deadline_s=12, limit_s=120)
 async def whole_page(probe: Probe) -> Ending:
     dense = {"type": "object", "properties": {f"p{n}": {"enum": [[], {}]} for n in range(1_500)}}
-    tools = [{**GOOD, "name": f"t{n}", "inputSchema": dense} for n in range(290)]
+    tools = [{**GOOD, "name": f"t{n}", "inputSchema": dense} for n in range(140)]
     async with server(GOOD, *tools) as source:
         listing = await probe.watch(source.discover)
         names = [spec.name for spec in listing.specs]
@@ -248,7 +248,7 @@ async def grammar(probe: Probe) -> Ending:
         "properties": {
             "a": {"type": "string", "pattern": "a{4294967295}", "maxLength": 10**9},
             "b": {"type": "array", "maxItems": 10**9, "minItems": 10**9, "items": laughs()},
-            "c": {"enum": [f"choice {n}" for n in range(3_000)]},
+            "c": {"enum": [f"choice {n}" for n in range(1_500)]},
             "d": {"const": nested(25, "a")},
             "e": {"anyOf": [{"type": "string", "pattern": EVIL}] * 500},
             "f": {"type": ["string"] * 900},
@@ -265,6 +265,6 @@ async def grammar(probe: Probe) -> Ending:
     written = json.dumps(sent)
     bad = [word for word in ("pattern", "10000000", "4294967295") if word in written]
     return Ending(
-        kept=bool(sent) and not bad and len(written) < 20_000 and "new" in heard.spoken,
+        kept="bad__ask" in written and not bad and len(written) < 20_000 and "new" in heard.spoken,
         heard=f"{heard.spoken} The schema has {len(written)} characters {bad}",
     )

@@ -151,6 +151,12 @@ async def test_what_a_page_holds_beyond_its_bound_is_left_out_by_name() -> None:
     assert found.notes[-1] == f"t{many - 1} is described at too great length; left out"
 
 
+async def test_a_person_is_named_the_first_that_are_left_out() -> None:
+    found = await listing(*[5] * 50, GOOD)
+    assert len(found.notes) == 21
+    assert found.notes[-1] == "30 further ones are left out as well"
+
+
 async def test_there_are_so_many_tools_and_no_name_twice() -> None:
     tools = [{"name": f"t{n // 2}"} for n in range(12)]
     found = await listing(*tools, limits=Limits(max_tools=3))
@@ -183,7 +189,7 @@ async def test_output_schemas_are_kept_beside_the_definitions() -> None:
     assert found.output_schemas == {"good": {"required": ["a"]}}
 
 
-def test_a_message_that_is_no_page_stays_as_it_is() -> None:
+def test_a_message_that_is_no_page_is_none() -> None:
     for other in (
         b'{"jsonrpc": "2.0", "id": 1, "result": {"content": [], "tools": [{"name": "a"}]}}',
         b'{"jsonrpc": "2.0", "method": "x", "params": {"tools": []}}',
@@ -191,7 +197,7 @@ def test_a_message_that_is_no_page_stays_as_it_is() -> None:
         b'{"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "a"}',
         b'"tools"',
     ):
-        assert unpacked_page(other) == other
+        assert unpacked_page(other) is None
 
 
 JSON = st.recursive(

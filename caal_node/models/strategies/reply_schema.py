@@ -7,6 +7,7 @@ arguments are checked against the tool's whole schema before it runs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -16,6 +17,9 @@ _KEPT: Final = ("type", "enum", "const")
 _NESTING_MAX: Final = 6
 """Levels of nesting that are held to the schema; deeper, any value is allowed. Grammars grow with
 every level."""
+_ARGUMENTS_CHARS_MAX: Final = 8_000
+"""Characters of the shape of one tool's arguments. A larger one makes a grammar that takes the
+model's server seconds, so any object is allowed in its place."""
 
 
 def line_schema(tools: Sequence[ToolSchema]) -> dict[str, Any]:
@@ -62,10 +66,9 @@ def _one_of(tools: Sequence[ToolSchema]) -> dict[str, Any]:
 
 def _call(function: Mapping[str, Any]) -> dict[str, Any]:
     arguments = _shape(function.get("parameters") or {}, 0)
-    return {
-        "name": {"const": function["name"]},
-        "arguments": arguments if arguments.get("type") == "object" else {"type": "object"},
-    }
+    if arguments.get("type") != "object" or len(json.dumps(arguments)) > _ARGUMENTS_CHARS_MAX:
+        arguments = {"type": "object"}
+    return {"name": {"const": function["name"]}, "arguments": arguments}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
