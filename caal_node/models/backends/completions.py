@@ -41,7 +41,7 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Event(ServerEvent):
+class TextEvent(ServerEvent):
     choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST, first_of(1)] = Field(
         default_factory=list[_Choice]
     )
@@ -91,7 +91,7 @@ class CompletionsBackend(OpenAIServer):
         finish: str | None = None
         usage = Usage()
         begun = False
-        async with aclosing(self._events("/completions", body, request, _Event)) as events:
+        async with aclosing(self._events("/completions", body, request, TextEvent)) as events:
             async for event in events:
                 for choice in event.choices:
                     # The prompt ends in "Assistant:", without the space that models put first.
