@@ -19,7 +19,7 @@ from n8n.calls.failures import MAX_ERROR_CHARS, MAX_SPOKEN_CHARS
 from n8n.calls.results import CallResult, read_reply
 from n8n.core.errors import N8nError
 from n8n.core.http import HttpResponse
-from n8n.core.json_values import LONG_BYTES, parse_json
+from n8n.core.json_values import CONTAINERS_MAX, LONG_BYTES, parse_json
 from n8n.core.text import PAGE_CHARS, text_of_html
 from n8n.core.workflow_tool import WorkflowTool
 
@@ -166,6 +166,13 @@ def test_a_long_text_that_is_no_json_is_refused_like_a_short_one(text: str) -> N
     for each in (text, text + LONG):
         with pytest.raises(ValueError, match=r"no JSON|too large|Expecting|Extra"):
             parse_json(each)
+
+
+def test_a_long_text_of_too_many_values_is_refused_before_it_is_read() -> None:
+    most = "[" + "[]," * (CONTAINERS_MAX - 2) + "1]"
+    assert len(parse_json(most)) == CONTAINERS_MAX - 1
+    with pytest.raises(ValueError, match="too many values"):
+        parse_json(f"[[{most}]]")
 
 
 async def test_other_tasks_go_on_while_a_long_reply_is_read() -> None:

@@ -93,7 +93,7 @@ class CompletionsBackend(OpenAIServer):
         begun = False
         async with aclosing(self._events("/completions", body, request, TextEvent)) as events:
             async for event in events:
-                for choice in event.choices:
+                for choice in event.choices[:1]:
                     # The prompt ends in "Assistant:", without the space that models put first.
                     text = choice.text or ""
                     text = text if begun else text.lstrip()

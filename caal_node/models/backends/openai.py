@@ -113,7 +113,7 @@ class OpenAIBackend(OpenAIServer):
         body = self._chat_body(request)
         async with aclosing(self._events("/chat/completions", body, request, ChatEvent)) as events:
             async for event in events:
-                for choice in event.choices:
+                for choice in event.choices[:1]:
                     part = choice.delta or choice.message or _Part()
                     for chunk in _chunks(part, choice.logprobs):
                         yield chunk
