@@ -94,8 +94,6 @@ ANSWERS: Final[dict[str, Callable[[], Bytes]]] = {
     "attributes": _whole(HTML, b"<p " + b"".join(b"a%d=1 " % i for i in range(120_000))),
     # Other bodies in place of a workflow's answer.
     "deep JSON": _whole(JSON, b"[" * 500_000 + b"]" * 500_000),
-    "keys": _whole(JSON, ("{" + ",".join(f'"{i}":0' for i in range(90_000)) + "}").encode()),
-    "lists": _whole(JSON, _many("[", "[]", "]", _MIB - 8)),
     "drip": _for_ever(JSON, b" ", pause_s=0.1),
     "giant headers": lambda: iter([_typed(JSON, *["a:b"] * 18_000) + b"{}"]),
     "cookies": lambda: iter([_typed(JSON, *[f"Set-Cookie: a{i}=b" for i in range(4_500)]) + b"{}"]),
@@ -109,16 +107,13 @@ ANSWERS: Final[dict[str, Callable[[], Bytes]]] = {
     "packed lines": _packed(LINES, b"\n", 256),
     # A model's reply.
     "newlines": _for_ever(LINES, b"\n" * 65_536),
-    "comments": _for_ever(EVENTS, b":\n" * 32_768),
     "slow events": _for_ever(EVENTS, _EVENT, pause_s=0.1),
     "tiny chunks": _chunked(EVENTS, b"\n"),
-    "empty events": _for_ever(EVENTS, _EVENT * 1_000),
     "empty lines": _for_ever(LINES, b"{}\n" * 20_000),
     "calls in a line": _whole(
         JSON, _many('{"message": {"tool_calls": [', "{}", "]}}", _MIB - 8) + b"\n"
     ),
     "choices": _whole(JSON, _many('{"choices": [', "{}", "]}", _MIB - 8)),
-    "deep line": _whole(JSON, b"[" * 1_000_000 + b"\n"),
     "wrong page": lambda: iter([_head(f"Content-Type: {HTML}", status="502 Bad") + b"<a" * _MIB]),
 }
 

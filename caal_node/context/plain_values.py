@@ -170,7 +170,7 @@ class JsonTexts:
         self._left -= len(part)
         try:
             value: Any = from_json(part, allow_partial=not whole)
-        except ValueError:
+        except (ValueError, TypeError):  # TypeError: it has half of a surrogate pair
             return text
         if not whole:
             mark_unread(value)

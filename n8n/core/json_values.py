@@ -13,6 +13,9 @@ SHORT_BYTES: Final = 4_096
 thread."""
 LONG_BYTES: Final = 65_536
 """JSON of up to this size is read by the compiled decoder, in 1 to 8 ms."""
+CONTAINERS_MAX: Final = 131_072
+"""Objects and arrays of long JSON, by its brackets: the collector of garbage, which holds the
+interpreter too, looks at each. A page of 50 workflows has some ten thousand."""
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -26,6 +29,8 @@ def parse_json(text: str | bytes) -> Any:
     text = _decoded(text)
     if len(text) <= LONG_BYTES:
         return well_formed(text, DECODER.decode(text))
+    if text.count("[") + text.count("{") > CONTAINERS_MAX:
+        raise ValueError("it has too many values")
     value = _STEPWISE_DECODER.decode(text)
     if not _may_be_malformed(text):
         return value

@@ -190,10 +190,11 @@ def _connected_outputs(connections: Mapping[str, Any], name: str) -> frozenset[i
 def _reached_nodes(connections: Mapping[str, Any], first: str, nodes: Nodes) -> Nodes:
     """Return the nodes that a webhook's request reaches, and every trigger, which tells types."""
     reached: set[str] = set()
+    names = {str(node.get("name")) for node in nodes}
     waiting = [first]
     while waiting:
         name = waiting.pop()
-        if name in reached:
+        if name in reached or name not in names:
             continue
         reached.add(name)
         for outputs in mapping(connections.get(name)).values():

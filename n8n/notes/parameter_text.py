@@ -15,6 +15,8 @@ from n8n.notes.parameter import MAX_NAME_CHARS, SEPARATORS, Parameter, Parameter
 
 MAX_LISTED: Final = 40
 """The most parameters that one sentence may list."""
+MAX_PARTS: Final = 400
+"""Commas, or semicolons, at which such a sentence is cut, ten for each of them."""
 _NAME: Final = re.compile(
     r"""\s*(?:and\s+)?(?P<dress>[*_`"']{0,3})(?P<open>\[?)(?P<name>[A-Za-z]\w*|_\w+)"""
     r"""(?:=(?P<default>[^\]\s]{1,80}))?(?P<close>\]?)(?P<mark>(?:[*?!](?!\*))?)[*_`"']{0,3}(?![\w*])"""
@@ -115,6 +117,7 @@ def _items_of(text: str) -> Iterator[str]:
     cuts = [i for i in _outside_brackets(text) if text[i] == ";"] or [
         i for i in _outside_brackets(text) if text[i] == ","
     ]
+    cuts = cuts[:MAX_PARTS]
     parts = [text[a + 1 : b] for a, b in zip([-1, *cuts], [*cuts, len(text)], strict=True)]
     item = ""
     for part in (piece for whole in parts for piece in _AND.split(whole)):

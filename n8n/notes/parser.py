@@ -29,6 +29,8 @@ from n8n.notes.schema_block import opens_block, read_block
 MAX_NOTES_CHARS: Final = 20_000
 """Ten times the longest note of a registry of 21 real workflows; the rest is not read."""
 MAX_EXAMPLES: Final = 8
+MAX_BLOCKS: Final = 8
+"""Schema blocks that are read; each is looked for its end as far as the notes go."""
 MAX_LISTS: Final = 4
 """One line may hold two sentences that list parameters, the required and the optional ones."""
 MAX_TAKES_S: Final = 600
@@ -76,9 +78,10 @@ def parse_notes(text: str) -> Notes:
     lines = visible(text[:MAX_NOTES_CHARS]).split("\n")
     if len(text) > MAX_NOTES_CHARS:
         parser.problems.append(f"only the first {MAX_NOTES_CHARS} characters of the notes are read")
-    at = 0
+    at = blocks = 0
     while at < len(lines):
-        if opens_block(lines[at]):
+        if blocks < MAX_BLOCKS and opens_block(lines[at]):
+            blocks += 1
             at, parameters, problem = read_block(lines, at)
             parser.parameters.update(parameters)
             parser.problems += [problem] if problem else []

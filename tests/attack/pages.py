@@ -135,11 +135,6 @@ async def workflow_attributes(probe: Probe) -> Ending:
     return await workflow_turn(probe, "attributes", NO_DATA)
 
 
-@attack("pages", "a workflow answers JSON of 90,000 keys", deadline_s=CALL_S)
-async def workflow_keys(probe: Probe) -> Ending:
-    return await workflow_turn(probe, "keys", "It says {")
-
-
 @attack("pages", "a workflow answers JSON that is 500,000 levels deep", deadline_s=CALL_S)
 async def workflow_deep(probe: Probe) -> Ending:
     return await workflow_turn(probe, "deep JSON", "It says")
@@ -153,11 +148,6 @@ async def workflow_drip(probe: Probe) -> Ending:
 @attack("pages", "a workflow's answer has 18,000 headers", deadline_s=CALL_S)
 async def workflow_headers(probe: Probe) -> Ending:
     return await workflow_turn(probe, "giant headers", NOT_REACHED)
-
-
-@attack("pages", "a workflow's answer sets 4,500 cookies", deadline_s=CALL_S)
-async def workflow_cookies(probe: Probe) -> Ending:
-    return await workflow_turn(probe, "cookies", NOT_REACHED)
 
 
 @attack("pages", "in place of an answer `100 Continue` comes for ever", deadline_s=CALL_S)
@@ -185,11 +175,6 @@ async def model_objects(probe: Probe) -> Ending:
     return await model_turn(probe, "empty lines", "ollama", LOST, TOO_SLOW, CAAL_DETECTION=STREAMED)
 
 
-@attack("noise", "a model streams comments for ever", deadline_s=4 * DEADLINES.first)
-async def model_comments(probe: Probe) -> Ending:
-    return await model_turn(probe, "comments", "openai", LOST, TOO_SLOW, CAAL_DETECTION=STREAMED)
-
-
 @attack("noise", "a model streams 10,000 HTTP chunks in a packet", deadline_s=4 * DEADLINES.first)
 async def model_chunks(probe: Probe) -> Ending:
     return await model_turn(probe, "tiny chunks", "openai", LOST, TOO_SLOW, CAAL_DETECTION=STREAMED)
@@ -198,13 +183,6 @@ async def model_chunks(probe: Probe) -> Ending:
 @attack("noise", "a model says nothing, ten times a second", deadline_s=DEADLINES.first)
 async def model_says_nothing(probe: Probe) -> Ending:
     return await model_turn(probe, "slow events", "openai", TOO_SLOW, CAAL_DETECTION=STREAMED)
-
-
-@attack("noise", "a model says nothing, 1,000 times at once", deadline_s=4 * DEADLINES.first)
-async def model_says_nothing_at_once(probe: Probe) -> Ending:
-    return await model_turn(
-        probe, "empty events", "openai", LOST, TOO_SLOW, CAAL_DETECTION=STREAMED
-    )
 
 
 @attack("noise", "a model's reply is 350,000 empty calls", deadline_s=DEADLINES.first)

@@ -223,3 +223,9 @@ def test_any_text_is_one_line_within_its_cap_and_can_be_sent(text: str, max_char
     assert len(line) <= max_chars
     assert len(line.splitlines()) <= 1
     line.encode()
+
+
+@given(st.text(st.characters(categories=["Cs", "Ll"]), min_size=1, max_size=20))
+def test_half_of_a_surrogate_pair_in_what_looks_like_json_costs_no_result(text: str) -> None:
+    for each in (f"[{text}]", f'{{"a": "{text}"}}', [f"[{text}]"]):
+        to_line(each).encode()

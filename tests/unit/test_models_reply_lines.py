@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from caal_node import http_client
 from caal_node.core.errors import ModelReplyError
-from caal_node.models.backends import http_transport
-from caal_node.models.backends.http_transport import split_lines
+from caal_node.models.backends import completions, http_transport, openai
+from caal_node.models.backends.chat_format import CALLS_READ
+from caal_node.models.backends.http_transport import Patience, TransportDeadlines, split_lines
+from caal_node.models.backends.ollama import OllamaReply
 
 
 async def stream(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -81,3 +84,59 @@ def test_what_has_too_many_values_is_refused_before_it_is_parsed(count: int, lim
     else:
         with pytest.raises(ModelReplyError, match=f"more than {limit} values"):
             http_transport.checked(piece, limit)
+
+
+class Loop:
+    """A loop whose clock a test sets."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+
+def test_a_reply_has_its_first_piece_and_each_after_it_and_its_end_on_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = Loop()
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
+    patience = Patience(TransportDeadlines(first=10, between=5, whole=20))
+    assert (patience.due, Patience(TransportDeadlines(first=10), 3).due) == (10, 3)
+    loop.now = 8
+    patience.renew()
+    assert patience.due == 13
+    loop.now = 29
+    patience.renew()
+    assert patience.due == 30
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ({"role": "assistant", "content": None}, False),
+        ({"content": ""}, False),
+        ({"tool_calls": []}, False),
+        ({}, False),
+        ({"content": " "}, True),
+        ({"reasoning": "Hm"}, True),
+        ({"reasoning_content": "Hm"}, True),
+        ({"tool_calls": [{"function": {"arguments": "{"}}]}, True),
+    ],
+)
+@pytest.mark.parametrize("place", ["delta", "message"])
+def test_only_what_says_something_puts_a_deadline_off(
+    place: str, part: dict[str, Any], says: bool
+) -> None:
+    assert openai.ChatEvent.model_validate({"choices": [{place: part}]}).says_something is says
+
+
+@pytest.mark.parametrize("choices", [[], None, [{"text": ""}], [{"text": None}]])
+def test_an_empty_completion_says_nothing(choices: Any) -> None:
+    assert not completions.TextEvent.model_validate({"choices": choices}).says_something
+
+
+def test_of_a_line_with_a_thousand_calls_the_first_are_read() -> None:
+    many: list[Any] = [{}] * 1_000
+    line = {"message": {"tool_calls": many}, "tool_results": many}
+    reply = OllamaReply.model_validate_json(json.dumps(line))
+    assert len(reply.message.tool_calls or ()) == len(reply.tool_results or ()) == CALLS_READ

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from n8n.notes.parameter_text import from_prose
-from n8n.notes.parser import parse_notes
+from n8n.notes.parser import MAX_BLOCKS, parse_notes
 
 CITY = {"city": ({"type": "string"}, True)}
 BOTH = {**CITY, "days": ({"type": "integer"}, False)}
@@ -134,3 +134,17 @@ def test_a_sentence_as_long_as_notes_may_be_is_read_at_once() -> None:
         began = time.process_time()
         parse_notes("Parameters: " + unit * (20_000 // len(unit)))
         assert time.process_time() - began < 1.0, unit
+
+
+@pytest.mark.parametrize(
+    "repeated", ["req (a) ", "string, (a) ", "a|b (a) :", "(a) , ", "((", "[{("]
+)
+def test_brackets_without_end_are_survived(repeated: str) -> None:
+    text = "Does it.\nParameters: city " + repeated * 5_000
+    assert parse_notes(text).description == "Does it."
+    assert "city" in parameters(text)
+
+
+def test_of_endless_schema_blocks_the_first_are_read() -> None:
+    blocks = '---schema\n{"a": "string"}\n---\n' * MAX_BLOCKS + '---schema\n{"b": "string"}\n---'
+    assert parameters(blocks).keys() == {"a"}

@@ -19,7 +19,8 @@ from n8n.calls.failures import MAX_ERROR_CHARS, MAX_SPOKEN_CHARS
 from n8n.calls.results import CallResult, read_reply
 from n8n.core.errors import N8nError
 from n8n.core.http import HttpResponse
-from n8n.core.json_values import LONG_BYTES, parse_json
+from n8n.core.json_values import CONTAINERS_MAX, LONG_BYTES, parse_json
+from n8n.core.text import PAGE_CHARS, text_of_html
 from n8n.core.workflow_tool import WorkflowTool
 
 T = TypeVar("T")
@@ -167,6 +168,13 @@ def test_a_long_text_that_is_no_json_is_refused_like_a_short_one(text: str) -> N
             parse_json(each)
 
 
+def test_a_long_text_of_too_many_values_is_refused_before_it_is_read() -> None:
+    most = "[" + "[]," * (CONTAINERS_MAX - 2) + "1]"
+    assert len(parse_json(most)) == CONTAINERS_MAX - 1
+    with pytest.raises(ValueError, match="too many values"):
+        parse_json(f"[[{most}]]")
+
+
 async def test_other_tasks_go_on_while_a_long_reply_is_read() -> None:
     rows = [{"n": n} for n in range(80_000)]
     turns = 0
@@ -305,3 +313,66 @@ def test_credentials_are_found_by_path_name_or_workflow_and_do_not_show() -> Non
     assert auth_headers(TOOL, by_path) == {}
     assert "s3cret" not in repr(by_path)
     assert "t0ken" not in repr(by_path)
+
+
+HTML_PIECES = (
+    *(
+        "<",
+        ">",
+        "</",
+        "<a ",
+        "b=",
+        '"',
+        "'",
+        "&",
+        "&#",
+        "&lt;",
+        ";",
+        "x",
+        " ",
+        "\n",
+        "\0",
+        "\ud800",
+    ),
+    *("<!--", "-->", "<![CDATA[", "]]>", "<?", "<p>", "</p>", "<div>", "<br>", "<table>", "<td>"),
+    *("<script>", "</script>", "<plaintext>", "<textarea>", "<template>", "<svg>", "<select>"),
+)
+
+
+@given(st.lists(st.sampled_from(HTML_PIECES), max_size=40).map("".join) | st.text(max_size=60))
+def test_any_page_becomes_text_that_can_be_sent_on(page: str) -> None:
+    text = text_of_html(page)
+    assert "\0" not in text or text == page
+    if text != page:
+        assert text.encode().decode() == text
+        assert all(line == " ".join(line.split()) != "" for line in text.split("\n")) or not text
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>one<p>two<br>three", "one\ntwo\nthree"),
+        ("<head><title>t</title></head>x<script>y()</script><!-- z -->", "x"),
+        ("<script>never ends", ""),
+        ("<a href='never ends", ""),
+        ("<plaintext><b>", "<b>"),
+        ("5 < 6 &amp; 7", "5 < 6 & 7"),
+        ("<!-- -->", ""),
+        ("<?php x ?>y", "y"),
+        ("<div>" * 100_000 + "too deep", ""),
+        ("<p>head</p>" + " " * PAGE_CHARS + "too far", "head"),
+    ],
+)
+def test_the_words_of_a_page_are_kept(page: str, text: str) -> None:
+    assert text_of_html(page) == text
+
+
+def test_a_page_without_words_tells_as_little_as_no_answer() -> None:
+    assert read_reply(TOOL, reply("<a " * 1_000, kind="text/html")).kind == "empty"
+
+
+def test_a_packed_answer_is_refused_and_the_owner_told() -> None:
+    packed = HttpResponse(200, {"content-encoding": "gzip", "content-type": JSON_TYPE}, b"", False)
+    with pytest.raises(N8nError, match=r"packed \(gzip\).* do not call it again") as caught:
+        read_reply(TOOL, packed)
+    assert "compression" in str(caught.value.mend)

@@ -92,3 +92,12 @@ def test_steps_are_told_in_order_and_only_the_answer_is_followed_by_none(size: i
 def test_any_bytes_are_survived(body: bytes) -> None:
     StreamReader(lambda words, followed: None).feed(body)
     StreamReader().feed(body)
+
+
+def test_a_line_that_does_not_end_is_no_step_and_is_not_kept() -> None:
+    steps = StreamReader(lambda words, followed: None, max_line=100)
+    for _ in range(101):
+        steps.feed(b"x")
+    assert not steps.is_stream
+    steps.feed(b"\n" + node("Late.").encode())
+    assert (steps.is_stream, steps.text) == (False, "")

@@ -44,7 +44,7 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Event(ServerEvent):
+class TextEvent(ServerEvent):
     choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST, first_of(1)] = Field(
         default_factory=list[_Choice]
     )
@@ -94,9 +94,9 @@ class CompletionsBackend(OpenAIServer):
         finish: str | None = None
         usage = Usage()
         begun = False
-        async with aclosing(self._events("/completions", body, request, _Event)) as events:
+        async with aclosing(self._events("/completions", body, request, TextEvent)) as events:
             async for event in events:
-                for choice in event.choices:
+                for choice in event.choices[:1]:
                     # The prompt ends in "Assistant:", without the space that models put first.
                     text = choice.text or ""
                     text = text if begun else text.lstrip()

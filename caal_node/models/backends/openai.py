@@ -53,7 +53,7 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Event(ServerEvent):
+class ChatEvent(ServerEvent):
     choices: Annotated[list[_Choice], NULL_IS_EMPTY_LIST, first_of(1)] = Field(
         default_factory=list[_Choice]
     )
@@ -111,9 +111,9 @@ class OpenAIBackend(OpenAIServer):
         finish: str | None = None
         usage, runs = Usage(), ServerRuns()
         body = self._chat_body(request)
-        async with aclosing(self._events("/chat/completions", body, request, _Event)) as events:
+        async with aclosing(self._events("/chat/completions", body, request, ChatEvent)) as events:
             async for event in events:
-                for choice in event.choices:
+                for choice in event.choices[:1]:
                     part = choice.delta or choice.message or _Part()
                     for chunk in _chunks(part, choice.logprobs):
                         yield chunk
@@ -153,7 +153,7 @@ def _chunks(part: _Part, logprobs: _Logprobs | None) -> Iterator[Chunk]:
         yield TextChunk(part.content, tuple(token.generated() for token in tokens))
 
 
-def _server_runs(runs: ServerRuns, event: _Event, part: _Part) -> Iterator[Chunk]:
+def _server_runs(runs: ServerRuns, event: ChatEvent, part: _Part) -> Iterator[Chunk]:
     if event.task_status is not None:
         for call in part.tool_calls or ():
             yield from runs.started(
