@@ -139,8 +139,7 @@ class SessionServices:
             agent_tools=settings.agent_tools,
         )
         self._exit_stack.push_async_callback(self._presence.aclose)
-        if settings.speakable:
-            self._make_speakable(session)
+        self._set_text_transforms(session)
         self._run_beside("caal-warm", self._warm(attributes))
 
     async def aclose(self) -> None:
@@ -187,22 +186,28 @@ class SessionServices:
             return filter_emoji(without_markdown(watched_text))
         return watched(filter_emoji(without_markdown(text)), self._emit_sentence)
 
-    def _make_speakable(self, session: AgentSession[Any]) -> None:
+    def _set_text_transforms(self, session: AgentSession[Any]) -> None:
         """Put our text transform before LiveKit's own filters while the agent is in the session.
 
         After them it would be too late: they remove the marks of a code block and leave the code,
-        and they hold back a whole line that has a stray star or backtick in it.
+        and they hold back a whole line that has a stray star or backtick in it. The filter that
+        does so is given a bounded part of a line at once.
         """
         options = session.options
 
-        def remove_transform() -> None:
+        def restore() -> None:
             options.tts_text_transforms = [
-                other for other in options.tts_text_transforms or () if other is not speakable
+                "filter_markdown" if each is without_markdown else each
+                for each in options.tts_text_transforms or ()
+                if each is not speakable
             ]
 
-        ours: list[TextTransforms] = [speakable]
-        options.tts_text_transforms = ours + list(options.tts_text_transforms or ())
-        self._exit_stack.callback(remove_transform)
+        ours: list[TextTransforms] = [speakable] if self._agent.settings.speakable else []
+        options.tts_text_transforms = ours + [
+            without_markdown if each == "filter_markdown" else each
+            for each in options.tts_text_transforms or ()
+        ]
+        self._exit_stack.callback(restore)
 
     def _emit_sentence(self, sentence: str) -> None:
         self.emit(Spoken(sentence))

@@ -27,6 +27,9 @@ from caal_node.core.tool_spec import ToolSchema, without_examples
 from caal_node.models.backends.chat_format import arguments_text
 from caal_node.reply_parser.escaping import escaped_value, unescape_markers
 
+SAID_CHARS_MAX: Final = 32_768
+"""Characters of a person's words in one turn: half an hour of speech. Whoever is in a room may also
+type, and paste."""
 _NUMBER: Final = re.compile(r"/fnc_(\d+)$")
 """How LiveKit ends the item id of a reply's calls."""
 _schemas: Final[weakref.WeakKeyDictionary[llm.Tool, ToolSchema]] = weakref.WeakKeyDictionary()
@@ -43,7 +46,7 @@ def to_items(chat_ctx: llm.ChatContext) -> tuple[Item, ...]:
             if item.role in ("system", "developer"):
                 items.append(SystemItem(text, item.id))
             elif item.role == "user":
-                items.append(UserItem(text, item.id))
+                items.append(UserItem(text[:SAID_CHARS_MAX], item.id))
             else:
                 items.append(AssistantItem(text, item.id))
         elif isinstance(item, llm.FunctionCall):

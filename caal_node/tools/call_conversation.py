@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from livekit.agents import Agent, AgentTask, ModelSettings, RunContext, TurnHandlingOptions, llm
@@ -72,7 +73,8 @@ class RoomCallConversation:
         if question.url:
             return Declined()  # nobody can be sent to a page by voice
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._questions.put_nowait((question, answer))
+        spoken = replace(question, message=self._redact(question.message))
+        self._questions.put_nowait((spoken, answer))
         return await answer
 
     async def run(self, call: Coroutine[Any, Any, T]) -> T:
@@ -116,7 +118,9 @@ class QuestionTask(AgentTask[Answer]):
         self._tries = 0
 
     async def on_enter(self) -> None:
-        self._say(self._question.message)
+        # Who asks is said first: the words are a server's own, in the agent's voice.
+        asks = sentence("server_asks").replace("{server}", self._question.server.replace("_", " "))
+        self._say(asks.replace("{question}", self._question.message))
         if len(self._open_fields) > 1:
             self._say(_question_for(self._open_fields[0]))
 

@@ -12,11 +12,14 @@ from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from mcp_bridge.core.elicitation import Accepted, Answer, Dismissed, Elicitor, Field, Kind, Question
 from mcp_bridge.core.sanitize import clean_text
+from mcp_bridge.protocol.secret_questions import asks_for_a_secret
 
 logger = logging.getLogger(__name__)
 
 MAX_QUESTION_CHARS: Final = 500
 """The length of the message, and of each field's words: half a minute, spoken."""
+MAX_TITLE_CHARS: Final = 80
+"""The length of a title or a choice: some ten words, which are read out among others."""
 MAX_FIELDS: Final = 8
 """More fields are a form for a screen, and no question by voice."""
 MAX_CHOICES: Final = 50
@@ -46,6 +49,8 @@ async def answer_question(
         return ElicitResult(action="decline")
     try:
         question = question_of(server, tool, _cleared(params, redact))
+        if asks_for_a_secret(question):
+            raise UnaskableError("it asks for a secret, which a server may not")
         async with asyncio.timeout(timeout_s):
             answer = await elicitor(question)
     except UnaskableError as error:
@@ -98,6 +103,8 @@ def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
         if not isinstance(inner, dict):
             raise UnaskableError("one of its fields is no schema")
         asked = isinstance(required, list) and name in required
+        if len(name) > MAX_QUESTION_CHARS:
+            raise UnaskableError("the name of one of its fields is too long")
         yield _field(name, cast("dict[str, Any]", inner), required=asked)
 
 
@@ -114,7 +121,7 @@ def _field(name: str, schema: Mapping[str, Any], *, required: bool) -> Field:
     return Field(
         name=name,
         kind=kind,
-        title=_words(schema.get("title")) or name,
+        title=_label(schema.get("title")) or _label(name),
         description=_words(schema.get("description")),
         required=required,
         default=schema.get("default"),
@@ -129,18 +136,22 @@ def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for option in cast("list[Any]", titled):
             found = cast("dict[str, Any]", option) if isinstance(option, dict) else {}
             if isinstance(value := found.get("const"), str):
-                yield value, _words(found.get("title")) or value
+                yield value, _label(found.get("title")) or _label(value)
     elif isinstance(values := schema.get("enum"), list):
         names = schema.get("enumNames")
         words = cast("list[Any]", names) if isinstance(names, list) else []
         for number, value in enumerate(cast("list[Any]", values)):
             if isinstance(value, str):
-                said = _words(words[number]) if number < len(words) else ""
-                yield value, said or value
+                said = _label(words[number]) if number < len(words) else ""
+                yield value, said or _label(value)
 
 
 def _words(value: object) -> str:
     return clean_text(value, MAX_QUESTION_CHARS) if isinstance(value, str) else ""
+
+
+def _label(value: object) -> str:
+    return clean_text(value, MAX_TITLE_CHARS) if isinstance(value, str) else ""
 
 
 def _result(question: Question, answer: Answer) -> ElicitResult:

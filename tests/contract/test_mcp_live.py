@@ -108,7 +108,7 @@ async def test_a_servers_question_is_asked_and_the_next_words_are_its_answer(
         StandInModel([Call("live__ask", {}, id="c1")], ["The kitchen it is."]) as server,
         live(server, tmp_path) as talk,
     ):
-        assert await talk.ask("clean a room") == "Which room?"
+        assert await talk.ask("clean a room") == "The server live asks: Which room?"
         assert len(server.chats) == 1
         assert await talk.ask("the kitchen") == "The kitchen it is."
         result = server.chats[1].json["messages"][-1]

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
 
 LIVELY = Path(__file__).parents[1] / "changing_mcp_server.py"
 TURN_S = 120.0
-QUESTION = "Which room?"
+QUESTION = "The server live asks: Which room?"
 
 
 def servers(folder: Path, events_port: int) -> str:

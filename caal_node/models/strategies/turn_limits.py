@@ -8,6 +8,7 @@ from typing import Final
 
 from caal_node.core.items import CallItem, Item, UserItem
 from caal_node.models.question import Question
+from caal_node.models.reply_limits import of_allowed_size
 from caal_node.models.strategies.base import ReplyReader, only_speech
 from caal_node.reply_parser import Event
 
@@ -43,4 +44,5 @@ class LimitedReader(ReplyReader):
         self._may_call = may_call(question) and not speech_only
 
     def _allowed(self, events: list[Event]) -> list[Event]:
-        return events if self._may_call else only_speech(events)
+        # What is too long is not looked at any closer, by the readers that subclass this one.
+        return list(map(of_allowed_size, events)) if self._may_call else only_speech(events)
