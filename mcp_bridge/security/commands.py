@@ -140,7 +140,7 @@ def _own(name: str, args: Sequence[str], places: _Places, depth: int) -> Iterato
         for text in (word, word.partition("=")[2]):
             first = text.split(maxsplit=1)[:1]
             if first and plain_name(first[0]) in SHELLS:
-                yield _shell("args", f"{text[:40]!r} behind {name[:40]}")
+                yield _shell("args", f"{text!r} behind {name}")
                 return
         inner, behind = LAUNCHERS.get(plain_name(word)), args[at + 1 :]
         is_value = before.startswith("-") and before != "--"
@@ -161,13 +161,11 @@ def _launched(
         case Unknown() if name in SHELLS:
             yield _shell("args", name)
         case Unknown(word=""):
-            what = _WHAT.get(launcher.starts, "script")
-            yield _code(f"{name} is given no {what}, so what it is sent would be its program")
+            yield _code(f"{name} is told of no {_WHAT.get(launcher.starts, 'script')}", "name one")
         case Unknown(word=word):
-            yield _code(
-                f"{name} is given {word[:60]!r} before the server, which may bring code, as it is "
-                "none of the options that are known not to"
-            )
+            reason = f"{name} is given {word!r}, which is not known to be harmless"
+            files = word.startswith("--env-file")
+            yield _code(reason, "write its variables into env" if files else "leave it out")
         case Named(starts=starts, what=what, rest=rest):
             yield from _named(name, starts, what, rest, places, depth)
 
@@ -179,33 +177,33 @@ def _named(
         case "nothing" if name in SHELLS:
             yield _shell("args", name)
         case "nothing":
-            yield _code(f"{name} is given {what[:60]!r}, which is not known to start a server")
+            yield _code(f"{name} is given {what!r}, which is not known to start a server")
         case "script" | "script or address" | "file":
             if starts == "script or address" and _PUBLISHED.fullmatch(what):
                 yield from _package(name, what, rest, places, depth)
                 return
             if starts == "file" and not re.search(r"[./\\]", what):
-                yield _code(f"{name} is given {what[:60]!r}, which is no file")
+                yield _code(f"{name} is given {what!r}, which is no file")
                 return
             yield from _script(name, what, rest, places, depth)
         case "class":
             if what.endswith(".java"):
                 yield from _script(name, what, rest, places, depth)
             elif not _CLASS.fullmatch(what):
-                yield _code(f"{name} is given {what[:60]!r}, which is no class of a server")
+                yield _code(f"{name} is given {what!r}, which is no class of a server")
         case "module":
             yield from _module(name, what, rest, places, depth)
         case "package" | "package by name":
             if starts == "package by name" and _ADDRESS.match(what):
-                yield _code(f"{name} is given {what[:60]!r}, which is no package's name")
+                yield _code(f"{name} is given {what!r}, which is no package's name")
             else:
                 yield from _package(name, what, rest, places, depth)
         case "command":
             # Some launchers have a shell read their first word.
             if re.search(r"^-|^[^/\\]*=|[;&|<>$`\"'\s]", what) and places.located(what) is None:
-                yield _code(f"{name} is given {what[:60]!r}, which is no program")
+                yield _code(f"{name} is given {what!r}, which is no program")
             elif _ADDRESS.match(what) or _STDIN.fullmatch(what):
-                yield _code(f"{name} is given {what[:60]!r}, which is no file")
+                yield _code(f"{name} is given {what!r}, which is no file")
             elif _SCRIPTS.fullmatch(what):
                 yield from _script(name, what, rest, places, depth)
             else:
@@ -228,7 +226,7 @@ def _package(
 ) -> Iterator[Finding]:
     base = _REQUIREMENT.split(what.removeprefix("npm:"), maxsplit=1)[0]
     if not PATTERNS["package"].fullmatch(what):
-        yield _code(f"{name} is given {what[:60]!r}, which is no package's name")
+        yield _code(f"{name} is given {what!r}, which is no package's name")
     elif _PATH.match(what) or places.located(what) is not None:  # npx runs a file that it is given
         yield from _program(what, rest, places, "args", depth + 1)
     elif not base or re.search(r"[/\\:]", base):
@@ -244,11 +242,11 @@ def _script(
     if any(map(_STDIN.fullmatch, (what, os.path.normpath(path), os.path.realpath(path)))):
         yield _code(f"{name} is given {what!r}: what it is sent would be its program")
     elif _ADDRESS.match(what):
-        yield _code(f"{name} is given {what[:60]!r}, which is no file")
+        yield _code(f"{name} is given {what!r}, which is no file")
     elif launcher := _launcher_of_script(path):
         yield from _program(launcher, rest, places, "args", depth + 1)
     elif is_of_system(path) or is_of_python(path):
-        yield _code(f"{name} is given {what[:60]!r}, which comes with the system or with Python")
+        yield _code(f"{name} is given {what!r}, which comes with the system or with Python")
     # Whatever else lies there is the owner's own, and so are its arguments.
 
 
@@ -269,7 +267,7 @@ def _module(
 ) -> Iterator[Finding]:
     root = what.partition(".")[0]
     if not _MODULE.fullmatch(what) or root in sys.stdlib_module_names:
-        yield _code(f"{name} is given -m {what[:60]}, which is no server but Python's own")
+        yield _code(f"{name} is given -m {what}, which is no server but Python's own")
     elif root in MODULES or (is_tool(root.lower()) and root.lower() not in LAUNCHERS):
         yield from _program(MODULES.get(root, root), rest, places, "args", depth + 1)
     else:
@@ -281,8 +279,8 @@ def _shell(key: str, name: str) -> Finding:
     return Finding(key, f"{name} is a shell", mend, "command")
 
 
-def _code(reason: str) -> Finding:
-    return Finding("args", reason, "remove it, or name a file, a module or a package", "eval")
+def _code(reason: str, mend: str = "name the server's own script, module or package") -> Finding:
+    return Finding("args", reason, mend, "eval")
 
 
 def char_for_batch_file(program: str, args: Iterable[str]) -> str:

@@ -23,12 +23,12 @@ _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1")
 _VERSION: Final = re.compile(r"[-._]?\d[\d.]*t?$")
 """`python3.13t`, `perl5.36`, `node-22`."""
 _SYSTEM_BIN: Final = os.pathsep.join(
-    ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/run/current-system/sw/bin")
+    ("/bin", "/usr/bin", "/sbin", "/usr/sbin")
     if sys.platform != "win32"
     else (r"C:\Windows\System32", r"C:\Windows", r"C:\Windows\System32\WindowsPowerShell\v1.0")
 )
 _SYSTEM: Final = re.compile(
-    r"/(?:bin|sbin|lib\w*|System|usr/(?!local/)[^/]+)/|[a-z]:\\windows\\", re.IGNORECASE
+    r"/(?:bin|sbin|lib\w*|System|usr/(?!local/|src/)[^/]+)/|[a-z]:\\windows\\", re.IGNORECASE
 )
 _OF_NPM: Final = re.compile(r"[\\/](?:node_modules|nodejs)[\\/]")
 """Global packages of npm lie below /usr on many systems; /usr/share/nodejs is Debian's folder."""

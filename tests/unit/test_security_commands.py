@@ -119,6 +119,7 @@ C:\\venv\\Scripts\\python.exe C:\\mcp\\mcp_server.py
 py -3 server.py
 python -W ignore -X utf8 server.py -m x
 node /srv/app/dist/index.js
+node /usr/src/app/dist/index.js
 node packages/x/dist/index.js --port 3000
 node --enable-source-maps dist/index.js -p 80
 node --max-old-space-size=4096 --no-warnings server.mjs --eval 1
@@ -662,7 +663,7 @@ def test_no_name_of_a_runtime_passes_but_as_a_key(text: str, ending: str) -> Non
 REFUSED = {
     "eval": (
         {"command": "node", "args": ["-e", "1"]},
-        "a.args: node is given '-e' before the server, which may bring code",
+        "a.args: node is given '-e', which is not known to be harmless; leave it out, or",
     ),
     "command": (
         {"command": "bash", "args": ["x"]},
@@ -694,6 +695,19 @@ def test_the_file_names_the_place_the_mend_and_the_way_out(allowance: str) -> No
     others = [word for word in ALLOWANCES if word != allowance]
     with pytest.raises(ConfigError):
         parse_servers(json.dumps({"a": {**entry, "allow": others}}), environ={})
+
+
+def test_an_objection_quotes_no_secret_and_is_short() -> None:
+    args = ["-X", f"token={'k' * 400}", "--key=s3cret-value"]
+    entry = ServerConfig(name="a", command="python", args=(*args, "s.py"), secrets=("k" * 400,))
+    for word in ("https://x:s3cret-value@y", "x" * 5000):
+        for args_ in ((*args, word), (word,)):
+            for finding in objections(
+                dataclasses.replace(entry, args=args_, secrets=(*entry.secrets, "s3cret-value"))
+            ):
+                assert "s3cret" not in str(finding)
+                assert "kkk" not in str(finding)
+                assert len(str(finding)) < 400
 
 
 def test_a_server_that_is_off_is_not_judged() -> None:
