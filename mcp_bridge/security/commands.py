@@ -46,6 +46,7 @@ _PATH: Final = re.compile(r"[/\\.~]|[a-z]:[/\\]", re.IGNORECASE)
 _STDIN: Final = re.compile(r"-|/+(?:dev|proc)/.*", re.DOTALL)
 _REQUIREMENT: Final = re.compile(r"[\[<>=!~;@\s]")
 """Where the name of a package ends, and its version or what else is wanted of it begins."""
+_OF_NPM: Final = ("node_modules", "nodejs")
 _MODULE: Final = re.compile(r"[^\W\d_]\w*(?:\.\w+)*")
 _CLASS: Final = re.compile(r"(?!(?:javax?|jdk|sun|com\.sun)\.)[\w$]+(?:[./][\w$]+)*")
 _NAME_CHARS: Final = frozenset(';&|<>$`"\n\r')
@@ -110,7 +111,7 @@ def _program(
     command: str, args: Sequence[str], places: _Places, key: str, depth: int
 ) -> Iterator[Finding]:
     program = places.located(command)
-    called = [name for name in names(command, program) if name]
+    called = list(dict.fromkeys((*names(command, program), *_launcher_of_script(program or ""))))
     launchers = {id(LAUNCHERS[name]): name for name in reversed(called) if name in LAUNCHERS}
     for name in called:
         if name in SHELLS and name not in LAUNCHERS:
@@ -229,10 +230,10 @@ def _package(
         yield _code(f"{name} is given {what!r}, which is no package's name")
     elif _PATH.match(what) or places.located(what) is not None:  # npx runs a file that it is given
         yield from _program(what, rest, places, "args", depth + 1)
-    elif not base or re.search(r"[/\\:]", base):
-        yield from _own(what, rest, places, depth)
-    else:
+    elif not re.search(r"[/\\:]", base) and plain_name(base) in LAUNCHERS.keys() | TOOLS:
         yield from _program(base, rest, places, "args", depth + 1)
+    else:
+        yield from _own(what, rest, places, depth)
 
 
 def _script(
@@ -243,23 +244,25 @@ def _script(
         yield _code(f"{name} is given {what!r}: what it is sent would be its program")
     elif _ADDRESS.match(what):
         yield _code(f"{name} is given {what!r}, which is no file")
-    elif launcher := _launcher_of_script(path):
+    elif launcher := next(_launcher_of_script(path), None):
         yield from _program(launcher, rest, places, "args", depth + 1)
     elif is_of_system(path) or is_of_python(path):
         yield _code(f"{name} is given {what!r}, which comes with the system or with Python")
     # Whatever else lies there is the owner's own, and so are its arguments.
 
 
-def _launcher_of_script(path: str) -> str | None:
-    """Gives the launcher that a script is: `.../npm/bin/npx-cli.js`, `.../bin/mcp-bridge`."""
-    parts = PureWindowsPath(path).parts
-    base = parts[-1] if parts else ""
-    of_npm = [after for at, after in itertools.pairwise(parts) if at in ("node_modules", "nodejs")]
-    if "." not in base:
-        candidates = [base.lower()]
-    else:
-        candidates = [base.partition(".")[0].removesuffix("-cli"), *of_npm[-1:]] if of_npm else []
-    return next((each for each in candidates if each in LAUNCHERS or each in TOOLS), None)
+def _launcher_of_script(path: str) -> Iterator[str]:
+    """Yields the launcher or tool that a script is, such as `node_modules/npm/bin/npx-cli.js`."""
+    for one in (path, os.path.realpath(path)):
+        parts = PureWindowsPath(one).parts
+        base = parts[-1].lower() if parts else ""
+        candidates = [base]
+        if "." in base:
+            packages = [after for at, after in itertools.pairwise(parts) if at in _OF_NPM][-1:]
+            candidates = (
+                [base.partition(".")[0].removesuffix("-cli"), *packages] if packages else []
+            )
+        yield from [name for name in candidates if name in LAUNCHERS.keys() | TOOLS][:1]
 
 
 def _module(
@@ -268,7 +271,7 @@ def _module(
     root = what.partition(".")[0]
     if not _MODULE.fullmatch(what) or root in sys.stdlib_module_names:
         yield _code(f"{name} is given -m {what}, which is no server but Python's own")
-    elif root in MODULES or (is_tool(root.lower()) and root.lower() not in LAUNCHERS):
+    elif root in MODULES or root.lower() in TOOLS:
         yield from _program(MODULES.get(root, root), rest, places, "args", depth + 1)
     else:
         yield from _own(what, rest, places, depth)

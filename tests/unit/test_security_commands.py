@@ -80,6 +80,7 @@ yarn dlx pkg
 npm --prefix /srv start
 npm run mcp -- -c x
 npm exec -y @scope/server -- --port 3
+npm exec tsx server.ts
 uvx mcp-server-time --local-timezone Europe/Berlin
 uvx mcp-server-git --repository /srv/x
 uvx mcp-server-fetch
@@ -358,6 +359,7 @@ java -Dspring.main.sources=x -jar s.jar
 npx 'x;touch y'
 npx -p x 'touch y;'
 npm exec x -c 'touch y'
+npm exec node
 uvx 'python>=3.12' -c 1
 uvx --index-url https://planted.example.com x
 uvx --extra-index-url https://planted.example.com x
@@ -458,6 +460,7 @@ make -f x
 /nix/store/abc-bash-5.2/bin/bash x
 ./node_modules/.bin/nodemon -x y
 npx nodemon -x y
+npm exec some-runner bash x
 npx bash -c x
 npx cross-env A=b node s.js
 uvx --from x bash -c y
@@ -528,6 +531,10 @@ def test_links_are_followed_by_name_at_each_step(tmp_path: Path) -> None:
     assert "eval" in verdicts(f"{python} -c 1")
     assert verdicts(f"{python} server.py") == set()
     assert "eval" in verdicts(f"python {link(tmp_path, 'x.py', '/dev/stdin')}")
+    npm = tmp_path / "node_modules" / "npm"
+    npm.mkdir(parents=True)
+    assert "eval" in verdicts(f"{link(tmp_path, 'cli', program(npm, 'npx-cli.js'))} -c x")
+    assert "eval" in verdicts(f"node {link(tmp_path, 'cli.js', npm / 'npx-cli.js')} -c x")
 
 
 def test_npms_global_programs_are_the_owners_wherever_npm_puts_them(tmp_path: Path) -> None:
