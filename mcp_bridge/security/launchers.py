@@ -95,6 +95,7 @@ class Unknown:
 def read(launcher: Launcher, words: Sequence[str]) -> Named | Unknown:
     """Reads what `launcher` is told by `words`."""
     starts, named, at = launcher.starts, "", 0
+    others: list[str] = []
     while at < len(words):
         word = words[at]
         at += 1
@@ -107,6 +108,8 @@ def read(launcher: Launcher, words: Sequence[str]) -> Named | Unknown:
                 return read(launcher.words[word], words[at:])
             if not word or (launcher.mixed and word.startswith("@") and "/" not in word):
                 return Unknown(word or "''")  # `@x` is a file of further options
+            if named:
+                others.append(word)
             named = named or word
             if launcher.mixed:
                 continue
@@ -126,7 +129,7 @@ def read(launcher: Launcher, words: Sequence[str]) -> Named | Unknown:
         starts = what if how == "=+" else starts
     if not named and not launcher.optional:
         return Unknown("")
-    return Named(starts, named, tuple(words[at:]))
+    return Named(starts, named, (*others, *words[at:]))
 
 
 def _option(launcher: Launcher, word: str) -> tuple[str | None, str | None]:

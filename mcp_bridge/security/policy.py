@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from mcp.client.stdio import get_default_environment
 
 from mcp_bridge.core.files import expand_home
+from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security.addresses import plain_text
 from mcp_bridge.security.commands import judge
 from mcp_bridge.security.environment import is_data
 from mcp_bridge.security.finding import Finding
+
+_MAX_REASON_CHARS: Final = 200
+"""A reason quotes the entry, whose words may be of any length."""
 
 
 def objections(config: ServerConfig) -> Iterator[Finding]:
@@ -24,7 +30,8 @@ def objections(config: ServerConfig) -> Iterator[Finding]:
     """
     for finding in _findings(config):
         if finding.allowance not in config.allow:
-            yield finding
+            reason = one_line(config.redact(finding.reason), _MAX_REASON_CHARS)
+            yield replace(finding, reason=reason)
 
 
 def _findings(config: ServerConfig) -> Iterator[Finding]:

@@ -6,16 +6,18 @@ by npm, pip, go, cargo, Homebrew or their owner. `node_modules` counts as elsewh
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
 from mcp_bridge.core.files import expand_home
-from mcp_bridge.security.launcher_table import TOOLS
+from mcp_bridge.security.launcher_table import LAUNCHERS, TOOLS
 
 _MAX_LINKS: Final = 16
 """So many symbolic links are followed by name; real chains have two or three."""
@@ -23,14 +25,14 @@ _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1")
 _VERSION: Final = re.compile(r"[-._]?\d[\d.]*t?$")
 """`python3.13t`, `perl5.36`, `node-22`."""
 _SYSTEM_BIN: Final = os.pathsep.join(
-    ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/run/current-system/sw/bin")
+    ("/bin", "/usr/bin", "/sbin", "/usr/sbin")
     if sys.platform != "win32"
     else (r"C:\Windows\System32", r"C:\Windows", r"C:\Windows\System32\WindowsPowerShell\v1.0")
 )
 _SYSTEM: Final = re.compile(
-    r"/(?:bin|sbin|lib\w*|System|usr/(?!local/)[^/]+)/|[a-z]:\\windows\\", re.IGNORECASE
+    r"/(?:bin|sbin|lib\w*|System|usr/(?!local/|src/)[^/]+)/|[a-z]:\\windows\\", re.IGNORECASE
 )
-_OF_NPM: Final = re.compile(r"[\\/](?:node_modules|nodejs)[\\/]")
+_NPM_FOLDERS: Final = ("node_modules", "nodejs")
 """Global packages of npm lie below /usr on many systems; /usr/share/nodejs is Debian's folder."""
 
 
@@ -44,6 +46,23 @@ def located(command: str, cwd: Path | None, search_path: str | None) -> str | No
         command = str(cwd / command)
     found = shutil.which(command, path=search_path)
     return str(Path(found).absolute()) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a command would be looked for."""
+
+    cwd: Path | None
+    search_path: str | None
+
+    def located(self, command: str) -> str | None:
+        try:
+            return located(command, self.cwd, self.search_path)
+        except (OSError, ValueError, RuntimeError):  # a NUL; a home that is nobody's
+            return None
+
+    def path(self, name: str) -> str:
+        return str((self.cwd or Path()) / expand_home(name))
 
 
 def names(command: str, program: str | None) -> Iterator[str]:
@@ -78,7 +97,7 @@ def is_tool(name: str) -> bool:
 def is_of_system(path: str) -> bool:
     """Tells whether a file, links followed, lies in a folder of the system."""
     real = os.path.realpath(path)
-    return bool(_SYSTEM.match(real)) and not _OF_NPM.search(real)
+    return bool(_SYSTEM.match(real)) and not set(_NPM_FOLDERS) & set(Path(real).parts)
 
 
 def is_of_python(path: str) -> bool:
@@ -89,6 +108,20 @@ def is_of_python(path: str) -> bool:
         if (folder / "os.py").exists() and (folder / "site.py").exists():
             return True
     return False
+
+
+def launcher_of_script(path: str) -> Iterator[str]:
+    """Yields the launcher or tool that a script is, such as `node_modules/npm/bin/npx-cli.js`."""
+    for one in (path, os.path.realpath(path)):
+        parts = PureWindowsPath(one).parts
+        base = parts[-1].lower() if parts else ""
+        candidates = [base]
+        if "." in base:
+            packages = [after for at, after in itertools.pairwise(parts) if at in _NPM_FOLDERS][-1:]
+            candidates = (
+                [base.partition(".")[0].removesuffix("-cli"), *packages] if packages else []
+            )
+        yield from [name for name in candidates if name in LAUNCHERS.keys() | TOOLS][:1]
 
 
 def _links(program: str | None) -> Iterator[str]:

@@ -80,6 +80,7 @@ yarn dlx pkg
 npm --prefix /srv start
 npm run mcp -- -c x
 npm exec -y @scope/server -- --port 3
+npm exec tsx server.ts
 uvx mcp-server-time --local-timezone Europe/Berlin
 uvx mcp-server-git --repository /srv/x
 uvx mcp-server-fetch
@@ -119,6 +120,7 @@ C:\\venv\\Scripts\\python.exe C:\\mcp\\mcp_server.py
 py -3 server.py
 python -W ignore -X utf8 server.py -m x
 node /srv/app/dist/index.js
+node /usr/src/app/dist/index.js
 node packages/x/dist/index.js --port 3000
 node --enable-source-maps dist/index.js -p 80
 node --max-old-space-size=4096 --no-warnings server.mjs --eval 1
@@ -357,6 +359,7 @@ java -Dspring.main.sources=x -jar s.jar
 npx 'x;touch y'
 npx -p x 'touch y;'
 npm exec x -c 'touch y'
+npm exec node
 uvx 'python>=3.12' -c 1
 uvx --index-url https://planted.example.com x
 uvx --extra-index-url https://planted.example.com x
@@ -457,6 +460,7 @@ make -f x
 /nix/store/abc-bash-5.2/bin/bash x
 ./node_modules/.bin/nodemon -x y
 npx nodemon -x y
+npm exec some-runner bash x
 npx bash -c x
 npx cross-env A=b node s.js
 uvx --from x bash -c y
@@ -527,6 +531,10 @@ def test_links_are_followed_by_name_at_each_step(tmp_path: Path) -> None:
     assert "eval" in verdicts(f"{python} -c 1")
     assert verdicts(f"{python} server.py") == set()
     assert "eval" in verdicts(f"python {link(tmp_path, 'x.py', '/dev/stdin')}")
+    npm = tmp_path / "node_modules" / "npm"
+    npm.mkdir(parents=True)
+    assert "eval" in verdicts(f"{link(tmp_path, 'cli', program(npm, 'npx-cli.js'))} -c x")
+    assert "eval" in verdicts(f"node {link(tmp_path, 'cli.js', npm / 'npx-cli.js')} -c x")
 
 
 def test_npms_global_programs_are_the_owners_wherever_npm_puts_them(tmp_path: Path) -> None:
@@ -662,7 +670,7 @@ def test_no_name_of_a_runtime_passes_but_as_a_key(text: str, ending: str) -> Non
 REFUSED = {
     "eval": (
         {"command": "node", "args": ["-e", "1"]},
-        "a.args: node is given '-e' before the server, which may bring code",
+        "a.args: node is given '-e', which is not known to be harmless; leave it out, or",
     ),
     "command": (
         {"command": "bash", "args": ["x"]},
@@ -694,6 +702,19 @@ def test_the_file_names_the_place_the_mend_and_the_way_out(allowance: str) -> No
     others = [word for word in ALLOWANCES if word != allowance]
     with pytest.raises(ConfigError):
         parse_servers(json.dumps({"a": {**entry, "allow": others}}), environ={})
+
+
+def test_an_objection_quotes_no_secret_and_is_short() -> None:
+    args = ["-X", f"token={'k' * 400}", "--key=s3cret-value"]
+    entry = ServerConfig(name="a", command="python", args=(*args, "s.py"), secrets=("k" * 400,))
+    for word in ("https://x:s3cret-value@y", "x" * 5000):
+        for args_ in ((*args, word), (word,)):
+            for finding in objections(
+                dataclasses.replace(entry, args=args_, secrets=(*entry.secrets, "s3cret-value"))
+            ):
+                assert "s3cret" not in str(finding)
+                assert "kkk" not in str(finding)
+                assert len(str(finding)) < 400
 
 
 def test_a_server_that_is_off_is_not_judged() -> None:
