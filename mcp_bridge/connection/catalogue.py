@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.tools import ToolDefinition, definitions_digest
+from mcp_bridge.core.tools import ToolDefinition, definitions_digest, make_digests
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,7 @@ class Catalogue:
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
+        make_digests(tools)
         with contextlib.suppress(OSError):
             os.utime(path)
         return tools

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -22,9 +24,14 @@ def expand_home(path: str) -> str:
 def read_capped(path: Path, max_bytes: int) -> bytes:
     """Reads a file of at most `max_bytes`.
 
-    Raises: OSError; ValueError, where the file is longer.
+    Raises: OSError, with EINVAL where it is no ordinary file (a pipe would block for ever);
+        ValueError, where it is longer.
     """
-    with path.open("rb") as file:
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no ordinary file")
+    with os.fdopen(handle, "rb") as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise ValueError(f"the file has more than {max_bytes} bytes")
