@@ -177,7 +177,9 @@ class ServerSession:
 
     async def _list_tools(self, client: Client) -> None:
         listing = await list_tools(client, self._limits, self._secrets.redact_result)
-        await asyncio.to_thread(make_digests, listing.definitions)
+        for definition in listing.definitions:
+            make_digests([definition])  # 1 ms at most
+            await asyncio.sleep(0)
         self._actor.failure = None
         self.recalled = False
         self.listed = True

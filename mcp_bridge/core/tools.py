@@ -71,9 +71,9 @@ class ToolCallResult:
 
 
 def make_digests(tools: Sequence[ToolDefinition]) -> None:
-    """Makes the digests of these tools, which may take as long as their schemas are; in a thread.
+    """Makes the digests of these tools, so that whoever asks for one later has it at once.
 
-    Whoever asks for one later has it at once.
+    It takes as long as their schemas are: up to 1 ms each.
     """
     for tool in tools:
         _ = tool.digest, tool.words_digest
