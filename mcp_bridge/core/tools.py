@@ -27,13 +27,14 @@ class ToolDefinition:
 
     @cached_property
     def digest(self) -> str:
-        return definitions_digest([self])
+        """The digest of everything that a model or a host reads of it."""
+        return _digest(self)
 
     @cached_property
     def words_digest(self) -> str:
         """The digest of what it says, whatever it is called and however that is spaced."""
         words = " ".join(unicodedata.normalize("NFKC", self.description).casefold().split())
-        return definitions_digest([replace(self, name="", description=words)])
+        return _digest(replace(self, name="", description=words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,7 @@ def make_digests(tools: Sequence[ToolDefinition]) -> None:
         _ = tool.digest, tool.words_digest
 
 
-def definitions_digest(tools: Sequence[ToolDefinition]) -> str:
-    """Gives a digest of everything that a model or a host reads of these tools."""
-    values = [{f.name: getattr(tool, f.name) for f in fields(tool)} for tool in tools]
+def _digest(tool: ToolDefinition) -> str:
+    values = [{field.name: getattr(tool, field.name) for field in fields(tool)}]
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
