@@ -339,7 +339,8 @@ class ServerManager:
             for server in servers
             if (session := server.session).listed and not session.failure and not session.recalled
         ]
-        await self._registry.remember(fresh)
+        if await self._registry.remember(fresh):
+            self._rebuild_table()
 
 
 async def _wake(session: ServerSession) -> None:

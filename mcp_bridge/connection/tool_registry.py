@@ -148,12 +148,15 @@ class ToolRegistry:
         known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
         return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
 
-    async def remember(self, lists: ToolLists) -> None:
-        """Keeps the lists as servers have just given them, and what was vetted since."""
-        if self._pins is not None:
-            await asyncio.to_thread(self._pins.write)
+    async def remember(self, lists: ToolLists) -> bool:
+        """Keeps the lists as servers have just given them, and what was vetted since.
+
+        True: another process has vetted other tools meanwhile, and the table is to be made anew.
+        """
+        changed = self._pins is not None and await asyncio.to_thread(self._pins.write)
         if (catalogue := self._catalogue) is not None:
             await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
+        return changed
 
     async def aclose(self) -> None:
         """Forgets the tools, and ends what searches them."""

@@ -141,15 +141,19 @@ class Pins:
         added = tuple(tool.name for tool in offered if known.tools[tool.name].added)
         return VettedTools(offered, held, added, tuple(self._notes(config, known, added)))
 
-    def write(self) -> None:
-        """Keeps what `vet` has learnt. A disk that fails is logged, and the pins are not kept."""
+    def write(self) -> bool:
+        """Keeps what `vet` has learnt. A disk that fails is logged, and the pins are not kept.
+
+        True: another process has known other tools before, so that `vet` may now say otherwise.
+        """
+        before = dict(self._known)
         unsaved = [name for name, known in list(self._known.items()) if known.unsaved]
         self._unwritten = ""
         try:
             seen = self._seen.read()
             unseen = [n for n, known in list(self._known.items()) if known.tools and n not in seen]
             if not unsaved and not unseen:
-                return
+                return False
             with self._lock():
                 for name in unsaved:
                     self._write(name, self._known[name])
@@ -157,6 +161,7 @@ class Pins:
         except OSError as error:
             self._unwritten = error.strerror or type(error).__name__
             logger.warning("the pins in %s cannot be written (%s)", self._folder, self._unwritten)
+        return any(self._known.get(name) is not known for name, known in before.items())
 
     def waiting(self) -> tuple[str, ...]:
         """Gives `server__tool` for everything that could be accepted now."""
@@ -215,6 +220,8 @@ class Pins:
         except OSError:
             known.unsaved = True
             raise
+        if not known.unsaved and merged.tools != known.tools:
+            self._known[name] = merged
 
     def _files(self) -> list[tuple[Path, PinFile]]:
         found = [(path, pin_file.load(path, "")) for path in sorted(self._folder.glob("*.json"))]

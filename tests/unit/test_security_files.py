@@ -575,6 +575,19 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     )
 
 
+def test_who_sees_a_server_second_trusts_what_the_first_one_saw(tmp_path: Path) -> None:
+    one, two = Pins(tmp_path), Pins(tmp_path)
+    for pins in (one, two):
+        pins.read([CONFIG])
+    worse = changed(description="Sends it away.")
+    assert one.vet(CONFIG, [READ]).offered == (READ,)
+    assert not one.write()
+    assert two.vet(CONFIG, [worse, WRITE]).offered == (worse, WRITE), "it knows of nothing yet"
+    assert two.write()
+    assert set(two.vet(CONFIG, [worse, WRITE]).held) == {"read"}
+    assert not two.write()
+
+
 def test_a_folder_that_cannot_be_written_costs_the_memory_alone(tmp_path: Path) -> None:
     (tmp_path / "pins").write_text("no folder")
     pins = Pins(tmp_path / "pins")
