@@ -283,7 +283,8 @@ class CaalAgent(Agent):
             elif request.tool_name and request.tool_name in self.table:
                 name = request.tool_name.replace("_", " ")
                 self.session.say(sentence("tool_ready").replace("{tool}", name))
-        return compare_tables(before, self.table.fingerprints(), self.failed)
+        report = compare_tables(before, self.table.fingerprints(), self.failed)
+        return report.model_copy(update={"new": self._remote.new})
 
     async def on_model(self, request: ModelRequest) -> ModelReport:
         """Ask another model from the next reply on, as `/model` requests. The history stays.

@@ -29,7 +29,7 @@ from mcp_bridge.core.errors import (
     UnknownTool,
 )
 from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import Example, ServerConfig
+from mcp_bridge.core.server_config import Example, NewTools, ServerConfig
 from mcp_bridge.core.status import (
     BridgeEvent,
     CallProgressed,
@@ -65,6 +65,7 @@ __all__ = [
     "Limits",
     "MemoryStore",
     "MiniLM",
+    "NewTools",
     "OAuth",
     "Offer",
     "Pins",

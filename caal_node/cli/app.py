@@ -108,7 +108,7 @@ def tools(
         str | None,
         typer.Option(
             metavar="SERVER[__TOOL]",
-            help="Offer MCP tools again whose definitions have changed; print what they say now.",
+            help="Offer MCP tools that have changed or are held as new; print what they say now.",
         ),
     ] = None,
 ) -> None:

@@ -1,7 +1,7 @@
 """`caal-node tools`: what the agent could call now, and what is known of each tool.
 
 Its options: `--explain` shows one tool, `--make-examples` writes examples for tools that have none,
-and `--accept` offers MCP tools again whose definitions have changed.
+and `--accept` offers MCP tools again whose definitions have changed, and takes new ones as known.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _keep(store: ExampleStore, made: Mapping[str, tuple[ToolSpec, tuple[Example,
 
 
 async def accept_changed_tools(name: str) -> None:
-    """Accept the changed tools of `name`, a server or `server__tool`, and print what was accepted.
+    """Accept the changed and new tools of `name`, a server or `server__tool`, and print them.
 
     Nothing is connected: what is accepted is what was recorded, and not what a server says by now.
 
@@ -228,6 +228,8 @@ async def accept_changed_tools(name: str) -> None:
         raise ConfigError(
             f"{paths.tool_pins()} cannot be written ({error.strerror}); mend its mode"
         ) from None
+    except ValueError as error:
+        raise ConfigError(f"{error}; accept everything of one of them by its name") from None
     if not accepted:
         waiting = await asyncio.to_thread(pins.waiting)
         hint = f"what waits: {', '.join(waiting)}" if waiting else "no tool waits"
@@ -235,7 +237,11 @@ async def accept_changed_tools(name: str) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for tool in accepted:
         console.print(f"accepted {tool.server}__{tool.tool}", markup=False)
-        if tool.before == tool.after:
+        if tool.was:
+            console.print(f"  it says what {tool.was} said, which is gone", markup=False)
+        if tool.new:
+            console.print(f"  it is new, and says: {tool.after}", markup=False)
+        elif tool.before == tool.after:
             console.print("  its words are the same, its schema is another", markup=False)
         else:
             console.print(f"  it said: {tool.before}\n  it says: {tool.after}", markup=False)

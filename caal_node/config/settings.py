@@ -229,6 +229,9 @@ class Settings(BaseModel):
     mcp_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
     """Tokens of all MCP schemas together. Where they are more, the model gets `mcp_discover` in
     their place: to read 20 tools of 3,000 tokens takes 50 s on two cores."""
+    mcp_new_tools: Literal["offer", "hold"] = "offer"
+    """What becomes of tools that a known MCP server adds, where its entry says nothing: they are
+    offered and told of, or wait for `caal-node tools --accept`."""
     embedding: Annotated[Literal["off", "minilm"] | ModelReference, BeforeValidator(_embedding)] = (
         "off"
     )

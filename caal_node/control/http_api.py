@@ -162,7 +162,9 @@ class HealthResponse(BaseModel):
 
 
 class ReloadResponse(BaseModel):
-    """Tools by their names, in order; `failed` holds the sources that did not answer."""
+    """Tools by their names, in order; `failed` holds the sources that did not answer, and tools
+    that are held back, `new` what known MCP servers have added and nobody has accepted yet.
+    """
 
     status: Literal["reloaded"]
     room_name: str
@@ -171,6 +173,7 @@ class ReloadResponse(BaseModel):
     removed: list[str]
     changed: list[str]
     failed: list[str]
+    new: list[str]
 
 
 class ModelResponse(BaseModel):

@@ -120,7 +120,8 @@ class ReloadReport(_Message):
     """The agent has listed its tools anew.
 
     The names are the tools' exposed names, in order; `failed` names the sources that did not
-    answer.
+    answer, and tools that are held back; `new` what known MCP servers have added, whenever that
+    was, until a person has accepted it.
     """
 
     answer: Literal["reload"] = "reload"
@@ -129,6 +130,7 @@ class ReloadReport(_Message):
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
 
 
 class ModelReport(_Message):

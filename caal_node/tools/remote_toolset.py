@@ -60,6 +60,8 @@ class RemoteToolset(Toolset):
         super().__init__(id="caal-node")
         self.table: ToolTable = ToolTable()
         self.failed: Mapping[str, str] = {}
+        self.new: tuple[str, ...] = ()
+        """What known MCP servers have added, and nobody has accepted yet."""
         self._sources: Mapping[TierName, ToolSource] = {
             tier: as_tool_source(provider) for tier, provider in tiers.items()
         }
@@ -124,6 +126,8 @@ class RemoteToolset(Toolset):
             await self._replace_table()
         for source, reason in self.failed.items():
             logger.warning("tools of %s are missing: %s", source, reason)
+        for name in self.new:
+            logger.warning("%s is new at a server that is known; read and accept it", name)
         logger.info("%d tools, %d sources failed", len(self.table), len(self.failed))
 
     async def catalog(self) -> ToolCatalog:
@@ -219,6 +223,7 @@ class RemoteToolset(Toolset):
         self.failed = {
             name: self._pipeline.redact(why) for one in listings for name, why in one.failed.items()
         }
+        self.new = tuple(itertools.chain.from_iterable(one.new for one in listings))
         self.table = table
         self._tools = tools  # what LiveKit reads, anew for each request
 

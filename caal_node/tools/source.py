@@ -25,6 +25,8 @@ class ToolListing:
     specs: tuple[ToolSpec, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
     """The reason by the name of what failed, such as an MCP server."""
+    new: tuple[str, ...] = ()
+    """Tools that a known server has added, and that nobody has accepted yet."""
 
 
 @dataclass(frozen=True, slots=True)

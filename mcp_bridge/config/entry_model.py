@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from mcp_bridge.config.json_file import FileValue, kind_of
-from mcp_bridge.core.server_config import Allowance, TransportName
+from mcp_bridge.core.server_config import Allowance, NewTools, TransportName
 from mcp_bridge.security.addresses import origin_of, plain_text
 
 MAX_TIMEOUT_S: Final = 3600.0
@@ -230,6 +230,13 @@ class ServerEntry(BaseModel):
     allow: list[Allowance] | None = Field(
         None,
         description="What you vouch for although it could run or send what nobody has read.",
+    )
+    new_tools: NewTools | None = Field(
+        None,
+        description=(
+            "Tools that it adds after it was first seen: offer (and tell of them), or hold until "
+            "`caal-node tools --accept`."
+        ),
     )
     examples: _Examples | None = Field(
         None, description="Tool -> what people say for it, with the call's arguments."

@@ -8,6 +8,7 @@
     timeout, connect_timeout        seconds for a call, and until the server is ready
     share                           whether rooms in one process may use one session of it
     allow                           what its owner vouches for: eval, env, command, ... (security/)
+    new_tools                       what becomes of tools that it adds later: offer or hold
     examples                        {tool: [{"say": "...", "arguments": {...}}]}
 
 A server is used always, never, with a path, or where something matches:
@@ -121,6 +122,7 @@ def read_entry(place: FileValue, name: str, context: ActivationContext) -> Serve
         secrets=tuple(variables.secrets),
         sealed=tuple(variables.sealed),
         allow=frozenset(entry.allow or ()),
+        new_tools=entry.new_tools,
         given_path=given_path,
     )
     if not off:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import logging
 import os
@@ -22,22 +23,25 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.tools import ToolDefinition, definitions_digest
+from mcp_bridge.core.tools import ToolDefinition, make_digests
 
 logger = logging.getLogger(__name__)
 
-VERSION: Final = 1
-MAX_FILE_BYTES: Final = 8 * 1024 * 1024
-"""A thousand tools with schemas of 8 kB. Larger lists are not kept."""
+VERSION: Final = 2
+MAX_FILE_BYTES: Final = 2 * 1024 * 1024
+"""A thousand tools with schemas of 2 kB. Larger lists are not kept: a whole file is parsed in one
+step, which no other thread can interrupt."""
 MAX_FILES: Final = 256
 """The number of configurations that are kept; those unused for longest go first."""
 _SUFFIX: Final = ".json"
+_HEAD_BYTES: Final = 128
+"""What stands around the tools."""
 
 
 class _CatalogueFile(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    version: Literal[1]
+    version: Literal[2]
     definitions: str
     """The digest of `tools`."""
     tools: tuple[ToolDefinition, ...]
@@ -64,18 +68,23 @@ class Catalogue:
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
+        make_digests(tools)
         with contextlib.suppress(OSError):
             os.utime(path)
         return tools
 
     def write(self, config: ServerConfig, tools: Sequence[ToolDefinition]) -> None:
         """Keeps a server's tools, unless they are too many."""
-        rows = [dataclasses.asdict(tool) for tool in tools]
-        body = {"version": VERSION, "definitions": definitions_digest(tools), "tools": rows}
-        data = json.dumps(body, separators=(",", ":")).encode()
-        if len(data) > MAX_FILE_BYTES:
-            logger.warning("%s: its %d tools are too much to keep", config.name, len(tools))
-            return
+        rows: list[str] = []
+        left = MAX_FILE_BYTES - _HEAD_BYTES
+        for tool in tools:  # one by one: a thread that writes all at once holds up the others
+            rows.append(json.dumps(dataclasses.asdict(tool), separators=(",", ":")))
+            left -= len(rows[-1]) + 1
+            if left < 0:
+                logger.warning("%s: its %d tools are too much to keep", config.name, len(tools))
+                return
+        head = f'{{"version":{VERSION},"definitions":"{_digest(tools)}","tools":['
+        data = f"{head}{','.join(rows)}]}}".encode()
         path = self._path(config)
         try:
             replace_file(path, data)
@@ -96,6 +105,10 @@ class Catalogue:
 def _parse(data: bytes) -> tuple[ToolDefinition, ...]:
     """Raises: ValueError, where it is no whole catalogue."""
     found = _CatalogueFile.model_validate_json(data)
-    if found.definitions != definitions_digest(found.tools):
+    if found.definitions != _digest(found.tools):
         raise ValueError("its digest is another")
     return found.tools
+
+
+def _digest(tools: Sequence[ToolDefinition]) -> str:
+    return hashlib.sha256("".join(tool.digest for tool in tools).encode()).hexdigest()

@@ -18,7 +18,6 @@ from mcp_bridge.connection.tool_registry import ToolRegistry, ToolTable
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import ConfigError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsChanged
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
@@ -55,7 +54,8 @@ class ServerManager:
             `failed` until it is there, which `on_event` then tells of. None waits for all.
         limits: The other bounds.
         pins: Where tools are kept as they were accepted; one that changes is held back until it is
-            accepted again, and is among `failed`. None takes them as they come.
+            accepted again, and is among `failed`; one that a known server adds is among `added`.
+            None takes them as they come.
         catalogue: Where tools are remembered. Servers that it knows are not connected at first,
             but by the first call of one of their tools, which also asks for their list afresh.
         on_event: Told what happens between calls and within them.
@@ -144,17 +144,18 @@ class ServerManager:
             for name, server in self._servers.items()
             if server.session.failure is not None or self._is_late(server)
         }
-        return down | {
-            f"{server}__{one_line(tool, 80)}": why
-            for server, held in self._registry.held.items()
-            for tool, why in held.items()
-        }
+        return down | dict(self._registry.held)
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The tools that known servers have added, and nobody has accepted yet; see `Pins`."""
+        return self._registry.added
 
     @property
     def servers(self) -> tuple[ServerStatus, ...]:
         """The status of every configured server, in the file's order."""
         return tuple(
-            server.session.status(config, self._registry.held.get(name, {}))
+            server.session.status(config, *self._registry.counts(name), self._registry.notes(name))
             if (server := self._servers.get(name))
             else _status_of_unused(config)
             for name, config in self._configs.items()
@@ -309,12 +310,12 @@ class ServerManager:
         """Takes in that a server's list has become another one."""
         if self._renewing:
             return
-        before = self._registry.table
+        before, vetted = self._registry.table, self._registry.vetted.get(server)
         self._rebuild_table()
         found = self._registry.table.differences(before)
         # A tool that is held back is remembered as well, though nothing changes in the table.
         self._start_task(f"mcp-keep:{server}", partial(self._remember, [self._servers[server]]))
-        if any(found.values()):
+        if any(found.values()) or self._registry.vetted.get(server) != vetted:
             logger.info("%s: its tools are not those it had", server)
             self._tell(server, found)
 
@@ -338,7 +339,8 @@ class ServerManager:
             for server in servers
             if (session := server.session).listed and not session.failure and not session.recalled
         ]
-        await self._registry.remember(fresh)
+        if await self._registry.remember(fresh):
+            self._rebuild_table()
 
 
 async def _wake(session: ServerSession) -> None:

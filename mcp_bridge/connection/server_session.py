@@ -24,7 +24,7 @@ from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.sanitize import clean_text, one_line
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus
-from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
+from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo, make_digests
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.protocol.tool_results import normalise
 from mcp_bridge.security.schema_check import faults_of
@@ -84,18 +84,22 @@ class ServerSession:
         """What is wrong and how to mend it, on one line; None while nothing is."""
         return self._actor.failure
 
-    def status(self, config: ServerConfig, held: Mapping[str, str]) -> ServerStatus:
-        """Gives the status for a manager that uses the session with `config` and holds back `held`,
-        its tools that have changed, with the reasons.
+    def status(
+        self, config: ServerConfig, held: int = 0, added: int = 0, notes: Sequence[str] = ()
+    ) -> ServerStatus:
+        """Gives the status for a manager that uses the session with `config`, holds back so many of
+        its tools, offers so many new ones, and has `notes` on them.
         """
         return ServerStatus(
             name=config.name,
             state="down" if self.failure else "idle" if self.recalled else "ready",
             transport=config.transport,
-            tools=len(self.listing.definitions) - len(held),
+            tools=len(self.listing.definitions) - held,
             connect_ms=self._actor.connect_ms,
             error=self.failure,
-            notes=(*(f"{tool[:80]!r}: {why}" for tool, why in held.items()), *self.listing.notes),
+            notes=(*notes, *self.listing.notes),
+            held=held,
+            added=added,
             protocol=self._actor.protocol,
             shared=config.share,
         )
@@ -186,6 +190,9 @@ class ServerSession:
 
     async def _list_tools(self, client: Client) -> None:
         listing = await list_tools(client, self._limits, self._secrets.redact_result)
+        for definition in listing.definitions:
+            make_digests([definition])  # 1 ms at most
+            await asyncio.sleep(0)
         self._actor.failure = None
         self.recalled = False
         self.listed = True

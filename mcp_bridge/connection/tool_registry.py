@@ -19,10 +19,12 @@ from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.semantic_index import SemanticIndex
 from mcp_bridge.protocol.tool_listing import exposed_tools
 from mcp_bridge.protocol.tool_names import server_prefixes
-from mcp_bridge.security.pins import Pins
+from mcp_bridge.security.pins import Pins, VettedTools, shown_name
 
 ToolLists: TypeAlias = Sequence[tuple[ServerConfig, Sequence[ToolDefinition]]]
 """The tools of servers, as each of them lists its own."""
+_TOLD: Final = 20
+"""So many of a server's tools that are held are told of one by one."""
 _NEAREST: Final = 5
 """So many similar names are proposed for one that does not exist."""
 
@@ -66,8 +68,8 @@ class ToolRegistry:
         self, catalogue: Catalogue | None, pins: Pins | None, meanings: SemanticIndex | None
     ) -> None:
         self.table = ToolTable()
-        self.held: Mapping[str, Mapping[str, str]] = {}
-        """For each server its tools that have changed, and why they are held back."""
+        self.vetted: Mapping[str, VettedTools] = {}
+        """For each server what the comparison with its pins has found; empty without pins."""
         self._catalogue: Final = catalogue
         self._pins: Final = pins
         self._meanings: Final = meanings
@@ -83,18 +85,44 @@ class ToolRegistry:
             prefixed: The names of all configured servers, which decide the tools' names.
         """
         prefixes = server_prefixes(prefixed)
-        held: dict[str, Mapping[str, str]] = {}
+        found: dict[str, VettedTools] = {}
         tools: list[ToolInfo] = []
         for config, definitions in lists:
             if self._pins is not None:
-                vetted = self._pins.vet(config, definitions)
+                vetted = found[config.name] = self._pins.vet(config, definitions)
                 definitions = vetted.offered
-                if vetted.held:
-                    held[config.name] = vetted.held
             tools += exposed_tools(definitions, config, prefixes[config.name])
-        self.held, self.table = held, ToolTable(tools)
+        self.vetted, self.table = found, ToolTable(tools)
         if self._meanings is not None:
             self._meanings.set_tools(self.table.tools)
+
+    @property
+    def held(self) -> Mapping[str, str]:
+        """For each tool that is held back, as `server__tool`: why, and how to mend it."""
+        return {
+            f"{server}__{shown_name(tool)}": why
+            for server, vetted in self.vetted.items()
+            for tool, why in vetted.held.items()
+        }
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The exposed names of what known servers have added, and nobody has accepted yet."""
+        added = {(server, tool) for server, vetted in self.vetted.items() for tool in vetted.added}
+        return tuple(tool.name for tool in self.table.tools if (tool.server, tool.tool) in added)
+
+    def notes(self, server: str) -> tuple[str, ...]:
+        """Gives what a person should know of a server's tools, on one line each."""
+        if (vetted := self.vetted.get(server)) is None:
+            return ()
+        held = [f"{shown_name(tool)!r}: {why}" for tool, why in vetted.held.items()]
+        more = [f"{len(held) - _TOLD} more tools are held"] if len(held) > _TOLD else []
+        return (*held[:_TOLD], *more, *vetted.notes)
+
+    def counts(self, server: str) -> tuple[int, int]:
+        """Gives how many of a server's tools are held, and how many are new and offered."""
+        vetted = self.vetted.get(server)
+        return (len(vetted.held), len(vetted.added)) if vetted is not None else (0, 0)
 
     async def find(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
         """Gives the tools that match, best first. What searches is made in a thread."""
@@ -120,12 +148,15 @@ class ToolRegistry:
         known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
         return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
 
-    async def remember(self, lists: ToolLists) -> None:
-        """Keeps the lists as servers have just given them, and what was vetted since."""
-        if self._pins is not None:
-            await asyncio.to_thread(self._pins.write)
+    async def remember(self, lists: ToolLists) -> bool:
+        """Keeps the lists as servers have just given them, and what was vetted since.
+
+        True: another process has vetted other tools meanwhile, and the table is to be made anew.
+        """
+        changed = self._pins is not None and await asyncio.to_thread(self._pins.write)
         if (catalogue := self._catalogue) is not None:
             await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
+        return changed
 
     async def aclose(self) -> None:
         """Forgets the tools, and ends what searches them."""

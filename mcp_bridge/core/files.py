@@ -63,7 +63,8 @@ def open_regular(path: Path) -> BinaryIO:
 def read_capped(path: Path, max_bytes: int) -> bytes:
     """Reads a regular file of at most `max_bytes`.
 
-    Raises: OSError; ValueError, where the file is longer.
+    Raises: OSError, with EINVAL where it is no ordinary file (a pipe would block for ever);
+        ValueError, where it is longer.
     """
     with open_regular(path) as file:
         return read_rest(file, max_bytes)

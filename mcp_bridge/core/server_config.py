@@ -20,6 +20,8 @@ from mcp_bridge.core.sanitize import (
 
 TransportName: TypeAlias = Literal["stdio", "http", "sse", "websocket"]
 Allowance: TypeAlias = Literal["command", "eval", "env", "metacharacters", "http"]
+NewTools: TypeAlias = Literal["offer", "hold"]
+"""What becomes of a tool that a known server adds: it is offered and told of, or waits."""
 ALLOWANCES: Final[tuple[Allowance, ...]] = get_args(Allowance)
 """What `allow` in a server's entry may hold: the owner of the file vouches for it."""
 
@@ -70,6 +72,8 @@ class ServerConfig:
     """Further values to keep out of messages: everything that came from the environment."""
     allow: frozenset[Allowance] = frozenset()
     """What the file's owner vouches for, although the security checks object to it."""
+    new_tools: NewTools | None = None
+    """None leaves it to `Pins`."""
     given_path: str = ""
     """The room's path, where it is the last of `args`."""
     sealed: tuple[str, ...] = field(default=(), repr=False)

@@ -63,6 +63,10 @@ class ServerStatus:
     """What was left out of its tools, and why; for a server that is off, why it is off."""
     protocol: str | None = None
     """The protocol version of the last connection, for example `2026-07-28`."""
+    held: int = 0
+    """How many of its tools wait for a person to accept them, and are not offered."""
+    added: int = 0
+    """How many it has added that are offered, and that nobody has accepted yet."""
     shared: bool = False
     """Whether other managers of this process may use the same session."""
 

@@ -5,8 +5,13 @@ are fetched at each start change their words with any release. So the digest of 
 kept on disk, the first one counts, and a tool with another is not offered until a person accepts
 it. What counts is what a model reads: name, description, schema, and the claim to read only.
 
-There is one file for each server and what starts or reaches it. A file that is damaged holds every
-tool of its server back, since nobody can say what was accepted.
+What a known server adds is noted until a person accepts it, and held back where the owner's setting
+says so; whatever that says, while a changed tool of the same server waits (it may be the same words
+under another name), and where a name looks like another's. Where the pins of a server are gone or
+damaged, every tool of it waits, since nobody can say what was accepted.
+
+There is one file for each server and what starts or reaches it (`pin_file.py`), and a list of those
+that there ever were (`seen_servers.py`).
 """
 
 from __future__ import annotations
@@ -15,44 +20,29 @@ import hashlib
 import json
 import logging
 import os
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
-from mcp_bridge.core.files import no_folder, read_capped, replace_file
+from filelock import FileLock
+
 from mcp_bridge.core.sanitize import one_line
-from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.tools import ToolDefinition, definitions_digest
+from mcp_bridge.core.server_config import NewTools, ServerConfig
+from mcp_bridge.core.tools import ToolDefinition
+from mcp_bridge.security import pin_file
+from mcp_bridge.security.pin_file import DESCRIPTION_CHARS, MAX_NAME_BYTES, MAX_TOOLS, Pin, PinFile
+from mcp_bridge.security.seen_servers import SeenServers, today
 
 logger = logging.getLogger(__name__)
 
-VERSION: Final = 1
-MAX_FILE_BYTES: Final = 8 * 1024 * 1024
-_KEPT_DESCRIPTION_CHARS: Final = 2_000
-"""So much of a description is kept, so that a person can compare."""
-
-
-@dataclass(slots=True)
-class _Pin:
-    accepted: str
-    """The digest that was accepted."""
-    description: str
-    """The description that was accepted, cut."""
-    waiting: str = ""
-    """The digest that waits to be accepted; empty where none does."""
-    waiting_description: str = ""
-
-
-@dataclass(slots=True)
-class _PinFile:
-    """What is kept of one server."""
-
-    server: str
-    tools: dict[str, _Pin] = field(default_factory=dict[str, _Pin])
-    damaged: bool = False
-    unsaved: bool = False
-    """Whether it is not on disk as it is here."""
+LOCK_S: Final = 5.0
+"""The time to wait for another process, which holds the lock for some milliseconds."""
+_NAMED: Final = 10
+"""So many tools are named in one line; a person does not read more."""
+_SEPARATORS: Final = str.maketrans("", "", "-_./ ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,107 +52,188 @@ class VettedTools:
     offered: tuple[ToolDefinition, ...]
     held: Mapping[str, str]
     """For each tool that is not offered: why, and how to mend it."""
+    added: tuple[str, ...] = ()
+    """Those of `offered` that the known server added and nobody has accepted yet."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of the tools that are offered, and of what is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedChange:
-    """A change of a tool that a person has accepted."""
+    """A change of a tool, or a new one, that a person has accepted."""
 
     server: str
     tool: str
     before: str
     after: str
     """Descriptions, cut; where they are the same, the schema is another."""
+    new: bool = False
+    was: str = ""
+    """The name under which a tool said the same, which is gone."""
 
 
 class Pins:
-    """A folder of pin files. `read`, `write` and `accept` use the disk: call them in a thread."""
+    """A folder of pin files. `read`, `write` and `accept` use the disk: call them in a thread.
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    Args:
+        new_tools: What becomes of the tools that a known server adds, where its entry says nothing.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], new_tools: NewTools = "offer") -> None:
         self._folder: Final = Path(folder)
-        self._known: Final[dict[str, _PinFile]] = {}
+        self._new_tools: Final = new_tools
+        self._seen: Final = SeenServers(self._beside("-seen.json"))
+        self._known: Final[dict[str, PinFile]] = {}
+        self._unwritten = ""
+        """Why what was learnt last is not on disk."""
 
     def read(self, configs: Sequence[ServerConfig]) -> None:
         """Loads what was accepted for these servers, by whichever process."""
+        seen = self._seen.read()
         for config in configs:
             name = _file_name(config)
-            found = _load(self._folder / name, config.name)
-            self._known[name] = _with_new_tools(found, self._known.get(name))
+            found = pin_file.load(self._folder / name, config.name)
+            ours = self._known.get(name)
+            gone = found.missing or found.lost
+            if gone and ours is not None and ours.tools and not ours.lost:
+                logger.warning("the pins of %s were gone; they are written again", config.name)
+                ours.unsaved = True
+                continue
+            if found.missing and not found.lost and name in seen:
+                found.lost = f"is gone, though it was seen on {one_line(seen[name], 10)}"
+                logger.warning("what was accepted of %s %s", config.name, found.lost)
+            self._known[name] = _with_new_tools(found, ours)
 
     def vet(self, config: ServerConfig, definitions: Sequence[ToolDefinition]) -> VettedTools:
         """Trusts what it sees for the first time, and holds back what has changed since."""
-        known = self._known.setdefault(_file_name(config), _PinFile(config.name))
-        if known.damaged:
-            other = no_folder(self._folder)
-            mend = f"move {other} away: it is no folder" if other else ""
-            mend = mend or f"remove {self._folder / _file_name(config)}"
-            why = f"what was accepted cannot be read; {mend}"
+        known = self._known.setdefault(_file_name(config), PinFile(config.name))
+        if known.fault:
+            why = f"what was accepted cannot be told: {known.fault}"
             return VettedTools((), {tool.name: why for tool in definitions})
-        held: dict[str, str] = {}
+        first = not known.tools and not known.lost
+        gone = _gone(known, definitions)
         for tool in definitions:
-            digest = definitions_digest([tool])
-            description = tool.description[:_KEPT_DESCRIPTION_CHARS]
+            if (pin := known.tools.get(tool.name)) is not None:
+                _compare(known, pin, tool)
+        rules = _Rules(known, config.new_tools or self._new_tools)
+        held: dict[str, str] = {}
+        new: list[str] = []
+        for tool in definitions:
             pin = known.tools.get(tool.name)
             if pin is None:
-                known.tools[tool.name] = _Pin(digest, description)
+                if _size(tool.name) > MAX_NAME_BYTES or len(known.tools) >= MAX_TOOLS:
+                    most = f"names of {MAX_NAME_BYTES} bytes and {MAX_TOOLS} tools of a server"
+                    held[tool.name] = f"it cannot be kept: {most} are the most"
+                    continue
+                pin = known.tools[tool.name] = _new_pin(tool, gone, "" if first else today())
                 known.unsaved = True
-                continue
-            waiting = "" if digest == pin.accepted else digest
-            if waiting != pin.waiting:
-                pin.waiting, pin.waiting_description = waiting, description if waiting else ""
+                if not first:
+                    new.append(tool.name)
+            if why := rules.why_held(tool.name, pin):
+                held[tool.name] = why
+            elif not pin.accepted:
+                pin.accepted, pin.description = pin.waiting, pin.waiting_description
+                pin.waiting = pin.waiting_description = ""
                 known.unsaved = True
-            if waiting:
-                held[tool.name] = (
-                    "its definition is not the one that was accepted; read it, then accept it "
-                    f"(tools --accept {config.name}__{one_line(tool.name)})"
-                )
-        return VettedTools(tuple(tool for tool in definitions if tool.name not in held), held)
+        if new and not known.lost:
+            logger.warning("%s: has added %s", config.name, _listed(new, known))
+        offered = tuple(tool for tool in definitions if tool.name not in held)
+        added = tuple(tool.name for tool in offered if known.tools[tool.name].added)
+        return VettedTools(offered, held, added, tuple(self._notes(config, known, added)))
 
-    def write(self) -> None:
-        """Keeps what `vet` has learnt. A disk that fails is logged, and the pins are not kept."""
-        for name, known in list(self._known.items()):
-            if known.unsaved and not known.damaged:
-                path = self._folder / name
-                try:
-                    found = _load(path, known.server)
-                    if found.damaged:
-                        continue
-                    _store(path, _with_waiting(_with_new_tools(found, known), known))
-                    known.unsaved = False
-                except OSError as error:
-                    logger.warning("the pins %s cannot be written (%s)", path, error.strerror)
+    def write(self) -> bool:
+        """Keeps what `vet` has learnt. A disk that fails is logged, and the pins are not kept.
+
+        True: another process has known other tools before, so that `vet` may now say otherwise.
+        """
+        before = dict(self._known)
+        unsaved = [name for name, known in list(self._known.items()) if known.unsaved]
+        self._unwritten = ""
+        try:
+            seen = self._seen.read()
+            unseen = [n for n, known in list(self._known.items()) if known.tools and n not in seen]
+            if not unsaved and not unseen:
+                return False
+            with self._lock():
+                for name in unsaved:
+                    self._write(name, self._known[name])
+                self._seen.add(name for name in unseen if not self._known[name].unsaved)
+        except OSError as error:
+            self._unwritten = error.strerror or type(error).__name__
+            logger.warning("the pins in %s cannot be written (%s)", self._folder, self._unwritten)
+        return any(self._known.get(name) is not known for name, known in before.items())
 
     def waiting(self) -> tuple[str, ...]:
         """Gives `server__tool` for everything that could be accepted now."""
         return tuple(
-            f"{found.server}__{tool}"
+            _full_name(found, tool)
             for _, found in self._files()
-            for tool, pin in found.tools.items()
-            if pin.waiting
+            for tool in _waiting_tools(found, found.server)
         )
 
     def accept(self, wanted: str) -> tuple[AcceptedChange, ...]:
         """Accepts what waits for `server` or `server__tool`: exactly what was seen, nothing newer.
 
-        Raises: OSError.
+        Raises: OSError; ValueError, where `wanted` could be a tool of either of two servers.
         """
         accepted: list[AcceptedChange] = []
-        for path, found in self._files():
-            before = len(accepted)
-            for tool, pin in found.tools.items():
-                if pin.waiting and wanted in (found.server, f"{found.server}__{tool}"):
-                    accepted.append(
-                        AcceptedChange(found.server, tool, pin.description, pin.waiting_description)
-                    )
-                    found.tools[tool] = _Pin(pin.waiting, pin.waiting_description)
-            if len(accepted) > before:
-                _store(path, found)
+        with self._lock():
+            files = [
+                (path, found, tools)
+                for path, found in self._files()
+                if (tools := _waiting_tools(found, wanted))
+            ]
+            if len(servers := {found.server for _, found, _ in files}) > 1:
+                raise ValueError(f"{wanted!r} could be of {' or '.join(sorted(servers))}")
+            for path, found, tools in files:
+                accepted += [_accept(found.server, tool, found.tools[tool]) for tool in tools]
+                if not any(pin.waiting for pin in found.tools.values()):
+                    found.lost = ""
+                pin_file.store(path, found)
                 self._known.pop(path.name, None)
         return tuple(accepted)
 
-    def _files(self) -> list[tuple[Path, _PinFile]]:
-        found = [(path, _load(path, "")) for path in sorted(self._folder.glob("*.json"))]
-        return [(path, pins) for path, pins in found if not pins.damaged]
+    def _notes(self, config: ServerConfig, known: PinFile, added: Sequence[str]) -> Sequence[str]:
+        notes: list[str] = []
+        if added:
+            mend = f"read them, then accept them (tools --accept {config.name})"
+            notes.append(f"has added {_listed(added, known)}; {mend}")
+        if self._unwritten and known.unsaved:
+            notes.append(f"what was seen of it is not kept ({self._unwritten})")
+        return notes
+
+    def _write(self, name: str, known: PinFile) -> None:
+        """Raises: OSError."""
+        path = self._folder / name
+        known.unsaved = False  # what is learnt meanwhile is for the next time
+        try:
+            found = pin_file.load(path, known.server)
+            if found.fault:
+                return
+            if found.missing or (found.lost and not known.lost):
+                merged = PinFile(known.server, dict(known.tools), known.lost)
+            else:
+                merged = _with_waiting(_with_new_tools(found, known), known)
+            if found.missing and found.lost:
+                pin_file.set_aside(path)
+            pin_file.store(path, merged)
+        except OSError:
+            known.unsaved = True
+            raise
+        if not known.unsaved and merged.tools != known.tools:
+            self._known[name] = merged
+
+    def _files(self) -> list[tuple[Path, PinFile]]:
+        found = [(path, pin_file.load(path, "")) for path in sorted(self._folder.glob("*.json"))]
+        return [(path, pins) for path, pins in found if not pins.missing and not pins.fault]
+
+    def _lock(self) -> FileLock:
+        """Keeps other processes out while a file is read and written. Raises: OSError."""
+        self._folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return FileLock(self._beside(".lock"), timeout=LOCK_S)
+
+    def _beside(self, ending: str) -> Path:
+        return self._folder.with_name(f"{self._folder.name}{ending}")
 
 
 def _file_name(config: ServerConfig) -> str:
@@ -172,42 +243,143 @@ def _file_name(config: ServerConfig) -> str:
     return f"{hashlib.sha256(json.dumps(what).encode()).hexdigest()}.json"
 
 
-def _with_new_tools(disk: _PinFile, ours: _PinFile | None) -> _PinFile:
+def _gone(known: PinFile, definitions: Sequence[ToolDefinition]) -> Mapping[str, str]:
+    """Gives the names of accepted tools that are not there any more, by their words."""
+    here = {tool.name for tool in definitions}
+    return {
+        pin.words: name
+        for name, pin in known.tools.items()
+        if pin.words and pin.accepted and name not in here
+    }
+
+
+def _new_pin(tool: ToolDefinition, gone: Mapping[str, str], day: str) -> Pin:
+    return Pin(
+        waiting=tool.digest,
+        waiting_description=tool.description[:DESCRIPTION_CHARS],
+        words=tool.words_digest,
+        added=day,
+        was=gone.get(tool.words_digest, "") if day else "",
+    )
+
+
+def _compare(known: PinFile, pin: Pin, tool: ToolDefinition) -> None:
+    """Notes what waits to be accepted now, if anything does."""
+    waiting = "" if tool.digest == pin.accepted else tool.digest
+    if waiting != pin.waiting:
+        pin.waiting = waiting
+        pin.waiting_description = tool.description[:DESCRIPTION_CHARS] if waiting else ""
+        known.unsaved = True
+    if pin.words != tool.words_digest and not (pin.accepted and waiting):
+        pin.words = tool.words_digest
+        known.unsaved = True
+
+
+def _accept(server: str, tool: str, pin: Pin) -> AcceptedChange:
+    after = pin.waiting_description if pin.waiting else pin.description
+    new = not pin.accepted or bool(pin.added)
+    was = shown_name(pin.was)
+    change = AcceptedChange(server, shown_name(tool), pin.description, after, new, was)
+    if pin.waiting:
+        if pin.accepted:
+            pin.words = ""  # of what was accepted before; it is seen anew
+        pin.accepted, pin.description = pin.waiting, pin.waiting_description
+    pin.waiting = pin.waiting_description = pin.added = pin.was = ""
+    return change
+
+
+class _Rules:
+    """What decides whether the tools of one server are offered, at one comparison."""
+
+    def __init__(self, known: PinFile, new_tools: NewTools) -> None:
+        self._known: Final = known
+        self._holds_new: Final = new_tools == "hold"
+        self._has_changed: Final = any(p.accepted and p.waiting for p in known.tools.values())
+
+    @cached_property
+    def _alike(self) -> Mapping[str, str]:
+        """The names of accepted tools, by what is left of them in a hasty eye."""
+        return {_folded(name): name for name, pin in self._known.tools.items() if pin.accepted}
+
+    def why_held(self, name: str, pin: Pin) -> str:
+        """Says why a tool is not offered, and the mend; nothing for one that is."""
+        if pin.accepted and not pin.waiting:
+            return ""
+        accept = f"read it, then accept it (tools --accept {_full_name(self._known, name)})"
+        if pin.accepted:
+            return f"its definition is not the one that was accepted; {accept}"
+        if self._known.lost:
+            return f"what was accepted of its server {self._known.lost}; {accept}"
+        if not pin.added:
+            return ""
+        since = f"is new since {one_line(pin.added, 10)}"
+        if pin.was:
+            since = f"{since} and says what {shown_name(pin.was)} said, which is gone"
+        if self._holds_new:
+            return f"{since}; {accept}"
+        if self._has_changed:
+            return f"{since}, while a changed tool of its server waits; {accept}"
+        if not name.isascii() or not name.isprintable():
+            return f"{since}, and its name is not plain ASCII; {accept}"
+        other = self._alike.get(_folded(name), pin.was)
+        if other != pin.was:
+            return f"{since}, and its name looks like {shown_name(other)}; {accept}"
+        return ""
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold().translate(_SEPARATORS)
+
+
+def shown_name(name: str) -> str:
+    """Gives a name as it is, and not as it looks: `re\\u0430d` for one with a Cyrillic letter."""
+    return name[:MAX_NAME_BYTES].encode("unicode_escape").decode()
+
+
+def _size(name: str) -> int:
+    return len(json.dumps(name, ensure_ascii=False).encode(errors="surrogatepass")) - len('""')
+
+
+def _waiting_tools(found: PinFile, wanted: str) -> Sequence[str]:
+    """Gives what could be accepted of `wanted`, a server or `server__tool`."""
+    return [
+        tool
+        for tool, pin in found.tools.items()
+        if (pin.waiting or pin.added)
+        and wanted in (found.server, _full_name(found, tool), f"{found.server}__{tool}")
+    ]
+
+
+def _full_name(known: PinFile, tool: str) -> str:
+    return f"{known.server}__{shown_name(tool)}"
+
+
+def _listed(names: Sequence[str], known: PinFile) -> str:
+    shown = [
+        f"{shown_name(name)} (which was {shown_name(was)})" if (was := known.tools[name].was) else
+        shown_name(name)
+        for name in names[:_NAMED]
+    ]  # fmt: skip
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _with_new_tools(disk: PinFile, ours: PinFile | None) -> PinFile:
     """Adds our new tools. What is on disk was accepted by somebody, so it stays."""
-    if ours is not None and not disk.damaged:
+    if ours is not None and not disk.fault:
         new = {tool: pin for tool, pin in dict(ours.tools).items() if tool not in disk.tools}
         disk.tools |= new
         disk.unsaved = bool(new)
     return disk
 
 
-def _with_waiting(disk: _PinFile, ours: _PinFile) -> _PinFile:
+def _with_waiting(disk: PinFile, ours: PinFile) -> PinFile:
+    """Adds what waits by now, and what our setting lets pass that waited."""
     for tool, pin in dict(ours.tools).items():
         known = disk.tools[tool]
-        if pin.waiting != known.accepted:
+        if not known.accepted and pin.accepted == known.waiting:
+            disk.tools[tool] = pin
+        elif pin.waiting != known.accepted and (pin.waiting or known.accepted):
             known.waiting, known.waiting_description = pin.waiting, pin.waiting_description
+        known.words = known.words or pin.words
     return disk
-
-
-def _load(path: Path, server: str) -> _PinFile:
-    try:
-        body = cast("Mapping[str, Any]", json.loads(read_capped(path, MAX_FILE_BYTES)))
-        if body["version"] != VERSION:
-            raise ValueError("another version")
-        tools = {str(tool): _Pin(*map(str, row)) for tool, row in body["tools"].items()}
-        return _PinFile(str(body["server"]), tools)
-    except FileNotFoundError:
-        return _PinFile(server)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        logger.warning("the pins %s are damaged; their server's tools are held", path)
-        return _PinFile(server, damaged=True)
-
-
-def _store(path: Path, pins: _PinFile) -> None:
-    """Raises: OSError."""
-    rows = {
-        tool: [pin.accepted, pin.description, pin.waiting, pin.waiting_description]
-        for tool, pin in pins.tools.items()
-    }
-    body = {"version": VERSION, "server": pins.server, "tools": rows}
-    replace_file(path, json.dumps(body, separators=(",", ":")).encode())

@@ -87,6 +87,7 @@ async def test_a_reload_without_a_body_reaches_the_only_room() -> None:
         "removed": [],
         "changed": ["timer"],
         "failed": ["files"],
+        "new": [],
     }
     assert not rooms.is_open
 

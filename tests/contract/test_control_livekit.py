@@ -109,6 +109,7 @@ async def test_a_separate_control_process_reloads_a_live_agent(livekit: LiveKit)
             "removed": [],
             "changed": [],
             "failed": ["files"],
+            "new": [],
         }
         [request] = asked
         assert request.message == "There is a new tool."

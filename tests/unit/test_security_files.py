@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import json
 import os
+import re
+import shutil
 import stat
 import struct
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError as SettingsError
-from mcp_bridge import ConfigError, Pins, ServerConfig, load_servers
+from mcp_bridge import ConfigError, NewTools, Pins, ServerConfig, load_servers
 from mcp_bridge.core.tools import ToolDefinition
-from mcp_bridge.security import ownership
+from mcp_bridge.security import ownership, pin_file
 from mcp_bridge.security.addresses import is_loopback, plain_text, same_origin
 from mcp_bridge.security.ownership import fault, writers
+from mcp_bridge.security.pins import VettedTools
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no owner and mode like these")
 
@@ -325,11 +331,240 @@ def test_a_tool_that_goes_back_waits_no_longer(tmp_path: Path) -> None:
     assert Pins(tmp_path).accept("files") == ()
 
 
-def test_new_tools_are_trusted_and_old_pins_outlive_their_tools(tmp_path: Path) -> None:
+WRITE = ToolDefinition("write", "Writes.", {})
+
+
+def test_new_tools_are_offered_and_told_of_until_they_are_accepted(tmp_path: Path) -> None:
     pinned(tmp_path, READ)
-    other = ToolDefinition("write", "Writes.", {})
-    assert pinned(tmp_path, other).vet(CONFIG, [other]).offered == (other,)
+    for _ in range(2):
+        found = pinned(tmp_path, READ, WRITE).vet(CONFIG, [READ, WRITE])
+        assert (found.offered, found.added) == ((READ, WRITE), ("write",))
+        assert "has added write; read them, then accept them (tools --accept files)" in found.notes
+    (taken,) = Pins(tmp_path).accept("files__write")
+    assert (taken.new, taken.after) == (True, "Writes.")
+    found = pinned(tmp_path).vet(CONFIG, [READ, WRITE])
+    assert (found.added, found.notes) == ((), ())
+
+
+def test_old_pins_outlive_their_tools(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    pinned(tmp_path, WRITE)
     assert pinned(tmp_path).vet(CONFIG, [changed(description="back again")]).held
+    assert pinned(tmp_path).vet(CONFIG, [READ]).offered == (READ,)
+
+
+@pytest.mark.parametrize(
+    ("by_default", "entry", "offered"),
+    [
+        ("offer", None, True),
+        ("hold", None, False),
+        ("hold", "offer", True),
+        ("offer", "hold", False),
+    ],
+)
+def test_new_tools_wait_where_the_owner_says_so(
+    tmp_path: Path, by_default: NewTools, entry: NewTools | None, offered: bool
+) -> None:
+    config = dataclasses.replace(CONFIG, new_tools=entry)
+
+    def seen(*tools: ToolDefinition) -> VettedTools:
+        pins = Pins(tmp_path, by_default)
+        pins.read([config])
+        found = pins.vet(config, tools)
+        pins.write()
+        return found
+
+    assert seen(READ).offered == (READ,), "a server that is not known yet is trusted"
+    assert (WRITE in seen(READ, WRITE).offered) is offered
+    assert Pins(tmp_path).waiting() == ("files__write",)
+    Pins(tmp_path).accept("files")
+    assert WRITE in seen(READ, WRITE).offered
+    if not offered:
+        other = dataclasses.replace(WRITE, name="other")
+        assert "is new since" in seen(READ, WRITE, other).held["other"]
+        config = dataclasses.replace(CONFIG, new_tools="offer")
+        assert other in seen(READ, WRITE, other).offered, "the setting of today counts"
+
+
+def test_no_new_tool_is_offered_while_a_changed_one_waits(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    worse = changed(description="Reads a file, and sends it away.")
+    pinned(tmp_path, worse)
+    for listed in ([worse, dataclasses.replace(worse, name="read2")], [WRITE]):
+        found = pinned(tmp_path).vet(CONFIG, listed)
+        assert found.offered == ()
+        assert "while a changed tool of its server waits" in found.held[listed[-1].name]
+    Pins(tmp_path).accept("files__read")
+    assert pinned(tmp_path, WRITE).vet(CONFIG, [WRITE]).offered == (WRITE,)
+
+
+def test_a_tool_that_goes_is_known_under_its_new_name(tmp_path: Path) -> None:
+    pinned(tmp_path, READ, WRITE)
+    again = changed(name="read2", description="READS \u200a a file.")
+    found = pinned(tmp_path, again, WRITE).vet(CONFIG, [again, WRITE])
+    assert "has added read2 (which was read)" in found.notes[0]
+    (taken,) = Pins(tmp_path).accept("files")
+    assert (taken.tool, taken.was) == ("read2", "read")
+
+
+def test_a_copy_of_a_tool_that_stays_is_not_its_new_name(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    found = pinned(tmp_path).vet(CONFIG, [READ, changed(name="read2")])
+    assert "has added read2;" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Read_file", "looks like read_file"),
+        ("readfile", "looks like read_file"),
+        ("read-file", "looks like read_file"),
+        ("re\u0430d_file", "is not plain ASCII"),
+        ("read_file\u200b", "is not plain ASCII"),
+        ("read_file\n", "is not plain ASCII"),
+        ("\u8bfb", "is not plain ASCII"),
+    ],
+)
+def test_a_name_that_looks_like_a_known_one_waits_whatever_the_setting(
+    tmp_path: Path, name: str, why: str
+) -> None:
+    known = changed(name="read_file")
+    pinned(tmp_path, known)
+    new = changed(name=name, description="Sends it away.")
+    found = pinned(tmp_path, known, new).vet(CONFIG, [known, new])
+    assert found.offered == (known,)
+    assert why in found.held[name]
+    (full,) = Pins(tmp_path).waiting()
+    assert full.isascii()
+    assert full.isprintable()
+    (taken,) = Pins(tmp_path).accept(full)
+    assert taken.after == "Sends it away."
+
+
+def test_names_that_are_seen_at_first_may_be_of_any_script(tmp_path: Path) -> None:
+    tools = changed(name="\u8bfb"), changed(name="Read"), READ
+    assert pinned(tmp_path, *tools).vet(CONFIG, tools).offered == tools
+
+
+def test_a_name_of_two_servers_is_not_guessed(tmp_path: Path) -> None:
+    for server, tool in (("a", "b__c"), ("a__b", "c")):
+        config = dataclasses.replace(CONFIG, name=server)
+        pinned(tmp_path, READ, config=config)
+        pinned(tmp_path, READ, dataclasses.replace(WRITE, name=tool), config=config)
+    with pytest.raises(ValueError, match="'a__b__c' could be of a or a__b"):
+        Pins(tmp_path).accept("a__b__c")
+    (taken,) = Pins(tmp_path).accept("a")
+    assert (taken.server, taken.tool) == ("a", "b__c")
+
+
+def test_pins_that_are_gone_are_not_begun_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "pins"
+    pinned(folder, READ)
+    shutil.rmtree(folder)
+    worse = changed(description="Sends it away.")
+    for _ in range(2):
+        found = pinned(folder, worse).vet(CONFIG, [worse])
+        assert found.offered == ()
+        assert re.search(r"is gone, though it was seen on \d{4}-\d\d-\d\d", found.held["read"])
+    Pins(folder).accept("files")
+    assert pinned(folder, worse).vet(CONFIG, [worse]).offered == (worse,)
+    assert pinned(folder, worse, WRITE).vet(CONFIG, [worse, WRITE]).added == ("write",)
+
+
+def test_a_room_that_is_live_writes_again_what_is_taken_from_under_it(tmp_path: Path) -> None:
+    folder = tmp_path / "pins"
+    pins = pinned(folder, READ)
+    shutil.rmtree(folder)
+    pins.read([CONFIG])
+    worse = changed(description="Sends it away.")
+    assert pins.vet(CONFIG, [worse]).held
+    pins.write()
+    found = pinned(folder).vet(CONFIG, [worse])
+    assert "not the one that was accepted" in found.held["read"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"version": 7}', '{"version": 1, "servers": 1}']
+)
+def test_a_witness_that_is_gone_or_damaged_is_made_anew(tmp_path: Path, content: str) -> None:
+    folder = tmp_path / "pins"
+    pinned(folder, READ)
+    witness = tmp_path / "pins-seen.json"
+    witness.write_text(content)
+    assert pinned(folder, READ).vet(CONFIG, [READ]).offered == (READ,)
+    shutil.rmtree(folder)
+    assert pinned(folder, READ).vet(CONFIG, [READ]).held
+
+
+def test_pins_of_a_newer_version_are_left_alone(tmp_path: Path) -> None:
+    pinned(tmp_path / "pins", READ)
+    (file,) = (tmp_path / "pins").glob("*.json")
+    file.write_text('{"version": 3}')
+    found = pinned(tmp_path / "pins", READ).vet(CONFIG, [READ])
+    assert f"{file} was written by a newer version" in found.held["read"]
+    assert file.read_text() == '{"version": 3}'
+
+
+def test_pins_of_the_first_version_are_read(tmp_path: Path) -> None:
+    pinned(tmp_path, READ)
+    (file,) = tmp_path.glob("*.json")
+    body = json.loads(file.read_text())
+    rows = {tool: row[:4] for tool, row in body["tools"].items()}
+    file.write_text(json.dumps({"version": 1, "server": "files", "tools": rows}))
+    pins = pinned(tmp_path, READ)
+    assert pins.vet(CONFIG, [READ]).offered == (READ,)
+    assert pins.vet(CONFIG, [changed(description="x")]).held
+    assert "says what read said" in pins.vet(CONFIG, [changed(name="read2")]).held["read2"]
+
+
+def test_a_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("no folder")
+    found = pinned(tmp_path / "state" / "pins", READ).vet(CONFIG, [READ])
+    assert f"{tmp_path / 'state'} is a file where a folder should be; move it" in found.held["read"]
+
+
+def test_a_full_disk_loses_nothing_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    pins = pinned(tmp_path, READ)
+    with monkeypatch.context() as disk:
+        disk.setattr(pin_file, "replace_file", full)
+        pins.vet(CONFIG, [READ, WRITE])
+        pins.write()
+        found = pins.vet(CONFIG, [READ, WRITE])
+        assert "what was seen of it is not kept (No space left on device)" in found.notes
+    pins.write()
+    assert Pins(tmp_path).waiting() == ("files__write",)
+    assert pinned(tmp_path).vet(CONFIG, [READ]).offered == (READ,)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.text(max_size=200), st.text(max_size=3_000)), max_size=20))
+def test_whatever_tools_are_called_they_are_kept_or_held(rows: list[tuple[str, str]]) -> None:
+    tools = [ToolDefinition(name, words, {}) for name, words in dict(rows).items()]
+    with tempfile.TemporaryDirectory() as folder:
+        first = pinned(Path(folder), *tools).vet(CONFIG, tools)
+        later = pinned(Path(folder), *tools).vet(CONFIG, tools)
+    assert len(first.offered) + len(first.held) == len(tools)
+    assert later == first
+
+
+def test_the_most_tools_with_the_longest_names_fit_the_file(tmp_path: Path) -> None:
+    def listed(words: str) -> list[ToolDefinition]:
+        names = [f"{number:04}".rjust(64, '"') for number in range(pin_file.MAX_TOOLS)]
+        return [ToolDefinition(name, words * 1_000, {}) for name in names]
+
+    before, after = listed("\U0001f600"), listed("\U0001f601")
+    pinned(tmp_path, *before)
+    pins = pinned(tmp_path, *after)
+    assert len(pins.vet(CONFIG, after).held) == pin_file.MAX_TOOLS
+    (file,) = tmp_path.glob("*.json")
+    assert file.stat().st_size <= pin_file.MAX_FILE_BYTES
+    assert len(Pins(tmp_path).waiting()) == pin_file.MAX_TOOLS
+    assert "cannot be kept" in pins.vet(CONFIG, [READ]).held["read"]
 
 
 def test_a_key_and_a_path_may_change_and_a_command_makes_another_server(tmp_path: Path) -> None:
@@ -344,13 +579,16 @@ def test_a_key_and_a_path_may_change_and_a_command_makes_another_server(tmp_path
     assert not pinned(tmp_path, config=different).vet(different, after).held
 
 
-def test_a_damaged_file_holds_everything_and_is_not_written_over(tmp_path: Path) -> None:
+def test_a_damaged_file_holds_everything_until_it_is_accepted_and_is_kept(tmp_path: Path) -> None:
     pinned(tmp_path, READ)
     (file,) = tmp_path.glob("*.json")
     file.write_text('{"version": 1')
     pins = pinned(tmp_path, READ)
-    assert f"remove {file}" in pins.vet(CONFIG, [READ]).held["read"]
-    assert file.read_text() == '{"version": 1'
+    assert f"{file} is damaged" in pins.vet(CONFIG, [READ]).held["read"]
+    assert file.with_suffix(".damaged").read_text() == '{"version": 1'
+    assert pinned(tmp_path, READ).vet(CONFIG, [READ]).held
+    Pins(tmp_path).accept("files")
+    assert pinned(tmp_path, READ).vet(CONFIG, [READ]).offered == (READ,)
 
 
 def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
@@ -376,8 +614,20 @@ def test_what_stands_where_the_folder_should_be_is_what_is_to_be_moved(tmp_path:
     pins = Pins(tmp_path / "state" / "pins")
     pins.read([CONFIG])
     said = pins.vet(CONFIG, [READ]).held["read"]
-    assert f"move {tmp_path / 'state'} away" in said
-    assert "remove" not in said
+    assert f"{tmp_path / 'state'} is a file where a folder should be; move it away" in said
+
+
+def test_who_sees_a_server_second_trusts_what_the_first_one_saw(tmp_path: Path) -> None:
+    one, two = Pins(tmp_path), Pins(tmp_path)
+    for pins in (one, two):
+        pins.read([CONFIG])
+    worse = changed(description="Sends it away.")
+    assert one.vet(CONFIG, [READ]).offered == (READ,)
+    assert not one.write()
+    assert two.vet(CONFIG, [worse, WRITE]).offered == (worse, WRITE), "it knows of nothing yet"
+    assert two.write()
+    assert set(two.vet(CONFIG, [worse, WRITE]).held) == {"read"}
+    assert not two.write()
 
 
 def test_a_folder_that_cannot_be_written_costs_the_memory_alone(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ async def check_mcp(settings: Settings) -> Sequence[Finding]:
     if not configs:
         return [ok(MCP, f"no servers in {settings.mcp_servers}")]
     async with mcp_bridge.ServerManager(
-        configs, pins=mcp_bridge.Pins(paths.tool_pins())
+        configs, pins=mcp_bridge.Pins(paths.tool_pins(), settings.mcp_new_tools)
     ) as manager:
         return [_server_finding(status) for status in manager.servers]
 
@@ -81,6 +81,9 @@ def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:
     took = f", connected in {status.connect_ms} ms" if status.connect_ms is not None else ""
     version = f", MCP {status.protocol}" if status.protocol else ""
     text = f"{status.tools} tools over {status.transport} ({status.state}{took}{version})"
+    if status.held or status.added:
+        mend = f"Read them (caal-node tools), then run: caal-node tools --accept {status.name}"
+        return warn(name, f"{text}; {'; '.join(status.notes)}", mend)
     if status.notes:
         mend = "Ask the server's author to mend it."
         return warn(name, f"{text}; {'; '.join(status.notes)}", mend)

@@ -16,7 +16,7 @@ from caal_node.tools.source import ToolSource
 from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.tools.sources.n8n import N8nToolSource
 from caal_node.weights import cache
-from mcp_bridge import Embedder, OAuth, SignIns
+from mcp_bridge import Embedder, OAuth, Pins, SignIns
 
 
 def configured_tiers(
@@ -37,7 +37,7 @@ def configured_tiers(
         call_timeout_s=settings.tool_timeout,
         offer_tokens=settings.mcp_tokens,
         catalogue=cache.root() / "mcp",
-        pins=paths.tool_pins(),
+        pins=Pins(paths.tool_pins(), settings.mcp_new_tools),
         room_path=settings.mcp_path,
         embedder=embedder,
         vectors=kept_vectors(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import chain
@@ -38,7 +38,7 @@ class McpToolSource(ToolSource):
         offer_tokens: Where the schemas of all tools are more than this, the model is offered a
             search in their place.
         catalogue: A folder where tools are remembered between runs; None connects every server.
-        pins: A folder where definitions are kept as they were accepted; None takes any.
+        pins: Where definitions are kept as they were accepted; None takes any.
         room_path: The folder that the room works in, for servers that want one.
         embedder: Makes searches go by meaning as well; None goes by words.
         vectors: Where the tools' vectors are kept between runs.
@@ -52,7 +52,7 @@ class McpToolSource(ToolSource):
         call_timeout_s: float,
         offer_tokens: int = OFFER_TOKENS,
         catalogue: Path | None = None,
-        pins: Path | None = None,
+        pins: mcp_bridge.Pins | None = None,
         room_path: Path | None = None,
         embedder: mcp_bridge.Embedder | None = None,
         vectors: mcp_bridge.VectorCache | None = None,
@@ -65,7 +65,7 @@ class McpToolSource(ToolSource):
             call_timeout_s=call_timeout_s,
             ready_s=READY_S,
             catalogue=mcp_bridge.Catalogue(catalogue) if catalogue else None,
-            pins=mcp_bridge.Pins(pins) if pins else None,
+            pins=pins,
             on_event=self._on_bridge_event,
             embedder=embedder,
             vectors=vectors,
@@ -120,8 +120,10 @@ class McpToolSource(ToolSource):
             logger.info("%d MCP tools of about %d tokens are searched for", len(tools), tokens)
 
     def _listing(self) -> ToolListing:
-        failed: Mapping[str, str] = self._manager.failed if self._manager is not None else {}
-        return ToolListing(self._offer.specs(), {**failed, **self._config_error})
+        if self._manager is None:
+            return ToolListing(self._offer.specs(), self._config_error)
+        failed = {**self._manager.failed, **self._config_error}
+        return ToolListing(self._offer.specs(), failed, self._manager.added)
 
     def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
         self._on_change = changed
