@@ -43,6 +43,7 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.models.backends.factory import api_of
 from caal_node.models.chat_context import spoken_key, to_chat_ctx, to_items
+from caal_node.models.clock_steps import ClockSteps
 from caal_node.models.embedding import make_embedder
 from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import LLM, SERVER_RUN
@@ -105,6 +106,7 @@ class CaalAgent(Agent):
     ) -> None:
         self.settings = settings or load_settings()
         self.tool_data = ToolDataCache()
+        self._clock_steps = ClockSteps()
         self._pipeline = Pipeline(self.tool_data, gates=gates, timeout_s=self.settings.tool_timeout)
         self._services = SessionServices(
             self,
@@ -178,6 +180,7 @@ class CaalAgent(Agent):
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
         tools = self._prompt_builder.in_order(tools)
+        self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"

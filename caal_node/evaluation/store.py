@@ -30,6 +30,8 @@ RUNS_KEPT: Final = 50
 """Newest runs that are kept of one model at one address. A run is about 10 kB."""
 PROFILES_KEPT: Final = 50
 """Newest profiles that are kept. One is about 1 kB."""
+_NOT_WRITTEN: Final = ("unable to open", "readonly", "disk is full", "disk I/O error")
+"""SQLite's words where the place is at fault, and not the file."""
 
 _RUN: Final = """
 CREATE TABLE run (
@@ -203,10 +205,10 @@ class EvaluationStore:
         words = " ".join(str(error).split())
         if "locked" in words or "busy" in words:
             return ConfigError(f"{self.path}: another run holds it; wait for it and try again")
-        if isinstance(error, OSError) or "unable to open" in words or "readonly" in words:
+        if isinstance(error, OSError) or any(said in words for said in _NOT_WRITTEN):
             return ConfigError(
                 f"{self.path}: cannot be opened or written ({words}); "
-                "set CAAL_STATE to a folder that can"
+                "make room there, or set CAAL_STATE to a folder that can"
             )
         return ConfigError(
             f"{self.path}: cannot be read ({words}); move it away, and validate again"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from caal_node.core.tool_spec import EXAMPLES_MAX, Example, ToolSpec
 from caal_node.tools.argument_check import fits
+from mcp_bridge.core.files import replace_file
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -73,11 +73,9 @@ class ExampleStore:
         for spec, examples in made.values():
             rows = [_StoredExample(say=e.utterance, arguments=dict(e.arguments)) for e in examples]
             self._tools[digest(spec)] = _StoredTool(tool=spec.wanted, examples=rows)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = self.path.with_suffix(f".{os.getpid()}.tmp")
         content: Any = _File.dump_python(self._tools, mode="json")
-        new.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-        new.replace(self.path)
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        replace_file(self.path, text.encode())
 
 
 def with_examples(specs: Iterable[ToolSpec], path: Path) -> list[ToolSpec]:
