@@ -186,6 +186,23 @@ async def _model_away(
                 return await part.outage(probe, said)
 
 
+@attack("outages", "the model's server stays away for seven turns", deadline_s=10)
+async def model_away_for_long(probe: Probe) -> Ending:
+    async with StandInModel(answer=lambda _: [DONE]) as model, Gate(model.url) as gate:
+        model.url = gate.url
+        async with conversation(model, agent=CueAgent, env=WITH_CUES) as talk:
+
+            async def seven_turns() -> list[str]:
+                await gate.cut()
+                return [await talk.ask(GONE) for _ in range(7)]
+
+            heard = await probe.watch(seven_turns)
+            await gate.restore()
+            back = await talk.ask(BACK)
+    kept = set(heard) == {sentence("model_unreachable")} and back == DONE
+    return Ending(kept, f"{heard[-1]} and then: {back}")
+
+
 @attack("outages", "n8n is killed in mid-call", deadline_s=5)
 async def n8n_killed(probe: Probe) -> Ending:
     return await _n8n_away(probe, Gate.cut, sentence("workflow_unreachable"))
@@ -371,17 +388,19 @@ async def disk_full(probe: Probe) -> Ending:
                 CAAL_MCP_SERVERS=str(config), CAAL_MODEL=model.model, OLLAMA_HOST=model.url
             )
 
-            async def two_turns() -> list[str]:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-                try:
-                    async with _session(settings) as talk:
-                        heard = [(await talk.say(words)).spoken for words in (DO, HOLD)]
-                        await talk.agent.reload_tools()
-                        return [*heard, (await talk.say(GONE)).spoken]
-                finally:
-                    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+            async def three_turns() -> list[str]:
+                async with _session(settings) as talk:
+                    heard = [(await talk.say(words)).spoken for words in (DO, HOLD)]
+                    await talk.agent.reload_tools()
+                    return [*heard, (await talk.say(GONE)).spoken]
 
-            heard = await probe.watch(two_turns)
+            before = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+            try:
+                await three_turns()  # the first session of a process imports what it needs
+                heard = await probe.watch(three_turns)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
             kept_then = _kept_files()
             async with _session(settings) as talk:
                 heard.append((await talk.say(BACK)).spoken)
