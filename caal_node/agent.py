@@ -189,7 +189,7 @@ class CaalAgent(Agent):
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
         tools = self._prompt_builder.in_order(tools)
-        self._clock_steps.mend(chat_ctx.items, self.session.history.items, self._chat_ctx.items)
+        self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"

@@ -71,9 +71,51 @@ def running(binary: Path) -> Iterator[LiveKit]:
         yield LiveKit(f"ws://127.0.0.1:{port}", KEY, SECRET)
 
 
+class KillableServer:
+    """A server of its own on ports that stay: it can be killed and started again."""
+
+    def __init__(self, binary: Path) -> None:
+        self._binary = binary
+        self._ports = _free_ports()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        self._server: subprocess.Popen[bytes] | None = None
+        self.livekit = LiveKit(f"ws://127.0.0.1:{self._ports[0]}", KEY, SECRET)
+
+    def start(self) -> None:
+        """Returns when it answers. Raises: ServerDied."""
+        self._server = _started(self._binary, self._log, *self._ports)
+        _wait_until_ready(self._server, self._ports[0], self._log)
+
+    def kill(self) -> None:
+        """Its rooms are forgotten with it."""
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+
+    def close(self) -> None:
+        self.kill()
+        self._log.close()
+
+
 @contextlib.contextmanager
 def _attempt(binary: Path, log: IO[bytes]) -> Generator[int]:
     port, tcp, udp = _free_ports()
+    server = _started(binary, log, port, tcp, udp)
+    try:
+        _wait_until_ready(server, port, log)
+        yield port
+    finally:
+        server.terminate()
+        try:
+            server.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _started(
+    binary: Path, log: IO[bytes], port: int, tcp: int, udp: int
+) -> subprocess.Popen[bytes]:
     # JSON is YAML too.
     config = json.dumps(
         {
@@ -91,19 +133,7 @@ def _attempt(binary: Path, log: IO[bytes]) -> Generator[int]:
             "logging": {"level": "warn"},
         }
     )
-    server = subprocess.Popen(
-        [binary, "--config-body", config], stdout=log, stderr=subprocess.STDOUT
-    )
-    try:
-        _wait_until_ready(server, port, log)
-        yield port
-    finally:
-        server.terminate()
-        try:
-            server.wait(STOP_DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+    return subprocess.Popen([binary, "--config-body", config], stdout=log, stderr=subprocess.STDOUT)
 
 
 def _free_ports() -> tuple[int, int, int]:

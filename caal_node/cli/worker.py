@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
+from typing import Final
 
 from livekit.agents import AgentServer, JobContext, JobProcess, cli
 
@@ -21,6 +22,10 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.factories import make_voice, session_llm, voice_session
 from caal_node.models.llm import LLM
 from caal_node.room.relink_participant import start_and_stay
+
+TRIES: Final = 8_640
+"""Attempts to reach the LiveKit server, ten seconds apart: a day. After LiveKit's own 16, two
+minutes, the worker would end, and somebody had to start it again once the server is back."""
 
 
 def run_worker(command: str, arguments: list[str]) -> None:
@@ -51,6 +56,7 @@ def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
         api_secret=secret.get_secret_value() if secret else None,
         setup_fnc=load_models,
         load_fnc=(lambda: 0.0) if always_free else None,
+        max_retry=TRIES,
     )
     server.rtc_session(entrypoint)
     return server

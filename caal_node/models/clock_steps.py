@@ -1,8 +1,7 @@
-"""Keeps a conversation in its order when the machine's clock is set back.
+"""Keeps a conversation in order when the machine's clock is set back.
 
-LiveKit sorts a history by the wall clock. Where that clock is set back, as on small machines
-without one of their own, what is said from then on would stand before all that was said earlier,
-and the model would answer an old message until the clock has caught up.
+LiveKit orders a conversation by the wall clock's time of each item. After a step back whatever is
+said would be put before what had been said already, until the clock is there again.
 """
 
 from __future__ import annotations
@@ -13,40 +12,40 @@ from typing import Final
 
 from livekit.agents import llm
 
-STEP_S: Final = 1.0
-"""A wall clock that falls behind by so much between two turns was set; time servers that slow it
-down take far less."""
+STEP_S: Final = 0.5
+"""A smaller step is a clock that is being slewed, and is less than two turns are apart."""
+_MARGIN_S: Final = 0.001
+"""The two clocks are not read at once. So much further back than need be does no harm."""
 
 
 class ClockSteps:
-    """Notices by the monotonic clock how far the wall clock was set back."""
+    """Follows the wall clock by one that is never set."""
 
     def __init__(
         self,
         wall: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._wall, self._monotonic = wall, monotonic
-        self._offset: float | None = None
-        self._seen: frozenset[str] = frozenset()
+        self._wall: Final = wall
+        self._steady: Final = steady
+        self._offset = wall() - steady()
+        self._seen: set[str] = set()
 
-    def mend(self, *histories: list[llm.ChatItem]) -> None:
-        """Set the messages from before a step back as well, and sort `histories`.
+    def follow(self, *contexts: llm.ChatContext) -> None:
+        """Move back, with the clock, what was said before it was set back; once for each item.
 
-        The first of them is the one that a turn is made of. A message may stand in several: it is
-        the same object in all, or a copy with the same id.
+        Call it whenever a reply is asked for. What it has seen then, or what lies in the future,
+        was said before.
         """
         now = self._wall()
-        offset = now - self._monotonic()
-        step = 0.0 if self._offset is None else self._offset - offset
-        self._offset = offset
-        if step > STEP_S:
-            moved: set[int] = set()
-            for history in histories:
-                for item in history:
-                    was_there = item.id in self._seen or item.created_at > now
-                    if was_there and id(item) not in moved:
-                        moved.add(id(item))
-                        item.created_at -= step
-                history.sort(key=lambda item: item.created_at)
-        self._seen = frozenset(item.id for item in histories[0])
+        offset = now - self._steady()
+        step, self._offset = offset - self._offset, offset
+        items = {id(item): item for context in contexts for item in context.items}
+        if step < -STEP_S:
+            for item in items.values():
+                if item.id in self._seen or item.created_at > now:
+                    item.created_at += step - _MARGIN_S
+            for context in contexts:
+                if not context.readonly:
+                    context.items.sort(key=lambda item: item.created_at)
+        self._seen = {item.id for item in items.values()}

@@ -78,11 +78,12 @@ class _Processes:
             with contextlib.suppress(psutil.Error, OSError):
                 # A new object each: one that is kept has its start time by the clock of that time.
                 process = psutil.Process(pid)
-                if not _runs(process):
-                    continue
-                self._children.setdefault(process.ppid(), []).append(process)
-                if mark := process.environ().get(MARK):
-                    self.marks[process] = mark
+                with process.oneshot():
+                    if not _runs(process):
+                        continue
+                    self._children.setdefault(process.ppid(), []).append(process)
+                    if mark := process.environ().get(MARK):
+                        self.marks[process] = mark
 
     def families(self, heads: Iterable[psutil.Process]) -> set[psutil.Process]:
         """Gives `heads` and whatever descends from them."""

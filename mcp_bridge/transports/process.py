@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections import deque
 from collections.abc import Mapping
@@ -51,6 +52,10 @@ _STDERR_LINES: Final = 20
 _STDERR_LINE_CHARS: Final = 300
 _STDERR_PENDING_CHARS: Final = 16 * 1024
 """So much is kept of a line that does not end: secrets are looked for before it is cut."""
+
+
+_first_start: Final = threading.Lock()
+"""It is taken for good by the host's first start, which looks for what killed hosts have left."""
 
 
 class _Protocol(SubprocessStreamProtocol):
@@ -270,7 +275,8 @@ async def spawn(config: ServerConfig) -> ServerProcess:
     Raises: ServerUnavailable, which says what is missing.
     """
     start = await anyio.to_thread.run_sync(_find_program, config)
-    await anyio.to_thread.run_sync(_kill_left_before)
+    if _first_start.acquire(blocking=False):
+        await anyio.to_thread.run_sync(kill_left_by_dead_hosts)
     loop = asyncio.get_running_loop()
     mark = new_mark()
     before, watched, lifeline = _supervised(start)
@@ -299,10 +305,6 @@ async def spawn(config: ServerConfig) -> ServerProcess:
         if watched is not None:
             os.close(watched)
     return ServerProcess(config, transport, protocol, lifeline, mark)
-
-
-_kill_left_before: Final = cache(kill_left_by_dead_hosts)
-"""What hosts that were killed have left is looked for once by each new host."""
 
 
 def _supervised(start: _ProgramStart) -> tuple[list[str], int | None, int | None]:

@@ -10,22 +10,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
+import resource
 import signal
 import socket
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from caal_node.core.events import ToolCallStarted
+import time_machine
+
+from caal_node.agent import CaalAgent
+from caal_node.config.settings import Settings
+from caal_node.core.events import ToolCallStarted, TurnEnded
+from caal_node.core.paths import state_folder
 from caal_node.core.prompt_files import sentence
+from caal_node.factories import session_llm
 from caal_node.models.backends import ollama
 from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.llm import LLM
+from caal_node.testing import AgentConversation, plain_settings
 from caal_node.tools.sources.n8n import N8nToolSource
 from tests.attack.harness import Ending, Probe, attack
 from tests.bridge_process import TOKEN, bridge_process
@@ -36,9 +47,10 @@ from tests.outage_gate import Gate
 from tests.recorded_n8n import RecordedN8n
 from tests.stand_in_model import Asked, Call, StandInModel, Step, Wait
 
-CALL_S: Final = 2.0
 HUMAN_S: Final = 2.0
 """Nobody asks again sooner: a sentence has to be heard first."""
+CALL_S: Final = 2.0
+DAY_S: Final = 86_400.0
 SETTLE_S: Final = 5.0
 """For closed connections to be forgotten by both sides."""
 DO, HOLD, GONE, BACK = "Please do it.", "Please hold on.", "Please try again.", "Once more, please."
@@ -74,8 +86,8 @@ class Part:
     reached: Callable[[], Awaitable[None]] | None = None
     """Returns once the turn waits for the part; where it is None that is when its call starts."""
 
-    async def outage(self, probe: Probe, said: str) -> Ending:
-        """Play the four turns. `said` is what must be heard while the part is away."""
+    async def outage(self, probe: Probe, said: str, away: str = "Sorry") -> Ending:
+        """Play the four turns. `said` is heard in the second one, `away` begins the third."""
         talk = self.talk
         first = await talk.ask(DO)
         before = await self._in_use()
@@ -90,19 +102,20 @@ class Part:
             return await asked
 
         heard = await probe.watch(taken_in_mid_turn)
-        away = await talk.ask(GONE)
+        third = await talk.ask(GONE)
         rung = cues(talk).count("error")
         await self.give_back()
         back = await talk.ask(BACK)
-        told = [m["content"] for m in self.model.chats[-1].json["messages"] if m["role"] == "user"]
+        asked = self.model.chats[-1].json["messages"]
+        told = [m["content"] for m in asked if m["role"] == "user"]
         left = await self._left_over(before)
         faults = {
             f"first {first!r}": first != DONE,
             f"heard {heard!r}": heard != said,
-            f"away {away!r}": not away.startswith("Sorry"),
-            f"{rung} error cues": rung != 2,
+            f"third {third!r}": not third.startswith(away),
+            f"{rung} error cues": rung != 1 + third.startswith("Sorry"),
             f"back {back!r}": back != DONE,
-            f"history {told}": told != [DO, HOLD, GONE, BACK],
+            f"history {told}": told != [DO, HOLD, GONE, BACK] or asked[-1]["role"] == "assistant",
             f"left over {left}": bool(left),
         }
         wrong = ", ".join(fault for fault, true in faults.items() if true)
@@ -171,6 +184,23 @@ async def _model_away(
             async with talk_of as talk:
                 part = Part(model, talk, lambda: take(gate), gate.restore, reached=begun)
                 return await part.outage(probe, said)
+
+
+@attack("outages", "the model's server stays away for seven turns", deadline_s=10)
+async def model_away_for_long(probe: Probe) -> Ending:
+    async with StandInModel(answer=lambda _: [DONE]) as model, Gate(model.url) as gate:
+        model.url = gate.url
+        async with conversation(model, agent=CueAgent, env=WITH_CUES) as talk:
+
+            async def seven_turns() -> list[str]:
+                await gate.cut()
+                return [await talk.ask(GONE) for _ in range(7)]
+
+            heard = await probe.watch(seven_turns)
+            await gate.restore()
+            back = await talk.ask(BACK)
+    kept = set(heard) == {sentence("model_unreachable")} and back == DONE
+    return Ending(kept, f"{heard[-1]} and then: {back}")
 
 
 @attack("outages", "n8n is killed in mid-call", deadline_s=5)
@@ -305,3 +335,92 @@ async def websocket_away_for_long(probe: Probe) -> Ending:
         back = await talk.ask(BACK)
         kept = set(heard) == {sentence("tool_unavailable")} and back == DONE
         return Ending(kept, f"{heard[-1]} and then: {back}")
+
+
+@attack("outages", "the clock is set a day ahead in mid-call", deadline_s=5)
+async def clock_ahead(probe: Probe) -> Ending:
+    return await _clock_set(probe, DAY_S)
+
+
+@attack("outages", "the clock is set a day back in mid-call", deadline_s=5)
+async def clock_back(probe: Probe) -> Ending:
+    return await _clock_set(probe, -DAY_S)
+
+
+async def _clock_set(probe: Probe, by_s: float) -> Ending:
+    """The call is never answered, so its deadline is what a clock could move."""
+    entry = {"command": sys.executable, "args": ["-S", "-E", str(RAW)]}
+    tools = obedient(Call("raw__echo"), Call("raw__wait"))
+    with contextlib.ExitStack() as clock:
+
+        async def set_clock() -> None:
+            clock.enter_context(time_machine.travel(time.time() + by_s))
+
+        async def go_on() -> None:
+            pass
+
+        async with (
+            StandInModel(answer=tools) as model,
+            mcp_conversation(model, {"raw": entry}, call_timeout_s=CALL_S) as talk,
+        ):
+            part = Part(model, talk, set_clock, go_on)
+            ending = await part.outage(probe, sentence("tool_timeout"), away=DONE)
+            lengths = [turn.duration_ms for turn in talk.events_of(TurnEnded)]
+            measured = len(lengths) == 4 and all(0 <= length < 60_000 for length in lengths)
+    return Ending(ending.kept and measured and probe.took_s >= CALL_S, ending.heard)
+
+
+@attack("outages", "the disk with the state is full", deadline_s=5)
+async def disk_full(probe: Probe) -> Ending:
+    """No file can grow meanwhile (RLIMIT_FSIZE). What could not be kept is kept afterwards."""
+    logged: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())
+    logging.getLogger().addHandler(handler)
+    tools = obedient(Call("raw__echo"), Call("raw__echo"))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["CAAL_CACHE"] = folder
+        config = Path(folder, "mcp_servers.json")
+        entry = {"command": sys.executable, "args": ["-S", "-E", str(RAW)]}
+        await asyncio.to_thread(config.write_text, json.dumps({"raw": entry}))
+        async with StandInModel(answer=tools) as model:
+            settings = plain_settings(
+                CAAL_MCP_SERVERS=str(config), CAAL_MODEL=model.model, OLLAMA_HOST=model.url
+            )
+
+            async def three_turns() -> list[str]:
+                async with _session(settings) as talk:
+                    heard = [(await talk.say(words)).spoken for words in (DO, HOLD)]
+                    await talk.agent.reload_tools()
+                    return [*heard, (await talk.say(GONE)).spoken]
+
+            before = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+            try:
+                await three_turns()  # the first session of a process imports what it needs
+                heard = await probe.watch(three_turns)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            kept_then = _kept_files()
+            async with _session(settings) as talk:
+                heard.append((await talk.say(BACK)).spoken)
+    told = {line for line in logged if " cannot be " in line}
+    misled = any("move it away" in line for line in told)
+    kept = heard == [DONE] * 4 and not kept_then and bool(_kept_files()) and len(told) == 3
+    return Ending(kept and not misled, heard[-1] if kept and not misled else f"{heard} {told}")
+
+
+@asynccontextmanager
+async def _session(settings: Settings) -> AsyncIterator[AgentConversation]:
+    """A session as the worker makes it, with all that it keeps between two of them."""
+    model = await session_llm(settings)
+    assert isinstance(model, LLM)
+    try:
+        async with AgentConversation(CaalAgent(settings=settings), model) as talk:
+            yield talk
+    finally:
+        await model.aclose()
+
+
+def _kept_files() -> list[str]:
+    return [str(path) for path in state_folder().rglob("*.json") if path.stat().st_size]

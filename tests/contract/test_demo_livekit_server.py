@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import signal
 import stat
 import sys
 from asyncio.subprocess import PIPE
@@ -134,6 +135,37 @@ async def test_the_parent_watchdog_ends_its_command_when_standard_input_ends() -
         process.stdin.close()
         assert await process.wait() != 0
         assert await process.stdout.read() == b""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells of a parent's death")
+async def test_what_the_parent_watchdog_runs_does_not_outlive_it() -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", parent_watchdog.__file__, "sh", "-c", "echo up; exec sleep 60"),
+            stdin=PIPE,
+            stdout=PIPE,
+        )
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"up\n"
+        process.kill()
+        assert await process.stdout.read() == b"", "the command has closed its end"
+
+
+async def test_the_parent_watchdog_passes_an_interrupt_on() -> None:
+    script = "import signal, time; print('up', flush=True); time.sleep(60)"
+    async with asyncio.timeout(DEADLINE_S):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", parent_watchdog.__file__, sys.executable, "-c", script),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"up\n"
+        process.send_signal(signal.SIGINT)
+        _, said = await process.communicate()
+    assert b"KeyboardInterrupt" in said
+    assert process.returncode not in (0, None)
 
 
 async def test_the_parent_watchdog_passes_its_commands_code_on() -> None:

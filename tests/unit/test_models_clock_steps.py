@@ -1,4 +1,4 @@
-"""A conversation keeps its order when the wall clock is set back."""
+"""A conversation stays in order, whatever happens to the machine's clock."""
 
 from __future__ import annotations
 
@@ -6,93 +6,97 @@ from hypothesis import given
 from hypothesis import strategies as st
 from livekit.agents import llm
 
-from caal_node.models.clock_steps import STEP_S, ClockSteps
+from caal_node.models.clock_steps import ClockSteps
 
-START_S = 1_700_000_000.0
+START_S = 1_000_000.0
+DAY_S = 86_400.0
 
 
 class Clocks:
-    """A wall clock that can be set, and one that cannot."""
+    """A wall clock that is set, and one that is not."""
 
     def __init__(self) -> None:
-        self.ahead_s = START_S
-        self.passed_s = 0.0
+        self.steady_s = 5.0
+        self.set_by = 0.0
+
+    def steady(self) -> float:
+        return self.steady_s
 
     def wall(self) -> float:
-        return self.ahead_s + self.passed_s
-
-    def monotonic(self) -> float:
-        return self.passed_s
+        return START_S + self.steady_s + self.set_by
 
 
-def said(history: llm.ChatContext, clocks: Clocks, text: str) -> None:
-    clocks.passed_s += 2.0
-    role = "user" if text.startswith("q") else "assistant"
-    history.add_message(role=role, content=text, created_at=clocks.wall())
+class Talk:
+    """A conversation as LiveKit keeps it: a history, and a copy of it for each reply."""
+
+    def __init__(self) -> None:
+        self.clocks = Clocks()
+        self.history = llm.ChatContext.empty()
+        self.steps = ClockSteps(self.clocks.wall, self.clocks.steady)
+
+    def message(self, role: llm.ChatRole, words: str) -> llm.ChatMessage:
+        self.clocks.steady_s += 2.0
+        return llm.ChatMessage(role=role, content=[words], created_at=self.clocks.wall())
+
+    def turn(self, words: str) -> list[str | None]:
+        """What the model is given for these words."""
+        said = self.message("user", words)
+        asked = self.history.copy()
+        asked.insert(said)
+        self.steps.follow(asked, self.history)
+        self.history.insert(said)
+        self.history.insert(self.message("assistant", f"{words}!"))
+        return texts(asked)
 
 
-def texts(history: llm.ChatContext) -> list[str | None]:
-    return [item.text_content for item in history.items if isinstance(item, llm.ChatMessage)]
+def texts(context: llm.ChatContext) -> list[str | None]:
+    return [item.text_content for item in context.items if item.type == "message"]
 
 
-@given(st.lists(st.floats(min_value=STEP_S * 2, max_value=1e8), min_size=1, max_size=4))
-def test_whatever_is_said_after_a_step_back_comes_last(steps_s: list[float]) -> None:
-    clocks, history = Clocks(), llm.ChatContext()
-    steps = ClockSteps(clocks.wall, clocks.monotonic)
-    expected: list[str] = []
-    for number, step_s in enumerate([0.0, *steps_s]):
-        clocks.ahead_s -= step_s
-        said(history, clocks, f"q{number}")
-        steps.mend(history.items)
-        expected.append(f"q{number}")
-        assert texts(history) == expected
-        said(history, clocks, f"a{number}")
-        expected.append(f"a{number}")
+def said_by(count: int) -> list[str]:
+    """The words of so many turns and their answers."""
+    return [f"{turn}{end}" for turn in range(count) for end in ("", "!")]
 
 
-def test_a_step_in_mid_turn_puts_the_answer_behind_its_question() -> None:
-    clocks, history = Clocks(), llm.ChatContext()
-    steps = ClockSteps(clocks.wall, clocks.monotonic)
-    said(history, clocks, "q0")
-    steps.mend(history.items)
-    clocks.ahead_s -= 3600
-    said(history, clocks, "a0")
-    said(history, clocks, "q1")
-    steps.mend(history.items)
-    assert texts(history) == ["q0", "a0", "q1"]
+@given(st.lists(st.floats(-DAY_S, DAY_S), max_size=12))
+def test_however_the_clock_is_set_between_turns_the_next_words_come_last(
+    jumps: list[float],
+) -> None:
+    talk = Talk()
+    for turn, jump in enumerate(jumps):
+        talk.clocks.set_by += jump
+        assert talk.turn(str(turn)) == [*said_by(turn), str(turn)]
+    assert texts(talk.history) == said_by(len(jumps))
 
 
-def test_a_copy_of_the_history_is_mended_once() -> None:
-    clocks, history = Clocks(), llm.ChatContext()
-    steps = ClockSteps(clocks.wall, clocks.monotonic)
-    said(history, clocks, "q0")
-    steps.mend(history.items)
-    clocks.ahead_s -= 3600
-    said(history, clocks, "q1")
-    copy = history.copy()
-    steps.mend(copy.items, history.items, history.items)
-    assert texts(copy) == texts(history) == ["q0", "q1"]
-    newest = history.items[-1].created_at
-    assert newest == clocks.wall()
-    assert history.items[0].created_at == newest - 2.0
+def test_a_result_comes_after_its_call_when_the_clock_is_set_back_between_them() -> None:
+    talk = Talk()
+    talk.turn("0")
+    asked = talk.history.copy()
+    call = llm.FunctionCall(
+        call_id="c", name="f", arguments="{}", created_at=talk.message("user", "").created_at
+    )
+    talk.clocks.set_by = -DAY_S
+    talk.clocks.steady_s += 0.0001
+    result = llm.FunctionCallOutput(
+        call_id="c", output="", is_error=False, created_at=talk.clocks.wall()
+    )
+    talk.history.insert([call, result])
+    asked.items.extend([call, result])
+    talk.steps.follow(asked, talk.history)
+    for context in (asked, talk.history):
+        assert [item.type for item in context.items] == [
+            "message",
+            "message",
+            "function_call",
+            "function_call_output",
+        ]
 
 
-def test_a_clock_that_is_set_forward_or_slowed_down_changes_nothing() -> None:
-    clocks, history = Clocks(), llm.ChatContext()
-    steps = ClockSteps(clocks.wall, clocks.monotonic)
-    for number, change_s in enumerate([0.0, 86_400.0, -STEP_S / 2]):
-        clocks.ahead_s += change_s
-        said(history, clocks, f"q{number}")
-        stamps = [item.created_at for item in history.items]
-        steps.mend(history.items)
-        assert [item.created_at for item in history.items] == stamps
-
-
-def test_an_old_message_that_an_author_puts_in_stays_where_it_was_put() -> None:
-    clocks, history = Clocks(), llm.ChatContext()
-    steps = ClockSteps(clocks.wall, clocks.monotonic)
-    said(history, clocks, "q0")
-    steps.mend(history.items)
-    history.add_message(role="assistant", content="a of yesterday", created_at=START_S - 86_400)
-    steps.mend(history.items)
-    assert texts(history) == ["a of yesterday", "q0"]
+def test_times_are_left_alone_where_the_clock_is() -> None:
+    talk = Talk()
+    talk.turn("0")
+    before = [item.created_at for item in talk.history.items]
+    talk.clocks.set_by = DAY_S
+    talk.turn("1")
+    assert [item.created_at for item in talk.history.items][:2] == before

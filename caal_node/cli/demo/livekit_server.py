@@ -36,7 +36,7 @@ READY_DEADLINE_S = 20.0
 POLL_S = 0.05
 # Ports are chosen free and may be taken before the server has them.
 ATTEMPTS = 3
-_PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")
+PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")
 
 
 def find_server() -> Path | None:
@@ -167,7 +167,7 @@ class LiveKitServer:
         }
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", str(_PARENT_WATCHDOG), str(self._program)),
+                *(sys.executable, "-P", str(PARENT_WATCHDOG), str(self._program)),
                 stdin=PIPE,
                 stdout=log,
                 stderr=log,

@@ -30,6 +30,7 @@ from caal_node.cli.demo.audio import (
     Microphone,
     SpokenRequest,
 )
+from caal_node.cli.demo.livekit_server import PARENT_WATCHDOG
 from caal_node.core.errors import CaalError
 from caal_node.core.events import Event, from_json
 from caal_node.room.attributes import STATE
@@ -67,10 +68,11 @@ class WorkerProcess:
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", str(PARENT_WATCHDOG)),
             *(sys.executable, "-m", "caal_node.cli", "dev", "--no-reload", "--log-level", "info"),
             cwd=self._folder,
             env=self._env,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=PIPE,
             stdout=PIPE,
             stderr=STDOUT,
             start_new_session=True,
