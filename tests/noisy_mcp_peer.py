@@ -131,7 +131,7 @@ def listing(cursor: str | None) -> dict[str, Any]:
         page = int(cursor or 0)
         return {"tools": [tool("go" if not page else f"t{page}")], "nextCursor": str(page + 1)}
     if kind == "giant":
-        wide = {"type": "object", "properties": {f"p{n}": {} for n in range(600_000)}}
+        wide = {"type": "object", "properties": {f"p{n}": {} for n in range(150_000)}}
         return {"tools": [tool("go"), {"name": "wide", "inputSchema": wide}]}
     return {"tools": [tool("go")]}
 

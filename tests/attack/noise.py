@@ -155,6 +155,41 @@ async def broken(probe: Probe) -> Ending:
     return await called(probe, "http", "broken", "no JSON that can be read")
 
 
+async def listed(probe: Probe, kind: str, what: str, noted: str) -> Ending:
+    """A list of tools that is `what`; its first tool can be called all the same."""
+    async with server("stdio") as warm, ServerManager([warm]) as manager:
+        await manager.list_tools()
+    async with server(kind, what) as config:
+        manager = await probe.watch(ServerManager([config]).__aenter__)
+        try:
+            await probe.watch(manager.list_tools)
+            notes = " ".join(manager.servers[0].notes)
+            answer = await manager.call_tool("noisy__go", {"deed": "well again"})
+        finally:
+            await manager.__aexit__(None, None, None)
+    return Ending(kept=answer.value == "well again" and noted in notes, heard=notes)
+
+
+@attack("noise", "a page of 10,000 tools", deadline_s=CALL_S)
+async def many_tools(probe: Probe) -> Ending:
+    return await listed(probe, "stdio", "many", "of one long page")
+
+
+@attack("noise", "a page of 10,000 tools over HTTP", deadline_s=CALL_S)
+async def many_tools_far(probe: Probe) -> Ending:
+    return await listed(probe, "http", "many", "of one long page")
+
+
+@attack("noise", "a list of tools without a last page", deadline_s=CALL_S)
+async def endless_list(probe: Probe) -> Ending:
+    return await listed(probe, "stdio", "endless", "more than 100 pages")
+
+
+@attack("noise", "a tool whose schema has 150,000 parameters", deadline_s=CALL_S)
+async def giant_schema(probe: Probe) -> Ending:
+    return await listed(probe, "stdio", "giant", "wide has")
+
+
 @attack("noise", "comments of an event stream for ever", deadline_s=CALL_S)
 async def comments(probe: Probe) -> Ending:
     return await called(probe, "http", "comments")
