@@ -20,6 +20,22 @@ from tests.bridge_process import client, echo, raw_command
 
 ELSEWHERE: Final = ("127.0.0.2", 0)
 """Another client's address, as the bridge sees it."""
+FLOOD: Final = r"""
+import socket, sys
+peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+peer.sendall(
+    b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: mcp\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+peer.recv(1000)
+try:
+    while True:
+        peer.sendall(bytes.fromhex(sys.argv[2]) * 500)
+except OSError:
+    print("cut off")
+"""
+"""Opens a WebSocket and sends a frame for ever."""
 DEAF: Final = (sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)")
 
 
@@ -107,24 +123,15 @@ async def deaf_process(probe: Probe) -> Ending:
     return Ending(kept="does not read its input" in heard, heard=heard)
 
 
-@attack("bridge", "pings for ever, whose answers are not read", deadline_s=6)
+@attack("bridge", "pings for ever, whose answers are not read", deadline_s=10)
 async def pings(probe: Probe) -> Ending:
     """From a process of its own, as framing them takes longer than answering."""
     ping = Frame(Opcode.PING, os.urandom(100)).serialize(mask=True)
-    flood = "import os,socket,sys\n"
-    flood += "s=socket.create_connection(('127.0.0.1',int(sys.argv[1])))\n"
-    flood += "s.sendall(b'GET /mcp HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nUpgrade: websocket\\r\\n'\n"
-    flood += " b'Connection: Upgrade\\r\\nSec-WebSocket-Version: 13\\r\\n'\n"
-    flood += " b'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n')\n"
-    flood += "s.recv(1000)\n"
-    flood += "ping=bytes.fromhex(sys.argv[2])*500\n"
-    flood += "try:\n while True: s.sendall(ping)\n"
-    flood += "except OSError: print('cut off')\n"
     async with bridge() as running:
 
         async def work() -> str:
             child = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-S", "-E", "-c", flood, str(running.port), ping.hex()),
+                *(sys.executable, "-S", "-E", "-c", FLOOD, str(running.port), ping.hex()),
                 stdout=asyncio.subprocess.PIPE,
             )
             said, _ = await child.communicate()

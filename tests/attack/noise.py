@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
+import tempfile
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from caal_node import CaalAgent
+from caal_node.config.settings import load_settings
 from caal_node.models.child_process import end
+from caal_node.models.llm import LLM
+from caal_node.testing import AgentConversation
 from mcp_bridge import BridgeError, ServerConfig, ServerManager
 from tests.attack.harness import Ending, Probe, attack
+from tests.conversation import NOWHERE
+from tests.stand_in_model import Call, StandInModel
 
 PEER: Final = Path(__file__).parents[1] / "noisy_mcp_peer.py"
 CALL_S: Final = 4.0
@@ -92,6 +100,38 @@ async def called(
 @attack("noise", "a server writes junk lines to stdout for ever", deadline_s=CALL_S)
 async def junk(probe: Probe) -> Ending:
     return await called(probe, "stdio", "junk")
+
+
+@attack("noise", "junk in the middle of a spoken turn", deadline_s=CALL_S)
+async def spoken(probe: Probe) -> Ending:
+    """The person hears a sentence, and the next turn works."""
+    entry = {"command": sys.executable, "args": command("stdio"), "allow": ["eval"]}
+    script = (
+        [Call("noisy__go", {"deed": "junk"})],
+        ["That did not work."],
+        [Call("noisy__go", {"deed": "well again"})],
+        ["It works again."],
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "mcp_servers.json"
+        file.write_text(json.dumps({"noisy": entry}))
+        settings = load_settings({"CAAL_CUES": "off", "CAAL_MCP_SERVERS": str(file)}, NOWHERE)
+        async with (
+            StandInModel(*script) as model,
+            AgentConversation(
+                CaalAgent(settings=settings, warm=False),
+                LLM(model.model, "ollama", model.url, native_tools=True),
+            ) as talk,
+        ):
+            await talk.agent.reload_tools()
+            first = await probe.watch(lambda: talk.say("Go on, junk."))
+            told = json.dumps(model.chats[-1].json["messages"][-1])
+            second = await talk.say("And again?")
+            again = json.dumps(model.chats[-1].json["messages"][-1])
+    kept = "does not stop sending" in told and "well again" in again
+    return Ending(
+        kept and second.spoken == "It works again.", f"{first.spoken} (the model was told: {told})"
+    )
 
 
 @attack("noise", "blank lines for ever", deadline_s=CALL_S)
