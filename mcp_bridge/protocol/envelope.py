@@ -74,8 +74,8 @@ def _in_front(message: bytes) -> Envelope | None:
     if b"id" not in found:
         if last := _ID_LAST.search(message[-_ENDS_BYTES:]):
             found[b"id"] = last[1]
-        elif len(message) <= BIG_MESSAGE_BYTES:
-            return None  # an id of another form may stand behind the body
+        elif len(message) <= BIG_MESSAGE_BYTES and b'"id"' in message:
+            return None  # one of another form may stand behind the body
     return _envelope(found.get(b"method"), found.get(b"id"))
 
 
