@@ -25,6 +25,8 @@ from tests.stand_in_model import Call, StandInModel
 
 PEER: Final = Path(__file__).parents[1] / "noisy_mcp_peer.py"
 CALL_S: Final = 4.0
+START_S: Final = 30.0
+"""For what is no part of an attack, on a machine that also runs others."""
 LOG_LINES: Final = 10
 """So many lines may be logged of one server that writes for ever."""
 
@@ -78,12 +80,15 @@ async def called(
     """
     log = LogVolume()
     logging.getLogger().addHandler(log)
-    async with server(kind) as config, ServerManager([config], call_timeout_s=CALL_S) as manager:
+    async with (
+        server(kind) as config,
+        ServerManager([config], connect_timeout_s=START_S, call_timeout_s=START_S) as manager,
+    ):
         await manager.list_tools()
 
         async def call() -> tuple[bool, str]:
             try:
-                result = await manager.call_tool("noisy__go", {"deed": deed})
+                result = await manager.call_tool("noisy__go", {"deed": deed}, timeout_s=CALL_S)
             except BridgeError as error:
                 return False, str(error)
             return not result.is_error, str(result.value)
@@ -197,10 +202,13 @@ async def broken(probe: Probe) -> Ending:
 
 async def listed(probe: Probe, kind: str, what: str, noted: str) -> Ending:
     """A list of tools that is `what`; its first tool can be called all the same."""
-    async with server("stdio") as warm, ServerManager([warm]) as manager:
+    async with (
+        server("stdio") as warm,
+        ServerManager([warm], connect_timeout_s=START_S) as manager,
+    ):
         await manager.list_tools()
     async with server(kind, what) as config:
-        manager = await probe.watch(ServerManager([config]).__aenter__)
+        manager = await probe.watch(ServerManager([config], connect_timeout_s=START_S).__aenter__)
         try:
             await probe.watch(manager.list_tools)
             notes = " ".join(manager.servers[0].notes)
