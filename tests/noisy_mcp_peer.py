@@ -73,7 +73,7 @@ def messages(deed: str, call: Any, token: Any) -> Iterator[bytes]:
             yield answer(call)
         case "late giants":  # what they are is known at their ends only
             for _ in range(3):
-                data = json.dumps({"data": [{"a": 1}] * 1_200_000})
+                data = json.dumps({"data": [{"a": 1}] * 400_000})
                 yield f'{{"params":{data},"method":"notifications/message"}}'.encode()
             yield answer(call)
         case "strangers":
@@ -131,7 +131,7 @@ def listing(cursor: str | None) -> dict[str, Any]:
         page = int(cursor or 0)
         return {"tools": [tool("go" if not page else f"t{page}")], "nextCursor": str(page + 1)}
     if kind == "giant":
-        wide = {"type": "object", "properties": {f"p{n}": {} for n in range(600_000)}}
+        wide = {"type": "object", "properties": {f"p{n}": {} for n in range(150_000)}}
         return {"tools": [tool("go"), {"name": "wide", "inputSchema": wide}]}
     return {"tools": [tool("go")]}
 

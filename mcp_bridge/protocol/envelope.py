@@ -71,8 +71,11 @@ def _in_front(message: bytes) -> Envelope | None:
         at = member.end()
     if b"method" not in found and not _BODY.match(message, at, at + _ENDS_BYTES):
         return None
-    if b"id" not in found and (last := _ID_LAST.search(message[-_ENDS_BYTES:])):
-        found[b"id"] = last[1]
+    if b"id" not in found:
+        if last := _ID_LAST.search(message[-_ENDS_BYTES:]):
+            found[b"id"] = last[1]
+        elif len(message) <= BIG_MESSAGE_BYTES and b'"id"' in message:
+            return None  # one of another form may stand behind the body
     return _envelope(found.get(b"method"), found.get(b"id"))
 
 

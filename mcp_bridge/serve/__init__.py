@@ -2,6 +2,7 @@
 
     options.py         what was asked for, which of it is refused, and the clients' token
     access_control.py  who may connect (host, path, origin, token), and how many
+    half_open.py       connections that are accepted and not let in yet
     bridge.py          the listening server, /health and the drain
     relay.py           one connection and its one process
     pending_calls.py   which calls of a connection have no answer yet

@@ -25,10 +25,16 @@ from mcp_bridge.serve.access_control import (
     QuotaExceeded,
     Refusal,
 )
+from mcp_bridge.serve.half_open import HalfOpen, Listener, client_of, listening_sockets
 from mcp_bridge.serve.options import ServeOptions, tls_context
 from mcp_bridge.serve.relay import CloseReason, Relay, ShutdownSignals
 from mcp_bridge.transports.process import ServerProcess, spawn
-from mcp_bridge.transports.websocket import SUBPROTOCOL, quiet_logger
+from mcp_bridge.transports.websocket import (
+    SUBPROTOCOL,
+    cut_off_unread,
+    quiet_logger,
+    read_less_at_once,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +42,22 @@ _CLOSE_S: Final = 2.0
 """The time for the closing handshake; then the connection is cut."""
 _QUEUE_FRAMES: Final = 2
 """So many frames are read ahead; with the cap of a message this bounds what a client can fill."""
-_MAX_WAITING: Final = 64
-"""Connections that have not been let in yet. More are cut off as they arrive."""
 _BACKLOG: Final = 128
 _REASON_BYTES: Final = 123
 """RFC 6455, 5.5: a control frame holds 125 bytes, two of them the code."""
 _LIBRARY: Final = quiet_logger(f"{__name__}.library")
+
+
+class _Connection(ServerConnection):
+    """The library's own, which takes apart and keeps only so much."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        read_less_at_once(transport)
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        cut_off_unread(self.transport)
 
 
 class Bridge:
@@ -63,9 +79,8 @@ class Bridge:
             options.limits.max_connections, options.limits.max_per_client
         )
         self._shutdown: Final = ShutdownSignals(asyncio.Event(), asyncio.Event())
-        self._sockets: Final[set[ServerConnection]] = set()
-        self._let_in: Final[set[ServerConnection]] = set()
-        self._server: Server | None = None
+        self._half_open: Final = HalfOpen(options.limits.max_per_client)
+        self._servers: list[Server] = []
         self.port = options.port
 
     @property
@@ -74,35 +89,39 @@ class Bridge:
         return f"{'wss' if self._tls else 'ws'}://{host}:{self.port}/mcp"
 
     async def __aenter__(self) -> Self:
-        limits = self._options.limits
+        host, port = self._options.host, self._options.port
         try:
-            self._server = await serve(
-                self._handle,
-                self._options.host,
-                self._options.port,
-                ssl=self._tls,
-                subprotocols=[SUBPROTOCOL],
-                compression=None,
-                process_request=self._admit,
-                server_header=None,
-                open_timeout=limits.open_timeout_s,
-                ping_interval=limits.ping_interval_s,
-                ping_timeout=limits.ping_timeout_s,
-                close_timeout=_CLOSE_S,
-                max_size=limits.max_message_bytes,
-                max_queue=_QUEUE_FRAMES,
-                logger=_LIBRARY,
-                create_connection=self._counted_connections(),
-                backlog=_BACKLOG,
-            )
+            for listener in await listening_sockets(host, port, self._half_open):
+                self._servers.append(await self._listen(listener))
         except OSError as error:
-            where = f"{self._options.host}:{self._options.port}"
             reason = (error.strerror or str(error)).lower()
             raise ConfigError(
-                f"cannot listen at {where} ({reason}); mend --host or --port"
+                f"cannot listen at {host}:{port} ({reason}); mend --host or --port"
             ) from None
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = self._servers[0].sockets[0].getsockname()[1]
         return self
+
+    async def _listen(self, listener: Listener) -> Server:
+        limits = self._options.limits
+        return await serve(
+            self._handle,
+            sock=listener,
+            ssl=self._tls,
+            ssl_handshake_timeout=limits.open_timeout_s if self._tls else None,
+            subprotocols=[SUBPROTOCOL],
+            compression=None,
+            process_request=self._admit,
+            server_header=None,
+            open_timeout=limits.open_timeout_s,
+            ping_interval=limits.ping_interval_s,
+            ping_timeout=limits.ping_timeout_s,
+            close_timeout=_CLOSE_S,
+            max_size=limits.max_message_bytes,
+            max_queue=_QUEUE_FRAMES,
+            logger=_LIBRARY,
+            create_connection=_Connection,
+            backlog=_BACKLOG,
+        )
 
     async def __aexit__(self, *_: object) -> None:
         await self.drain(0)
@@ -113,40 +132,21 @@ class Bridge:
         Args:
             within_s: seconds; None takes the options'.
         """
-        if (server := self._server) is None:
-            return
-        server.close(close_connections=False)
+        servers, self._servers = self._servers, []
+        for server in servers:
+            server.close(close_connections=False)
         self._shutdown.soon.set()
-        for socket in self._sockets - self._let_in:
-            socket.transport.abort()
+        self._half_open.end()
         seconds = self._options.limits.drain_s if within_s is None else within_s
         with anyio.CancelScope(shield=True):  # bounded: each connection's end is
             with anyio.move_on_after(seconds):
-                await server.wait_closed()
+                await _all_closed(servers)
             self._shutdown.now.set()
-            await server.wait_closed()
-        self._server = None
+            await _all_closed(servers)
 
     def hurry(self) -> None:
         """Ends a drain at once."""
         self._shutdown.now.set()
-
-    def _counted_connections(self) -> type[ServerConnection]:
-        sockets, most = self._sockets, self._quota.most + _MAX_WAITING
-        stopping = self._shutdown.soon
-
-        class Counted(ServerConnection):
-            def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                super().connection_made(transport)
-                sockets.add(self)
-                if len(sockets) > most or stopping.is_set():
-                    self.transport.abort()
-
-            def connection_lost(self, exc: Exception | None) -> None:
-                sockets.discard(self)
-                super().connection_lost(exc)
-
-        return Counted
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         """Answers None to let the client in. Nothing here waits, so nobody slips past a check."""
@@ -179,9 +179,9 @@ class Bridge:
     async def _handle(self, socket: ServerConnection) -> None:
         client = _host(socket.remote_address)
         began = anyio.current_time()
-        self._let_in.add(socket)
+        self._half_open.let_in(socket.remote_address)
         try:
-            with self._quota.reserve(client):
+            with self._quota.reserve(client_of(client)):
                 close = await self._serve(socket)
         except QuotaExceeded as full:
             close = CloseReason(CloseCode.TRY_AGAIN_LATER, str(full))
@@ -190,7 +190,6 @@ class Bridge:
             close = CloseReason(CloseCode.INTERNAL_ERROR, f"the server {error.reason}")
             await _hang_up(socket, close)
         finally:
-            self._let_in.discard(socket)
             socket.transport.abort()
         took_s = anyio.current_time() - began
         logger.info("%s: %s after %.1f s", client, self._config.redact(close.reason), took_s)
@@ -209,6 +208,11 @@ class Bridge:
             with anyio.CancelScope(shield=True):
                 await _end_both(socket, close, process)
         return close
+
+
+async def _all_closed(servers: list[Server]) -> None:
+    for server in servers:
+        await server.wait_closed()
 
 
 async def _end_both(socket: ServerConnection, close: CloseReason, process: ServerProcess) -> None:

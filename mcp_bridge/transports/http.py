@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
+import httpcore2
 import httpx2
 
 from mcp_bridge.core.errors import ServerUnavailable
@@ -35,6 +36,9 @@ for _name in (
     "shared.jsonrpc_dispatcher",
 ):
     logging.getLogger(f"mcp.{_name}").addFilter(lambda record: not record.exc_info)
+
+# What was read at once is taken apart in one step: 64 KiB may be 3,000 interim responses, 90 ms.
+setattr(httpcore2.AsyncHTTP11Connection, "READ_NUM_BYTES", 8 * 1024)  # noqa: B010 - typed as 64
 
 _MAX_OTHER_BYTES: Final = 1024 * 1024
 """The cap of a body that is neither JSON nor events: a page that says what is wrong."""

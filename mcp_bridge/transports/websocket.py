@@ -48,6 +48,8 @@ _QUEUE_FRAMES: Final = 1
 """So many frames are read ahead of the session; the peer waits beyond that."""
 _READ_BYTES: Final = 4 * 1024
 """The library takes apart in one step what was read at once: 2,000 frames, if they are empty."""
+_MAX_UNSENT_BYTES: Final = 24 * 1024 * 1024
+"""What waits to be sent: one message of the largest size, and the answers to pings."""
 _REASON_CHARS: Final = 200
 _AT_ONCE_CHARS: Final = 8 * 1024
 """Four bytes each at most: the library's buffer takes 32 KiB before it makes senders wait."""
@@ -63,6 +65,24 @@ class _Connect(connect):
 def sends_at_once(transport: asyncio.WriteTransport, message: str | bytes) -> bool:
     """Tells whether the library's buffer has room, so that sending cannot wait for the peer."""
     return len(message) <= _AT_ONCE_CHARS and not transport.get_write_buffer_size()
+
+
+class _Connection(ClientConnection):
+    """The library's own, which takes apart and keeps only so much."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        read_less_at_once(transport)
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        cut_off_unread(self.transport)
+
+
+def cut_off_unread(transport: asyncio.WriteTransport) -> None:
+    """Ends a connection whose peer sends pings and does not read the library's answers."""
+    if transport.get_write_buffer_size() > _MAX_UNSENT_BYTES:
+        transport.abort()
 
 
 def read_less_at_once(transport: asyncio.BaseTransport) -> None:
@@ -94,7 +114,6 @@ async def websocket_transport(
         ServerUnavailable: there is no connection; it says why and how to mend it.
     """
     socket = await _connected(config)
-    read_less_at_once(socket.transport)
     to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
     from_session, to_server = anyio.create_memory_object_stream[SessionMessage](0)
     leaving = False
@@ -170,6 +189,7 @@ async def _connected(config: ServerConfig) -> ClientConnection:
             max_queue=_QUEUE_FRAMES,
             logger=_LIBRARY,
             ssl=tls,
+            create_connection=_Connection,
         )
     except InvalidStatus as error:
         reason = _explain_status(error.response.status_code)

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
+import tempfile
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from caal_node import CaalAgent
+from caal_node.config.settings import load_settings
 from caal_node.models.child_process import end
+from caal_node.models.llm import LLM
+from caal_node.testing import AgentConversation
 from mcp_bridge import BridgeError, ServerConfig, ServerManager
 from tests.attack.harness import Ending, Probe, attack
+from tests.conversation import NOWHERE
+from tests.stand_in_model import Call, StandInModel
 
 PEER: Final = Path(__file__).parents[1] / "noisy_mcp_peer.py"
 CALL_S: Final = 4.0
+START_S: Final = 30.0
+"""For what is no part of an attack, on a machine that also runs others."""
 LOG_LINES: Final = 10
 """So many lines may be logged of one server that writes for ever."""
 
@@ -70,12 +80,15 @@ async def called(
     """
     log = LogVolume()
     logging.getLogger().addHandler(log)
-    async with server(kind) as config, ServerManager([config], call_timeout_s=CALL_S) as manager:
+    async with (
+        server(kind) as config,
+        ServerManager([config], connect_timeout_s=START_S, call_timeout_s=START_S) as manager,
+    ):
         await manager.list_tools()
 
         async def call() -> tuple[bool, str]:
             try:
-                result = await manager.call_tool("noisy__go", {"deed": deed})
+                result = await manager.call_tool("noisy__go", {"deed": deed}, timeout_s=CALL_S)
             except BridgeError as error:
                 return False, str(error)
             return not result.is_error, str(result.value)
@@ -92,6 +105,38 @@ async def called(
 @attack("noise", "a server writes junk lines to stdout for ever", deadline_s=CALL_S)
 async def junk(probe: Probe) -> Ending:
     return await called(probe, "stdio", "junk")
+
+
+@attack("noise", "junk in the middle of a spoken turn", deadline_s=CALL_S)
+async def spoken(probe: Probe) -> Ending:
+    """The person hears a sentence, and the next turn works."""
+    entry = {"command": sys.executable, "args": command("stdio"), "allow": ["eval"]}
+    script = (
+        [Call("noisy__go", {"deed": "junk"})],
+        ["That did not work."],
+        [Call("noisy__go", {"deed": "well again"})],
+        ["It works again."],
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "mcp_servers.json"
+        file.write_text(json.dumps({"noisy": entry}))
+        settings = load_settings({"CAAL_CUES": "off", "CAAL_MCP_SERVERS": str(file)}, NOWHERE)
+        async with (
+            StandInModel(*script) as model,
+            AgentConversation(
+                CaalAgent(settings=settings, warm=False),
+                LLM(model.model, "ollama", model.url, native_tools=True),
+            ) as talk,
+        ):
+            await talk.agent.reload_tools()
+            first = await probe.watch(lambda: talk.say("Go on, junk."))
+            told = json.dumps(model.chats[-1].json["messages"][-1])
+            second = await talk.say("And again?")
+            again = json.dumps(model.chats[-1].json["messages"][-1])
+    kept = "does not stop sending" in told and "well again" in again
+    return Ending(
+        kept and second.spoken == "It works again.", f"{first.spoken} (the model was told: {told})"
+    )
 
 
 @attack("noise", "blank lines for ever", deadline_s=CALL_S)
@@ -153,6 +198,44 @@ async def broken(probe: Probe) -> Ending:
             return Ending(False, f"{kind}: {ending.heard}")
     # There the first answer of a stream is the call's.
     return await called(probe, "http", "broken", "no JSON that can be read")
+
+
+async def listed(probe: Probe, kind: str, what: str, noted: str) -> Ending:
+    """A list of tools that is `what`; its first tool can be called all the same."""
+    async with (
+        server("stdio") as warm,
+        ServerManager([warm], connect_timeout_s=START_S) as manager,
+    ):
+        await manager.list_tools()
+    async with server(kind, what) as config:
+        manager = await probe.watch(ServerManager([config], connect_timeout_s=START_S).__aenter__)
+        try:
+            await probe.watch(manager.list_tools)
+            notes = " ".join(manager.servers[0].notes)
+            answer = await manager.call_tool("noisy__go", {"deed": "well again"})
+        finally:
+            await manager.__aexit__(None, None, None)
+    return Ending(kept=answer.value == "well again" and noted in notes, heard=notes)
+
+
+@attack("noise", "a page of 10,000 tools", deadline_s=CALL_S)
+async def many_tools(probe: Probe) -> Ending:
+    return await listed(probe, "stdio", "many", "of one long page")
+
+
+@attack("noise", "a page of 10,000 tools over HTTP", deadline_s=CALL_S)
+async def many_tools_far(probe: Probe) -> Ending:
+    return await listed(probe, "http", "many", "of one long page")
+
+
+@attack("noise", "a list of tools without a last page", deadline_s=CALL_S)
+async def endless_list(probe: Probe) -> Ending:
+    return await listed(probe, "stdio", "endless", "more than 100 pages")
+
+
+@attack("noise", "a tool whose schema has 150,000 parameters", deadline_s=CALL_S)
+async def giant_schema(probe: Probe) -> Ending:
+    return await listed(probe, "stdio", "giant", "wide has")
 
 
 @attack("noise", "comments of an event stream for ever", deadline_s=CALL_S)
