@@ -22,6 +22,10 @@ MAX_TOOL_BYTES: Final = 256 * 1024
 """A tool with more text is left out, and so is what is longer than `MAX_PAGE_BYTES` together."""
 MAX_PAGE_BYTES: Final = 2 * 1024 * 1024
 """1,000 tools of 2 kB. Larger servers send more pages."""
+MAX_TOOL_PARTS: Final = 4_000
+"""Objects and lists of one tool; Python's own housekeeping goes over each, with the loop held."""
+MAX_PAGE_PARTS: Final = 50_000
+"""1,000 tools with 50 each."""
 TOO_LONG_KEY: Final = "mcp_bridge/too_long"
 """It marks what is left of a tool that is too long: its name."""
 _TEXTS_KEY: Final = "mcp_bridge/tools"
@@ -122,13 +126,14 @@ class _Page:
     def _read_tools(self, at: int) -> int:
         message = self._message
         self._texts = []
-        left = MAX_PAGE_BYTES
+        left, parts_left = MAX_PAGE_BYTES, MAX_PAGE_PARTS
         past = at + 1
         for start, past in items(message, at):
             size = past - start
-            whole = size <= min(left, MAX_TOOL_BYTES)
-            text = message[start:past].decode() if whole else _name_alone(message, start)
-            left -= len(text)
+            parts = message.count(b"{", start, past) + message.count(b"[", start, past)
+            fits = size <= min(left, MAX_TOOL_BYTES) and parts <= min(parts_left, MAX_TOOL_PARTS)
+            text = message[start:past].decode() if fits else _name_alone(message, start)
+            left, parts_left = left - len(text), parts_left - (parts if fits else 1)
             self._texts.append(json.dumps(text).encode())
             if size <= _MAX_HEADER_BYTES and needs_headers(text):
                 self._for_headers.append(text)

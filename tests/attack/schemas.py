@@ -16,7 +16,7 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.sources.mcp import McpToolSource
+from caal_node.tools.sources.mcp import OFFER_TOKENS, McpToolSource
 from caal_node.tools.table import ToolTable
 from tests.attack.harness import Ending, Probe, attack
 from tests.conversation import NOWHERE
@@ -77,7 +77,7 @@ CASES: Final[Mapping[str, tuple[dict[str, Any], dict[str, Any]]]] = {
 
 
 @asynccontextmanager
-async def server(*tools: Tool) -> AsyncGenerator[McpToolSource]:
+async def server(*tools: Tool, offer_tokens: int = 10**9) -> AsyncGenerator[McpToolSource]:
     """The tier of a room with a real server that lists these tools."""
     with tempfile.TemporaryDirectory() as name:
         listed, config = Path(name) / "tools.json", Path(name) / "mcp_servers.json"
@@ -85,7 +85,7 @@ async def server(*tools: Tool) -> AsyncGenerator[McpToolSource]:
         entry = {"command": sys.executable, "args": ["-I", "-S", str(HOSTILE), str(listed)]}
         config.write_text(json.dumps({"bad": entry}), encoding="utf-8")
         config.chmod(0o600)
-        source = McpToolSource(config, call_timeout_s=4.0, offer_tokens=10**9)
+        source = McpToolSource(config, call_timeout_s=4.0, offer_tokens=offer_tokens)
         try:
             yield source
         finally:
@@ -230,13 +230,13 @@ async def unfit(probe: Probe) -> Ending:
 async def whole_page(probe: Probe) -> Ending:
     dense = {"type": "object", "properties": {f"p{n}": {"enum": [[], {}]} for n in range(1_500)}}
     tools = [{**GOOD, "name": f"t{n}", "inputSchema": dense} for n in range(140)]
-    async with server(GOOD, *tools) as source:
-        listing = await probe.watch(source.discover)
-        names = [spec.name for spec in listing.specs]
+    async with server(GOOD, *tools, offer_tokens=OFFER_TOKENS) as source:
+        await probe.watch(source.discover)
+        names = [spec.name for spec in await source.all_tools()]
         (status,) = source.servers
     return Ending(
         kept="bad__good" in names and status.state == "ready" and len(status.notes) > 0,
-        heard=f"{len(names)} offered; {status.error or status.notes[-1:]}",
+        heard=f"{len(names)} found; {status.error or status.notes[-1:]}",
     )
 
 
@@ -248,7 +248,7 @@ async def grammar(probe: Probe) -> Ending:
         "properties": {
             "a": {"type": "string", "pattern": "a{4294967295}", "maxLength": 10**9},
             "b": {"type": "array", "maxItems": 10**9, "minItems": 10**9, "items": laughs()},
-            "c": {"enum": [f"choice {n}" for n in range(1_500)]},
+            "c": {"enum": [f"choice {n}" for n in range(1_200)]},
             "d": {"const": nested(25, "a")},
             "e": {"anyOf": [{"type": "string", "pattern": EVIL}] * 500},
             "f": {"type": ["string"] * 900},

@@ -290,3 +290,32 @@ def test_arguments_that_fit_the_full_schema_fit_the_compact_one(
     )
     if full.is_valid(value):
         assert compact.is_valid(value)
+
+
+def test_what_is_broken_or_larger_than_a_model_can_use_is_not_shown() -> None:
+    properties = {
+        "a": {"type": "string", "pattern": "a{4294967295}", "maxLength": 10**9, "minLength": 1},
+        "b": {"type": "array", "maxItems": 10**9, "items": {"type": "no such type"}},
+        "c": {"enum": list(range(5_000)), "default": ["x"] * 5_000},
+        "d": {"type": ["string"] * 900, "minimum": 10**400, "pattern": "(a|b)" * 100},
+        "e": {"enum": 5, "anyOf": "none", "required": True, "properties": []},
+        "p" * 9_000: {"type": "string"},
+    }
+    assert compact_schema({"type": "object", "properties": properties, "required": ["a", 5]}) == {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "minLength": 1},
+            "b": {"type": "array", "items": {}},
+            "c": {},
+            "d": {},
+            "e": {},
+        },
+    }
+
+
+def test_a_long_chain_of_references_is_not_followed_from_each_of_its_links() -> None:
+    chain = {f"d{n}": {"properties": {"next": {"$ref": f"#/$defs/d{n + 1}"}}} for n in range(900)}
+    links = {f"p{n}": {"$ref": f"#/$defs/d{n}"} for n in range(900)}
+    compacted = compact_schema({"properties": links, "$defs": {**chain, "d900": {}}})
+    assert compacted["properties"]["p0"] == {"$ref": "#/$defs/d0"}
+    assert len(compacted["$defs"]) == 901

@@ -121,6 +121,7 @@ def nested(levels: int) -> str:
             "the schema of wide has 100",
         ),
         ({"name": "long", "description": "d" * 2**20}, "long is described at too great length"),
+        ({"name": "many", "inputSchema": {"a": [[]] * 4_000}}, "many is described at too great"),
         ({"name": "n" * 100_000, "description": "d" * 2**20}, "a tool without a name is no tool"),
         ({"name": "twice", "inputSchema": {"$ref": "https://a.b/c"}}, "twice refers to a schema"),
         (

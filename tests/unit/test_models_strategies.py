@@ -413,3 +413,11 @@ def test_the_end_of_a_reply_is_no_event() -> None:
     assert (
         JsonReplyStrategy().reader(question(UserItem("x"))).feed(ReplyDone("stop", Usage())) == []
     )
+
+
+def test_a_grammar_is_asked_for_as_many_arguments_as_it_can_hold() -> None:
+    properties = {f"parameter_{n}": {"type": "string"} for n in range(2_000)}
+    function = {"name": "wide", "parameters": {"type": "object", "properties": properties}}
+    written = json.dumps(reply_schema([{"type": "function", "function": function}]))
+    assert "parameter_1" not in written
+    assert '"wide"' in written

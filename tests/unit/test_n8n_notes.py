@@ -196,3 +196,15 @@ def test_only_the_head_of_endless_notes_is_read(tail: str) -> None:
     notes = parse_notes("x" * MAX_NOTES_CHARS + tail)
     assert len(notes.description) <= MAX_NOTES_CHARS
     assert bool(notes.problems) == bool(tail)
+
+
+@pytest.mark.parametrize("value", ["type", "enum"])
+def test_a_list_without_an_end_in_a_schema_block_is_a_problem(value: str) -> None:
+    block = {"a": {value: [f"v{n}" for n in range(1_000)]}}
+    problems = parse_notes(f"---schema\n{json.dumps(block)}").problems
+    assert any("'a': a list of over 256 values is too long" in problem for problem in problems)
+
+
+def test_a_pattern_of_a_schema_block_is_not_compiled() -> None:
+    block = {"a": {"type": "string", "pattern": "(a?)" * 1_250}}
+    assert parse_notes(f"---schema\n{json.dumps(block)}").problems == ()
