@@ -555,3 +555,27 @@ async def test_many_requests_at_once_share_one_client(make: Make) -> None:
         backend = make(server)
         replies = await asyncio.gather(*(collect(backend) for _ in range(20)))
     assert [text_of(reply) for reply in replies] == ["Hi."] * 20
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "kind", "words"),
+    [
+        ("200 OK\r\nContent-Encoding: gzip", b"", ModelReplyError, "packs its answers"),
+        ("502 Bad Gateway", b"<a " * 700_000, ModelUnreachable, "busy"),
+    ],
+)
+async def test_what_a_proxy_puts_in_place_of_an_answer_is_told(
+    make: Make, head: str, body: bytes, kind: type[ModelError], words: str
+) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n".encode() + body)
+        writer.close()
+
+    server = await asyncio.start_server(respond, "127.0.0.1", 0)
+    async with server:
+        backend = make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(kind, match=words):
+            await collect(backend)
+        with pytest.raises(kind, match=words):
+            await backend.capabilities()
