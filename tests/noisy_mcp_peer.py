@@ -86,6 +86,10 @@ def messages(deed: str, call: Any, token: Any) -> Iterator[bytes]:
             yield from (note("notifications/message", level="debug", data="x") for _ in range(500))
             yield b"Ready."
             yield answer(call)
+        case "stderr":
+            for _ in range(200):
+                sys.stderr.write("a line of its log, and no secret\n" * 3_000)
+            yield answer(call)
         case "broken":
             yield b"[" * 1_000_000
             yield b'{"a":' * 200_000

@@ -139,6 +139,11 @@ async def spoken(probe: Probe) -> Ending:
     )
 
 
+@attack("noise", "20 MB on stderr, then the answer", deadline_s=CALL_S)
+async def stderr(probe: Probe) -> Ending:
+    return await called(probe, "stdio", "stderr", well=True)
+
+
 @attack("noise", "blank lines for ever", deadline_s=CALL_S)
 async def blank(probe: Probe) -> Ending:
     return await called(probe, "stdio", "blank")
