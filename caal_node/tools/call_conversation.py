@@ -118,9 +118,7 @@ class QuestionTask(AgentTask[Answer]):
         self._tries = 0
 
     async def on_enter(self) -> None:
-        # Who asks is said first: the words are a server's own, in the agent's voice.
-        asks = sentence("server_asks").replace("{server}", self._question.server.replace("_", " "))
-        self._say(asks.replace("{question}", self._question.message))
+        self._say(self._question.message)
         if len(self._open_fields) > 1:
             self._say(_question_for(self._open_fields[0]))
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 import mcp_bridge
 from caal_node.core.errors import ToolBroke, ToolTimeout, ToolUnavailable
+from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
 from caal_node.tools.sources.mcp_offer import (
@@ -209,4 +211,10 @@ def _call_options(conversation: CallConversation) -> dict[str, Any]:
         if isinstance(event, mcp_bridge.CallProgressed):
             conversation.report_progress(event.done, event.total, event.message)
 
-    return {"on_event": on_event, "elicitor": conversation.ask}
+    async def ask(question: mcp_bridge.Question) -> mcp_bridge.Answer:
+        # Who asks is said first: the words are a server's own, in the agent's voice.
+        asks = sentence("server_asks").replace("{server}", question.server.replace("_", " "))
+        said = asks.replace("{question}", question.message)
+        return await conversation.ask(replace(question, message=said))
+
+    return {"on_event": on_event, "elicitor": ask}
