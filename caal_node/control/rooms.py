@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import ClassVar, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
-import httpx2
+from google.protobuf.message import DecodeError
 from livekit import api
 
 from caal_node.config.settings import Settings
@@ -26,6 +27,8 @@ REQUEST_S: Final = 5.0
 RPC_MS: Final = 2500
 """It is below the 3 s after which the server repeats a call that has no answer."""
 MAX_ERROR_CHARS: Final = 2000
+MAX_RESPONSE_BYTES: Final = 1 << 20
+"""A list of some thousand rooms; an RPC's answer is 15 KiB."""
 _RPC_CODE: Final = re.compile(r"RpcError (\d+)")
 _HTTP_SCHEMES: Final = {"ws": "http", "wss": "https"}
 _WRONG_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
@@ -131,14 +134,15 @@ class LiveKitRooms:
         return cls(settings.livekit_url, settings.livekit_api_key, secret.get_secret_value())
 
     async def __aenter__(self) -> Self:
-        timeout = aiohttp.ClientTimeout(total=REQUEST_S)
-        self._api = api.LiveKitAPI(self._url, self._key, self._secret, timeout=timeout)
-        self._http = httpx2.AsyncClient(timeout=REQUEST_S, trust_env=False)
+        self._http = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=REQUEST_S), response_class=_CappedResponse
+        )
+        self._api = api.LiveKitAPI(self._url, self._key, self._secret, session=self._http)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._http.aclose()
         await self._api.aclose()
+        await self._http.close()
 
     async def live(self, name: str | None = None) -> Sequence[str]:
         """Return the names of the open rooms, empty ones too; with `name`, that one or none."""
@@ -162,7 +166,7 @@ class LiveKitRooms:
         token = api.AccessToken(self._key, self._secret).with_grants(grants).to_jwt()
         payload = sign_request(request, room=room, api_key=self._key, api_secret=self._secret)
         with _control_errors():
-            response = await self._http.post(
+            async with self._http.post(
                 f"{self._url}/twirp/livekit.RoomService/PerformRpc",
                 headers={"Authorization": f"Bearer {token}"},
                 json={
@@ -172,18 +176,34 @@ class LiveKitRooms:
                     "payload": payload,
                     "response_timeout_ms": RPC_MS,
                 },
-            )
-            if response.status_code == 200:
-                return RPC_ANSWER.validate_json(str(response.json()["payload"]))
-        _raise_for(response)
+            ) as response:
+                body = await response.read()
+            if response.status == 200:
+                return RPC_ANSWER.validate_json(str(json.loads(body)["payload"]))
+        _raise_for(response.status, body)
         return None
 
 
-def _raise_for(response: httpx2.Response) -> None:
+class _CappedResponse(aiohttp.ClientResponse):
+    """An answer that is read up to a cap, which counts what comes out of a compressed one."""
+
+    async def read(self) -> bytes:
+        if self._body is None:
+            body = bytearray()
+            async for piece in self.content.iter_any():
+                body += piece
+                if len(body) > MAX_RESPONSE_BYTES:
+                    self.close()
+                    raise aiohttp.ClientPayloadError("the answer is too large")
+            self._body = bytes(body)
+        return self._body
+
+
+def _raise_for(status: int, body: bytes) -> None:
     """Raise what an error of PerformRpc means; return where it only means that nobody listens."""
-    if response.status_code in (401, 403):
+    if status in (401, 403):
         raise LiveKitRefused(_WRONG_KEYS)
-    text = response.text[:MAX_ERROR_CHARS]
+    text = body[:MAX_ERROR_CHARS].decode(errors="replace")
     if '"bad_route"' in text or '"unimplemented"' in text:
         raise LiveKitRefused("This LiveKit server has no PerformRpc; update it to 1.9.2 or later.")
     if (found := _RPC_CODE.search(text)) and int(found[1]) == REFUSED:
@@ -203,9 +223,9 @@ def _control_errors() -> Generator[None]:
         if error.status in (401, 403):
             raise LiveKitRefused(_WRONG_KEYS) from error
         raise LiveKitUnreachable(f"LiveKit answered with an error ({error.code}).") from error
-    except (TimeoutError, aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+    except (TimeoutError, aiohttp.ClientError, OSError) as error:
         raise LiveKitUnreachable(
             "LiveKit cannot be reached; check LIVEKIT_URL and that the server runs."
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, DecodeError) as error:
         raise LiveKitUnreachable("What answers at LIVEKIT_URL is no LiveKit server.") from error
