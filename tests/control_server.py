@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,19 @@ READ_BYTES = 1 << 16
 START_S = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
-    """One answer's status and what its JSON holds; `detail` is empty where it is no error."""
+    """One answer's status and content."""
 
     status: int
-    body: dict[str, Any]
+    content: bytes
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        """What its JSON holds; nothing where it is none."""
+        with contextlib.suppress(ValueError):
+            return json.loads(self.content)
+        return {}
 
     @property
     def detail(self) -> str:
@@ -58,9 +66,7 @@ class Caller:
             body = await (self.reader.readexactly(int(length[0])) if length else self.reader.read())
         except (asyncio.IncompleteReadError, OSError):
             return None
-        with contextlib.suppress(ValueError):
-            return Answer(int(head.split()[1]), json.loads(body))
-        return Answer(int(head.split()[1]), {})
+        return Answer(int(head.split()[1]), body)
 
     async def hung_up(self) -> None:
         """Return when the server has closed the connection."""
@@ -81,8 +87,12 @@ class ControlServer:
     def connections(self) -> int:
         return len(self.server.server_state.connections)
 
-    async def connect(self) -> Caller:
-        return Caller(*await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20))
+    async def connect(self, address: str = "127.0.0.1") -> Caller:
+        """Connect from an address of this machine; all of 127.0.0.0/8 are on Linux."""
+        opened = await asyncio.open_connection(
+            *("127.0.0.1", self.port), limit=1 << 24, local_addr=(address, 0)
+        )
+        return Caller(*opened)
 
     async def ask(
         self, path: str, body: bytes = b"", *, method: str = "POST", header: str = BEARER
@@ -111,5 +121,5 @@ async def control_server(rooms: LiveKitRooms) -> AsyncGenerator[ControlServer]:
     try:
         yield ControlServer(server.servers[0].sockets[0].getsockname()[1], server)
     finally:
-        server.should_exit = server.force_exit = True
+        server.should_exit = True
         await serving

@@ -123,13 +123,13 @@ def _read(path: Path) -> str:
     Raises:
         ConfigError: It cannot be read, or others may write it.
     """
-    if not path.exists():
-        return ""
-    # Here, as it takes a second, and most commands have no file or load the bridge anyway.
-    from mcp_bridge.core.files import open_regular, read_rest
-    from mcp_bridge.security.ownership import fault
-
     try:
+        if not path.exists():
+            return ""
+        # Here, as it takes a second, and most commands have no file or load the bridge anyway.
+        from mcp_bridge.core.files import open_regular, read_rest
+        from mcp_bridge.security.ownership import fault
+
         with open_regular(path) as file:
             if (wrong := fault(file.fileno(), path)) is not None:
                 raise ConfigError(f"{path}: {wrong}.")

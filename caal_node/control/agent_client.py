@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from typing import Final
 
-from caal_node.control.messages import AGENT_ANSWER, AgentAnswer, AgentRequest, CallFailure
+from caal_node.control.messages import AgentAnswer, AgentRequest, CallFailure, read_answer
 from caal_node.control.rooms import AgentBusy, AgentFailed, AgentRefused, LiveKitRooms, NoAnswer
 from caal_node.control.rpc import (
     MAX_ANSWER_BYTES,
@@ -106,7 +106,7 @@ class _AgentConnection:
             text = await run_beside_loop(
                 lambda: join(fetched, MAX_ANSWER_BYTES), chars=expanded_chars(fetched)
             )
-            return await run_beside_loop(lambda: AGENT_ANSWER.validate_json(text), chars=len(text))
+            return await run_beside_loop(lambda: read_answer(text), chars=len(text))
         except ValueError:
             raise AgentFailed(_OTHER_VERSION) from None
 

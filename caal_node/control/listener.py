@@ -25,6 +25,7 @@ from caal_node.control.messages import (
     ReloadRequest,
     ToolsAnswer,
     ToolsRequest,
+    write_answer,
 )
 from caal_node.control.request_dedup import BUSY, CannotAnswer, RequestDeduplicator
 from caal_node.control.rpc import (
@@ -147,7 +148,7 @@ class ControlListener:
                     raise ConfigError("this agent's tools cannot be asked for")
                 answer = await self._on_tools(request)
                 # Beside the loop: a catalogue takes more than an audio frame.
-                return await asyncio.to_thread(answer.model_dump_json)
+                return await asyncio.to_thread(write_answer, answer)
 
     async def _reload(self, requests: tuple[ReloadRequest, ...]) -> ReloadReport:
         return await self._in_time(self._on_reload(*requests))

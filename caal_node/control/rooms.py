@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
-import httpx2
 from google.protobuf.message import DecodeError
 from livekit import api
 
 from caal_node.config.settings import Settings
 from caal_node.control.rpc import METHOD, REFUSED, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.http_client import open_client
 
 MAX_NAMED: Final = 10
 """This many rooms are named to a caller who has to choose."""
@@ -30,6 +29,8 @@ ANSWER_MAX_BYTES: Final = 65_536
 RPC_MS: Final = 2500
 """It is below the 3 s after which the server repeats a call that has no answer."""
 MAX_ERROR_CHARS: Final = 2000
+MAX_RESPONSE_BYTES: Final = 1 << 20
+"""A list of some thousand rooms."""
 _RPC_CODE: Final = re.compile(r"RpcError (\d+)")
 _HTTP_SCHEMES: Final = {"ws": "http", "wss": "https"}
 _WRONG_KEYS: Final = "LiveKit refused the keys; check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
@@ -135,21 +136,19 @@ class LiveKitRooms:
         return cls(settings.livekit_url, settings.livekit_api_key, secret.get_secret_value())
 
     async def __aenter__(self) -> Self:
-        # What comes compressed all the same is then no answer of LiveKit's.
-        self._session = aiohttp.ClientSession(
+        self._http = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=REQUEST_S),
+            response_class=_CappedResponse,
+            # What comes compressed all the same is no answer of LiveKit's, and is not unpacked.
             headers={"Accept-Encoding": "identity"},
             auto_decompress=False,
         )
-        self._api = api.LiveKitAPI(self._url, self._key, self._secret, session=self._session)
-        # It reads certificates.
-        options: Any = {"timeout": None, "trust_env": False}
-        self._http = await asyncio.to_thread(open_client, ANSWER_MAX_BYTES, **options)
+        self._api = api.LiveKitAPI(self._url, self._key, self._secret, session=self._http)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._http.aclose()
-        await self._session.close()
+        await self._api.aclose()
+        await self._http.close()
 
     async def live(self, name: str | None = None) -> Sequence[str]:
         """Return the names of the open rooms, empty ones too; with `name`, that one or none."""
@@ -173,7 +172,8 @@ class LiveKitRooms:
         token = api.AccessToken(self._key, self._secret).with_grants(grants).to_jwt()
         payload = sign_request(request, room=room, api_key=self._key, api_secret=self._secret)
         with _control_errors():
-            response = await self._post(
+            async with self._http.post(
+                f"{self._url}/twirp/livekit.RoomService/PerformRpc",
                 headers={"Authorization": f"Bearer {token}"},
                 json={
                     "room": room,
@@ -182,23 +182,36 @@ class LiveKitRooms:
                     "payload": payload,
                     "response_timeout_ms": RPC_MS,
                 },
-            )
-            if response.status_code == 200:
-                return RPC_ANSWER.validate_json(str(response.json()["payload"]))
-        _raise_for(response)
+            ) as response:
+                body = await response.read()
+            if len(body) > ANSWER_MAX_BYTES:
+                raise ValueError("the answer is too large")
+            if response.status == 200:
+                return RPC_ANSWER.validate_json(str(json.loads(body)["payload"]))
+        _raise_for(response.status, body)
         return None
 
-    async def _post(self, **request: Any) -> httpx2.Response:
-        url = f"{self._url}/twirp/livekit.RoomService/PerformRpc"
-        async with asyncio.timeout(REQUEST_S):
-            return await self._http.post(url, **request)
+
+class _CappedResponse(aiohttp.ClientResponse):
+    """An answer that is read up to a cap."""
+
+    async def read(self) -> bytes:
+        if self._body is None:
+            body = bytearray()
+            async for piece in self.content.iter_any():
+                body += piece
+                if len(body) > MAX_RESPONSE_BYTES:
+                    self.close()
+                    raise aiohttp.ClientPayloadError("the answer is too large")
+            self._body = bytes(body)
+        return self._body
 
 
-def _raise_for(response: httpx2.Response) -> None:
+def _raise_for(status: int, body: bytes) -> None:
     """Raise what an error of PerformRpc means; return where it only means that nobody listens."""
-    if response.status_code in (401, 403):
+    if status in (401, 403):
         raise LiveKitRefused(_WRONG_KEYS)
-    text = response.content[:MAX_ERROR_CHARS].decode(errors="replace")
+    text = body[:MAX_ERROR_CHARS].decode(errors="replace")
     if '"bad_route"' in text or '"unimplemented"' in text:
         raise LiveKitRefused("This LiveKit server has no PerformRpc; update it to 1.9.2 or later.")
     if (found := _RPC_CODE.search(text)) and int(found[1]) == REFUSED:
@@ -218,7 +231,7 @@ def _control_errors() -> Generator[None]:
         if error.status in (401, 403):
             raise LiveKitRefused(_WRONG_KEYS) from error
         raise LiveKitUnreachable(f"LiveKit answered with an error ({error.code}).") from error
-    except (TimeoutError, aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+    except (TimeoutError, aiohttp.ClientError, OSError) as error:
         raise LiveKitUnreachable(
             "LiveKit cannot be reached; check LIVEKIT_URL and that the server runs."
         ) from error

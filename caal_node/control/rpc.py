@@ -43,8 +43,8 @@ CHUNK_CHARS: Final = 12 * 1024
 """The size of one chunk. The rest of LiveKit's 15 KiB is for the signature and the envelope."""
 MAX_REQUEST_BYTES: Final = 1024 * 1024 + 64 * 1024
 """A request as text holds a name and the arguments that an MCP server may be sent at most."""
-MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
-"""An answer as text may hold some 20,000 tools of usual size."""
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+"""An answer as text may hold some 5,000 tools of usual size. To write it takes 10 ms."""
 INLINE_CHARS: Final = 64 * 1024
 """Compressing or parsing this takes 2 ms; more is done in a thread."""
 EXPANSION: Final = 16

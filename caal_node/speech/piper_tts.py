@@ -17,6 +17,7 @@ from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions, tts, 
 
 from caal_node.core.errors import ConfigError
 from caal_node.speech.worker_thread import ModelThread, import_library, speech_threads
+from mcp_bridge.core.files import read_capped
 
 logger = logging.getLogger("caal_node.speech")
 
@@ -25,6 +26,8 @@ MAX_TEXT_CHARS = 10_000
 # Silence in place of a text with nothing to pronounce ("..."): LiveKit takes no audio for a failure
 # and would try again.
 PAUSE_S = 0.02
+# A voice's description is 5 kB.
+MAX_CONFIG_BYTES = 1 << 20
 
 
 class PiperTTS(tts.TTS[Any]):
@@ -138,7 +141,7 @@ class PiperStream(tts.ChunkedStream):
 def _read_config(voice: Path) -> dict[str, Any]:
     path = voice.with_name(f"{voice.name}.json")
     try:
-        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        config: dict[str, Any] = json.loads(read_capped(path, MAX_CONFIG_BYTES))
         if not isinstance(config["audio"]["sample_rate"], int):
             raise TypeError("audio.sample_rate is no number")
     except (OSError, ValueError, KeyError, TypeError) as error:

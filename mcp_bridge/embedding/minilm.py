@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcp_bridge.core.errors import EmbeddingUnavailable
+from mcp_bridge.core.files import read_capped
 from mcp_bridge.embedding.base import Vectors, unit
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ class MiniLM:
             ) from error
         try:
             path = self._folder / TOKENIZER
-            if path.stat().st_size > MAX_TOKENIZER_BYTES:
-                raise ValueError(f"{TOKENIZER} is too large")
-            tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+            tokenizer = Tokenizer.from_str(read_capped(path, MAX_TOKENIZER_BYTES).decode())
             bert = Bert(read_tensors(self._folder / WEIGHTS))
         except Exception as error:  # the library raises bare Exceptions for a bad file
             raise EmbeddingUnavailable(

@@ -150,6 +150,8 @@ def tls_context(files: TlsFiles | None) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
+        for file in filter(None, (files.cert, files.key)):
+            open_regular(file).close()  # OpenSSL would wait for a FIFO's other end
         # A key with a pass phrase must not make a service wait at a prompt.
         context.load_cert_chain(files.cert, files.key, password=_no_pass_phrase)
     except ssl.SSLError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import json
 import sys
 import tempfile
@@ -12,11 +13,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from caal_node.config.settings import load_settings
-from caal_node.control.messages import ReloadReport
+from caal_node.control.messages import (
+    CallAnswer,
+    CallTool,
+    ListAnswer,
+    ReloadReport,
+    ToolsAnswer,
+    ToolsRequest,
+    ToolSummary,
+)
+from caal_node.control.rooms import LiveKitRooms
 from caal_node.core.errors import CaalError
 from tests.agent_rooms import AgentRooms
 from tests.attack.harness import Ending, Probe, attack
-from tests.control_server import BEARER, Answer, ControlServer, control_server, request
+from tests.control_server import BEARER, Answer, Caller, ControlServer, control_server, request
 from tests.conversation import conversation
 from tests.fake_rooms import FakeRooms
 from tests.stand_in_model import StandInModel
@@ -25,6 +35,9 @@ CONTROL: Final = "control"
 IDLE: Final = 70
 CROWD: Final = 200
 UNREAD: Final = 200
+CROWDED: Final = 600
+CROWDS_ADDRESS: Final = "127.0.0.2"
+TOOLS: Final = 1_500
 PAUSE_S: Final = 0.1
 INNER_WORDS: Final = "an-inner-servers-own-words"
 
@@ -72,6 +85,25 @@ async def idle_sockets(probe: Probe) -> Ending:
         idle = [await api.connect() for _ in range(IDLE)]
         answer = await probe.watch(lambda: api.ask("/reload-tools"))
         for caller in idle:
+            caller.close()
+    return Ending(kept=answer is not None and answer.status == 200, heard=told(answer))
+
+
+@attack(CONTROL, "one address takes all places, one caller is slow", deadline_s=3)
+async def one_address(probe: Probe) -> Ending:
+    """Another address connects first, and asks when the crowd has come."""
+    async with control_server(kitchen()) as api:
+        patient = await api.connect()
+        crowd: list[Caller] = []
+
+        async def ask() -> Answer | None:
+            for _ in range(CROWDED):
+                crowd.append(await api.connect(CROWDS_ADDRESS))
+            await patient.send(request("/reload-tools"))
+            return await patient.answer()
+
+        answer = await probe.watch(ask)
+        for caller in (*crowd, patient):
             caller.close()
     return Ending(kept=answer is not None and answer.status == 200, heard=told(answer))
 
@@ -296,7 +328,7 @@ async def crowd_of_reloads(probe: Probe) -> Ending:
     counts = Counter(map(told, answers))
     heard = " | ".join(f"{count} x {words[:50]}" for words, count in counts.items())
     served = all(one is not None and one.status == 200 for one in answers)
-    return Ending(kept=served and reloads <= 3, heard=f"{reloads} reloads: {heard}")
+    return Ending(kept=served and reloads <= CROWD // 10, heard=f"{reloads} reloads: {heard}")
 
 
 @attack(CONTROL, "/model names an inner server", deadline_s=5)
@@ -362,4 +394,92 @@ async def named_code(probe: Probe) -> Ending:
     ran = "planted" in sys.modules
     return Ending(
         kept=refused(answer, 403, 422, 502) and not ran, heard=f"{told(answer)}; ran: {ran}"
+    )
+
+
+@attack(CONTROL, f"a catalogue of {TOOLS:,} tools, and a megabyte as an argument", deadline_s=8)
+async def large_answers(probe: Probe) -> Ending:
+    """Agent and control process are one here, so both ends are measured."""
+    schema = {
+        "type": "object",
+        "properties": {f"p{n}": {"type": "string", "description": "d" * 60} for n in range(20)},
+    }
+    tools = [
+        ToolSummary(
+            name=f"server__tool{n}",
+            tier="mcp",
+            server="server",
+            tool=f"tool{n}",
+            description="d" * 400,
+            input_schema=schema,
+            offered=False,
+        )
+        for n in range(TOOLS)
+    ]
+    text = "x" * 1_000_000
+
+    async def answer(asked: ToolsRequest) -> ToolsAnswer:
+        if isinstance(asked, CallTool):
+            return CallAnswer(
+                name=asked.name,
+                tier="mcp",
+                server="server",
+                call_id="api_1",
+                duration_ms=1,
+                result=asked.arguments["x"],
+                truncated=False,
+            )
+        return ListAnswer(tools=tools, failed={})
+
+    call = json.dumps({"name": "server__tool1", "arguments": {"x": text}}).encode()
+    async with control_server(AgentRooms(answer)) as api:
+
+        async def ask() -> list[Answer | None]:
+            listed = await api.ask("/api/tools", method="GET")
+            return [listed, await api.ask("/api/tools", call)]
+
+        listed, called = await probe.watch(ask)
+    assert listed is not None
+    assert called is not None
+    heard = f"{listed.status}, {len(listed.body.get('tools', []))} tools; {called.status}"
+    kept = len(listed.body.get("tools", [])) == TOOLS and called.body.get("result") == text
+    return Ending(kept=kept, heard=heard)
+
+
+@attack(CONTROL, "what answers at LIVEKIT_URL has no end", deadline_s=8)
+async def endless_livekit(probe: Probe) -> Ending:
+    """Once as it is, and once compressed a thousandfold."""
+    bomb = gzip.compress(bytes(64 << 20))
+    heads = (
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"10000\r\n", b"\r\n"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb),
+            bomb,
+            b"",
+        ),
+    )
+    served = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal served
+        head, piece, end = heads[served % 2]
+        served += 1
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(head)
+            for _ in range(1 if served % 2 == 0 else 100_000):
+                writer.write(piece + (bytes(0x10000) if end else b"") + end)
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with control_server(LiveKitRooms(url, "key", "secret" * 8)) as api:
+
+            async def ask() -> list[Answer | None]:
+                return [await api.ask("/reload-tools") for _ in heads]
+
+            answers = await probe.watch(ask)
+    return Ending(
+        kept=all(refused(one, 503) for one in answers), heard=" | ".join(map(told, answers))
     )

@@ -27,7 +27,7 @@ from caal_node.room.cue_files import load_wav
 from caal_node.tools.example_store import ExampleStore
 from mcp_bridge import Pins, ServerConfig, VectorCache, load_servers
 from mcp_bridge.core.tools import ToolDefinition
-from mcp_bridge.serve.options import find_token
+from mcp_bridge.serve.options import TlsFiles, find_token, tls_context
 from mcp_bridge.transports.sign_ins import SignInFile
 from tests.attack.harness import Ending, Probe, attack
 from tests.conversation import weather_spec
@@ -46,6 +46,7 @@ READERS: Final[Mapping[str, Callable[[Path], object]]] = {
     "instructions": lambda path: instructions_of(Settings(instructions=path)),
     "cue": load_wav,
     "token": lambda path: find_token(path, {}),
+    "certificate": lambda path: tls_context(TlsFiles(path)),
     "examples": lambda path: ExampleStore(path).get(weather_spec()),
     "sign-in": lambda path: asyncio.run(SignInFile(path, "https://x").known()),
     "pins": lambda path: _pins_at(path),

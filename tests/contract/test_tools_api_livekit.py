@@ -25,7 +25,7 @@ from tests.stand_in_model import StandInModel
 
 pytestmark = pytest.mark.livekit
 
-TOKEN = "-".join(["let", "me", "in"])
+TOKEN = "-".join(["a", "long", "random", "token"])
 SCHEMA = {
     "type": "object",
     "properties": {

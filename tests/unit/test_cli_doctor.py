@@ -31,6 +31,7 @@ from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.tools import check_mcp, check_n8n
 from caal_node.cli.doctor import run_checks
 from caal_node.config.settings import Settings
+from caal_node.control.rooms import LiveKitRooms
 from tests import virtual_loop
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
@@ -174,6 +175,64 @@ async def test_livekits_settings_come_together(
     assert check.status == status
     assert found in check.found
     assert mend in check.mend
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "status"),
+    [
+        ("ws://127.0.0.1:7880", "secret", "ok"),
+        ("ws://box:7880", "secret", "warn"),
+        ("ws://box:7880", "s" * 32, "ok"),
+    ],
+)
+async def test_a_livekit_secret_that_can_be_guessed_from_elsewhere_is_warned_of(
+    url: str, secret: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def live(_: LiveKitRooms, name: str | None = None) -> Sequence[str]:
+        return []
+
+    monkeypatch.setattr(LiveKitRooms, "live", live)
+    settings = Settings(
+        livekit_url=url, livekit_api_key="key", livekit_api_secret=SecretStr(secret)
+    )
+    server, control = await check_livekit(settings)
+    assert server.status == status
+    assert (status == "ok") or "openssl rand -hex 32" in server.mend
+    assert "no CAAL_CONTROL_TOKEN" in control.found
+
+
+async def state(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Finding:
+    monkeypatch.setenv("CAAL_STATE", str(folder))
+    [finding] = await local.check_state(Settings())
+    return finding
+
+
+async def test_the_folder_for_state_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "state"
+    assert (await state(folder, monkeypatch)).found == f"{folder}, not made yet"
+    (tmp_path / "file").write_text("")
+    wrong = await state(tmp_path / "file" / "below", monkeypatch)
+    assert wrong.status == "fail"
+    assert f"Move {tmp_path / 'file'} away" in wrong.mend
+    folder.mkdir(mode=0o700)
+    assert await state(folder, monkeypatch) == ok("state", str(folder))
+    monkeypatch.setattr(local, "FREE_BYTES", 1 << 62)
+    full = await state(folder, monkeypatch)
+    assert (full.status, full.mend) == ("warn", "Make room on that disk.")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps no mode like these")
+@pytest.mark.parametrize(
+    ("mode", "status", "mend"), [(0o750, "warn", "chmod 700"), (0o757, "fail", "chmod go-w")]
+)
+def test_a_folder_for_state_that_others_open_is_told_with_its_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, status: str, mend: str
+) -> None:
+    tmp_path.chmod(mode)
+    found = asyncio.run(state(tmp_path, monkeypatch))
+    assert (found.status, found.mend) == (status, f"Run: {mend} {tmp_path}")
 
 
 async def test_an_n8n_token_without_an_address_fails() -> None:

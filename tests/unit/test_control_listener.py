@@ -13,7 +13,6 @@ from livekit import rtc
 
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import (
-    AGENT_ANSWER,
     AgentAnswer,
     AgentRequest,
     ListTools,
@@ -21,6 +20,7 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    read_answer,
 )
 from caal_node.control.request_dedup import BUSY, GONE
 from caal_node.control.rpc import (
@@ -93,7 +93,7 @@ class FakeRoom:
         payload = sign_request(chunk, room=self.name, api_key=KEY, api_secret=SECRET)
         answer = RPC_ANSWER.validate_json(await self.call(payload))
         if isinstance(answer, AnswerChunk):
-            return AGENT_ANSWER.validate_json(join([answer.data], MAX_ANSWER_BYTES))
+            return read_answer(join([answer.data], MAX_ANSWER_BYTES))
         return answer
 
 
