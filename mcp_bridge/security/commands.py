@@ -134,6 +134,7 @@ def _launched(
             files = word.startswith("--env-file")
             yield code(reason, "write its variables into env" if files else "leave it out")
         case Named() as named:
+            places = places.within(named.folder)
             for step in judged(name, named, places):
                 if isinstance(step, Finding):
                     yield step

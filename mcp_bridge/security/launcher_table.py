@@ -54,22 +54,22 @@ _NPX: Final = Launcher(
     "-y --yes -q --quiet -s --silent --no-install --prefer-offline --prefer-online --offline "
     "--ignore-existing --registry=npmjs -p=+command --package=+command",
 )
-_TASK: Final = Launcher("anything", "-s --silent --prefix= --cwd=", optional=True)
+_TASK: Final = Launcher("anything", "-s --silent --prefix=folder --cwd=folder", optional=True)
 _NPM_TASK: Final = replace(_TASK, mixed=True)
 _NPM: Final = _words(
-    "-s --silent --prefix=",
+    "-s --silent --prefix=folder",
     **dict.fromkeys(("exec", "x"), replace(_NPX, mixed=True)),
     **dict.fromkeys(("run", "run-script", "start"), _NPM_TASK),
 )
 _DLX: Final = Launcher("package", "-q --quiet -p=+command --package=+command")
 _NODE_PACKAGES: Final = _words(
-    "-s --silent -C= --dir= --cwd= -F= --filter=",
+    "-s --silent -C=folder --dir=folder --cwd=folder -F= --filter=",
     dlx=_DLX,
     exec=_COMMAND,
     run=Launcher("command", "-s --silent"),
     start=_TASK,
 )
-_BUN_OPTIONS: Final = "--bun -b --silent --watch --hot --smol --cwd="
+_BUN_OPTIONS: Final = "--bun -b --silent --watch --hot --smol --cwd=folder"
 _BUNX: Final = Launcher("package", "--bun -y --silent --verbose -p=+command --package=+command")
 _DENO_RUN: Final = Launcher(
     "script or address",
@@ -81,7 +81,7 @@ _DENO_RUN: Final = Launcher(
 )
 _UV_OPTIONS: Final = (
     "-q --quiet -v --verbose --offline --no-progress --native-tls --system-certs -n --no-cache "
-    "--no-config --directory= --project="
+    "--no-config --directory=folder --project="
 )
 _UV_PACKAGES: Final = (
     f"{_UV_OPTIONS} --refresh --isolated --no-env-file --managed-python -w=package "
@@ -140,17 +140,19 @@ _CARGO_RUN: Final = Launcher(
     mixed=True,
 )
 _PROJECT: Final = _words(
-    "-q --quiet -n --no-interaction -C= --directory= -P= --project=",
+    "-q --quiet -n --no-interaction -C=folder --directory=folder -P= --project=",
     run=Launcher("command", "-q --quiet -p= --project="),
 )
 _CONDA: Final = _words(
-    run=Launcher("command", "--no-capture-output --live-stream -n= --name= -p= --prefix= --cwd=")
+    run=Launcher(
+        "command", "--no-capture-output --live-stream -n= --name= -p= --prefix= --cwd=folder"
+    )
 )
 _BRIDGE: Final = _words(
     serve=Launcher(
         "command",
-        "--host= --port= --token-file= --tls-cert= --tls-key= --allow-origin= --allow-host= --cwd= "
-        "--idle-timeout= --max-connections=",
+        "--host= --port= --token-file= --tls-cert= --tls-key= --allow-origin= --allow-host= "
+        "--cwd=folder --idle-timeout= --max-connections=",
     )
 )
 LAUNCHERS: Final[Mapping[str, Launcher]] = MappingProxyType(

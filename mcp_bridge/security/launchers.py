@@ -17,6 +17,7 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     for name, pattern in {
         # Not what looks like an option: two readings of it would differ.
         "": r"(?!-).*",
+        "folder": r"(?!-).*",  # where what it names is looked for
         "word": r"\w[\w.+-]*",
         # By its name, by a folder, or by an address where nobody changes it on the way.
         "package": r"(?!-)(?:(?:https|git\+https|git\+ssh|npm|jsr|github|gitlab|bitbucket):"
@@ -83,6 +84,8 @@ class Named:
     starts: str
     what: str
     rest: tuple[str, ...] = ()
+    folder: str = ""
+    """Where the launcher goes before it looks for that; empty where it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Unknown:
     word: str
 
 
-def read(launcher: Launcher, words: Sequence[str]) -> Named | Unknown:
+def read(launcher: Launcher, words: Sequence[str], folder: str = "") -> Named | Unknown:
     """Reads what `launcher` is told by `words`."""
     starts, named, at = launcher.starts, "", 0
     others: list[str] = []
@@ -105,7 +108,7 @@ def read(launcher: Launcher, words: Sequence[str]) -> Named | Unknown:
             break
         if word == "-" or not word.startswith("-"):
             if not named and word in launcher.words:
-                return read(launcher.words[word], words[at:])
+                return read(launcher.words[word], words[at:], folder)
             if not word or (launcher.mixed and word.startswith("@") and "/" not in word):
                 return Unknown(word or "''")  # `@x` is a file of further options
             if named:
@@ -125,11 +128,12 @@ def read(launcher: Launcher, words: Sequence[str]) -> Named | Unknown:
         if not PATTERNS["package" if how == "=+" else "" if how == "=>" else what].fullmatch(value):
             return Unknown(f"{option} {value}")
         if how == "=>":
-            return Named(what, value, tuple(words[at:])) if value else Unknown("")
+            return Named(what, value, tuple(words[at:]), folder) if value else Unknown("")
+        folder = value if what == "folder" else folder
         starts = what if how == "=+" else starts
     if not named and not launcher.optional:
         return Unknown("")
-    return Named(starts, named, (*others, *words[at:]))
+    return Named(starts, named, (*others, *words[at:]), folder)
 
 
 def _option(launcher: Launcher, word: str) -> tuple[str | None, str | None]:

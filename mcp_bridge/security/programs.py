@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
@@ -60,6 +60,10 @@ class Places:
             return located(command, self.cwd, self.search_path)
         except (OSError, ValueError, RuntimeError):  # a NUL; a home that is nobody's
             return None
+
+    def within(self, folder: str) -> Places:
+        """Gives the same, seen from `folder`."""
+        return replace(self, cwd=Path(self.path(folder))) if folder else self
 
     def path(self, name: str) -> str:
         return str((self.cwd or Path()) / expand_home(name))

@@ -564,6 +564,16 @@ def test_a_file_in_the_working_folder_is_not_meant_by_a_bare_name(tmp_path: Path
     assert list(judge("./my-server", ["x"], cwd=tmp_path, search_path="/nowhere"))
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["uv --directory {} run", "uv run --directory={}", "poetry -C {} run", "bun --cwd {} run"],
+)
+def test_a_program_is_looked_for_where_its_launcher_goes(tmp_path: Path, line: str) -> None:
+    link(tmp_path, "server", "/bin/sh")
+    assert verdicts(f"{line.format(tmp_path)} ./server -c x") == {"command"}
+    assert verdicts(f"{line.format(tmp_path)} ./other -c x") == set()
+
+
 def test_a_link_in_a_circle_and_a_name_of_nonsense_end(tmp_path: Path) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     a.symlink_to(b)
