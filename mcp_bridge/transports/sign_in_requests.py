@@ -27,8 +27,9 @@ from mcp_bridge.security.addresses import is_loopback, is_public, origin_of, pla
 
 MAX_URL_CHARS: Final = 16 * 1024
 """The length of any address of a sign-in, that of the way back included."""
-MAX_BODY_BYTES: Final = 64 * 1024
-"""Such documents are rarely over 8 KiB. This much is parsed within an audio frame."""
+MAX_BODY_BYTES: Final = 32 * 1024
+"""Such documents are rarely over 8 KiB. At worst, as a list of nothing but errors, this much is
+parsed in 15 ms."""
 DEADLINE_S: Final = 20.0
 """The time for one request, from looking up its name to the last byte of its answer."""
 _NO_KEEPALIVE: Final = httpx2.Limits(max_keepalive_connections=0)

@@ -241,7 +241,9 @@ async def giant_documents(probe: Probe) -> Ending:
         for answer in ((status, giant), (f"{status}\r\ncontent-encoding: gzip", packed)):
             server.answers[path] = answer
             heard.append(await signs_in(probe, server, []))
-    kept = "over 64 KiB" in heard[0] and "packs its sign-in" in heard[1]
+        server.document(path, resource=1, authorization_servers=[1] * 10_000)
+        heard.append(await signs_in(probe, server, []))
+    kept = "over 32 KiB" in heard[0] and "packs its sign-in" in heard[1]
     return Ending(kept=kept, heard=" / ".join(heard))
 
 
