@@ -1,0 +1,32 @@
+"""Each promise of docs/security.md has attacks that hold it, and no attack is without a promise."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from tests.attack.runner import all_attacks
+
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+
+
+@cache
+def promised() -> dict[str, list[str]]:
+    """The table's rows: a promise, and the areas or attacks that are named for it."""
+    _, table = PAGE.read_text(encoding="utf-8").split("## Each promise and its attacks")
+    rows = (line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|"))
+    return {row[0]: re.findall(r"`([^`]+)`", row[1]) for row in list(rows)[2:]}
+
+
+def test_each_promise_names_attacks_that_there_are() -> None:
+    known = {one.name for one in all_attacks()} | {one.area for one in all_attacks()}
+    assert len(promised()) > 10
+    for promise, named in promised().items():
+        assert named, promise
+        assert set(named) <= known, promise
+
+
+def test_each_attack_holds_a_promise() -> None:
+    named = {name for names in promised().values() for name in names}
+    assert not [one.name for one in all_attacks() if not {one.name, one.area} & named]
