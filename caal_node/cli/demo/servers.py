@@ -13,22 +13,21 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
+import httpx
+import ollama
 from aiohttp import web
 from rich.console import Console
 
 from caal_node import weights
 from caal_node.config.settings import Settings
-from caal_node.core.errors import ModelError
-from caal_node.models.backends.http_transport import TransportDeadlines
-from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.weights import cache
-from n8n.core.json_values import mapping, mappings, sequence
+from n8n.core.json_values import mapping
 
 WEIGHT: Final = weights.QWEN_CODER_05B
 """It is small enough to answer in a second on two cores, and right on what the demo asks."""
 OLLAMA_S: Final = 3.0
-"""Seconds for Ollama to answer a question; it does in milliseconds, or is not there."""
+"""Seconds for Ollama to say what it has; it answers in milliseconds, or is not there."""
 CONTEXT: Final = 4096
 """Tokens: instructions, tools, examples and the demo's turns take 1,500; less memory to touch."""
 
@@ -76,20 +75,14 @@ async def choose_model(
 
 async def _ollama_model(settings: Settings) -> str | None:
     """Return the configured model if Ollama has it with tools, else Ollama's first with tools."""
-    deadlines = TransportDeadlines(connect=OLLAMA_S, between=OLLAMA_S)
-    server = OllamaBackend(settings.model, host=settings.ollama_host, deadlines=deadlines)
+    client = ollama.AsyncClient(settings.ollama_host, timeout=OLLAMA_S)
     try:
-        async with asyncio.timeout(2 * OLLAMA_S):
-            listed = mappings(mapping(json.loads(await server.fetch("GET", "/api/tags")))["models"])
-            names = [str(model["model"]) for model in listed]
-            for name in sorted(names, key=lambda name: name != settings.model):
-                shown = json.loads(await server.fetch("POST", "/api/show", {"model": name}))
-                if "tools" in sequence(mapping(shown).get("capabilities")):
-                    return name
-    except (ModelError, TimeoutError, ValueError, KeyError, RecursionError):
-        pass
-    finally:
-        await server.aclose()
+        names = [model.model for model in (await client.list()).models if model.model]
+        for name in sorted(names, key=lambda name: name != settings.model):
+            if "tools" in ((await client.show(name)).capabilities or ()):
+                return name
+    except (ConnectionError, ollama.ResponseError, httpx.HTTPError):  # what ollama speaks through
+        return None
     return None
 
 
