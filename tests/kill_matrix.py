@@ -18,6 +18,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -29,7 +30,8 @@ SUPERVISOR_ENDINGS: Final = ("supervisor SIGKILL", "parent killed by server", "b
 """`both` are supervisor and host; what is left then is counted after another host has started."""
 KINDS: Final = ("plain", "setsid", "double-fork", "cleared")
 UNMARKED: Final = "cleared"
-"""Without environment and supervisor nobody knows it, so nothing waits for its end there."""
+"""Without environment and supervisor its control group alone knows it; where there is none, nothing
+waits for its end."""
 Client = Literal["bridge", "sdk"]
 Crash = Callable[[], Awaitable[None]]
 PATIENCE_S: Final = 60.0
@@ -91,6 +93,17 @@ def left(client: Client, ending: str) -> dict[str, int]:
                     os.kill(pid, signal.SIGKILL)
 
 
+@cache
+def has_control_groups() -> bool:
+    """Whether the system lends control groups here."""
+    from mcp_bridge.transports.control_group import end_group, make_group
+    from mcp_bridge.transports.orphan_reaper import new_mark
+
+    group = make_group(new_mark())
+    end_group(group)
+    return bool(group)
+
+
 def supervises(pid: int) -> bool:
     return b"supervisor." in Path(f"/proc/{pid}/cmdline").read_bytes()
 
@@ -111,12 +124,13 @@ def _settled(
     mark: str, among: set[int] | None = None, *, supervised: bool = True
 ) -> dict[str, int]:
     until = time.monotonic() + SETTLE_S
+    groups = has_control_groups()
     while True:
         living = {
             kind: len([pid for pid in pids if among is None or pid in among])
             for kind, pids in marked(mark).items()
         }
-        awaited = [kind for kind in KINDS if supervised or kind != UNMARKED]
+        awaited = [kind for kind in KINDS if supervised or kind != UNMARKED or groups]
         if not any(living[kind] for kind in awaited) or time.monotonic() >= until:
             return living
         time.sleep(0.02)  # the kernel announces no stranger's end

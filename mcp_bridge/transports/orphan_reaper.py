@@ -62,7 +62,9 @@ def kill_left_by_dead_hosts() -> None:
     def found() -> set[psutil.Process]:
         everything = _Processes()
         return everything.families(
-            process for process, mark in everything.marks.items() if host_is_gone(mark, process)
+            process
+            for process, mark in everything.marks.items()
+            if host_is_gone(mark, process.create_time())
         )
 
     _kill(found)
@@ -95,8 +97,11 @@ class _Processes:
         return found
 
 
-def host_is_gone(mark: str, process: psutil.Process) -> bool:
-    """Tells whether the host in the mark of `process` has ended. In doubt it has not."""
+def host_is_gone(mark: str, since: float) -> bool:
+    """Tells whether the host in a mark, which is there `since` then, has ended.
+
+    In doubt it has not. `since` is the wall clock's time in seconds.
+    """
     namespace, _, rest = mark.partition("-")
     pid = rest.partition("-")[0]
     if namespace != str(_pid_namespace()) or not (pid.isascii() and pid.isdigit()):
@@ -106,7 +111,7 @@ def host_is_gone(mark: str, process: psutil.Process) -> bool:
             return True
         host = psutil.Process(int(pid))
         # A host is older than its servers, so a younger one only has its number.
-        reused = host.create_time() > process.create_time() + _CLOCK_S
+        reused = host.create_time() > since + _CLOCK_S
         return reused or host.status() in _ENDED
     except (psutil.Error, ValueError, OverflowError):
         return False  # another user's may be hidden

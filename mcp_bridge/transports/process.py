@@ -2,7 +2,8 @@
 
 On POSIX the host starts `supervisor.py`, which starts the server and outlives it until nothing is
 left. Elsewhere, and in a frozen program, which has no interpreter at hand, the process is started
-as it is. What no supervisor has seen end is found by its mark (`orphan_reaper.py`).
+as it is. What no supervisor has seen end is found by its control group and its mark
+(`control_group.py`, `orphan_reaper.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ from mcp_bridge.core.sanitize import one_line, visible_text
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.security.policy import objections
 from mcp_bridge.security.programs import located
+from mcp_bridge.transports.control_group import (
+    end_group,
+    end_groups_of_dead_hosts,
+    make_group,
+)
 from mcp_bridge.transports.orphan_reaper import MARK, kill_left_by_dead_hosts, kill_marked, new_mark
 
 EXIT_GRACE_S: Final = 1.0
@@ -79,7 +85,7 @@ class ServerProcess:
         transport: asyncio.SubprocessTransport,
         protocol: _Protocol,
         lifeline: int | None,
-        mark: str,
+        start: _ProgramStart,
     ) -> None:
         loop = asyncio.get_running_loop()
         process = asyncio.subprocess.Process(transport, protocol, loop)
@@ -97,7 +103,8 @@ class ServerProcess:
         self._transport: Final = transport
         self._lifeline = lifeline
         self._supervised: Final = lifeline is not None
-        self._mark: Final = mark
+        self._mark: Final = start.mark
+        self._group: Final = start.group
         self._last_words: Final[deque[str]] = deque(maxlen=_STDERR_LINES)
 
     @property
@@ -187,6 +194,7 @@ class ServerProcess:
         ended = self.returncode is not None and self.returncode >= 0
         if not (self._supervised and ended and sys.platform == "linux"):
             await anyio.to_thread.run_sync(kill_marked, self._mark, self.pid)
+        await anyio.to_thread.run_sync(end_group, self._group)
 
     def kill(self) -> None:
         """Kills the server and all that it started, without asking first."""
@@ -235,6 +243,9 @@ class _ProgramStart:
     cwd: str | None
     environ: Mapping[str, str]
     supervisor: str
+    mark: str
+    group: str
+    """The control group that it enters, or "" where there is none to be had."""
 
 
 def _find_program(config: ServerConfig) -> _ProgramStart:
@@ -255,7 +266,10 @@ def _find_program(config: ServerConfig) -> _ProgramStart:
     if program is None:
         mend = "put its arguments into args" if " " in command else "install it, or mend its path"
         raise ServerUnavailable(config.name, f"the command {command!r} was not found; {mend}")
-    return _ProgramStart(program, str(cwd) if cwd else None, environ, _compiled(_SUPERVISOR))
+    folder, supervisor = str(cwd) if cwd else None, _compiled(_SUPERVISOR)
+    mark = new_mark()
+    group = make_group(mark) if _has_supervisors() else ""
+    return _ProgramStart(program, folder, environ | {MARK: mark}, supervisor, mark, group)
 
 
 @cache
@@ -276,9 +290,9 @@ async def spawn(config: ServerConfig) -> ServerProcess:
     """
     start = await anyio.to_thread.run_sync(_find_program, config)
     if _first_start.acquire(blocking=False):
+        await anyio.to_thread.run_sync(end_groups_of_dead_hosts)
         await anyio.to_thread.run_sync(kill_left_by_dead_hosts)
     loop = asyncio.get_running_loop()
-    mark = new_mark()
     before, watched, lifeline = _supervised(start)
     try:
         transport, protocol = await loop.subprocess_exec(
@@ -289,7 +303,7 @@ async def spawn(config: ServerConfig) -> ServerProcess:
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env={**start.environ, MARK: mark},
+            env=start.environ,
             cwd=start.cwd,
             start_new_session=True,
             pass_fds=() if watched is None else (watched,),
@@ -297,6 +311,7 @@ async def spawn(config: ServerConfig) -> ServerProcess:
     except BaseException as error:
         if lifeline is not None:
             os.close(lifeline)
+        end_group(start.group)  # nothing is in it, so it goes at once
         if not isinstance(error, OSError | ValueError):
             raise
         reason = error.strerror if isinstance(error, OSError) else "a value holds a NUL"
@@ -304,14 +319,18 @@ async def spawn(config: ServerConfig) -> ServerProcess:
     finally:
         if watched is not None:
             os.close(watched)
-    return ServerProcess(config, transport, protocol, lifeline, mark)
+    return ServerProcess(config, transport, protocol, lifeline, start)
 
 
 def _supervised(start: _ProgramStart) -> tuple[list[str], int | None, int | None]:
     """Gives the words before the command, the lifeline's end to pass on, and the one to keep."""
-    if sys.platform == "win32" or getattr(sys, "frozen", False) or not sys.executable:
+    if not _has_supervisors():
         return [], None, None
     watched, lifeline = os.pipe()
     keep_locale = "1" if "LC_CTYPE" in start.environ else "0"
     program = [sys.executable, "-I", "-S", start.supervisor]
-    return [*program, str(os.getpid()), str(watched), keep_locale], watched, lifeline
+    return [*program, str(os.getpid()), str(watched), keep_locale, start.group], watched, lifeline
+
+
+def _has_supervisors() -> bool:
+    return sys.platform != "win32" and not getattr(sys, "frozen", False) and bool(sys.executable)

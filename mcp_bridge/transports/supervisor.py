@@ -1,6 +1,6 @@
 """Stands between a host and one server's process, and leaves nothing of it behind.
 
-    python -I -S supervisor.py HOST_PID LIFELINE_FD KEEP_LOCALE PROGRAM ARGUMENT...
+    python -I -S supervisor.py HOST_PID LIFELINE_FD KEEP_LOCALE GROUP PROGRAM ARGUMENT...
 
 A program of its own, in the standard library alone, since every server waits for its start. The
 server gets stdin, stdout, stderr, environment and folder as they are: nothing is copied. On Linux
@@ -72,11 +72,14 @@ class Supervisor:
         if os.getppid() != self._host:
             os._exit(0)  # it died before it could be watched
 
-    def start(self, program: str, arguments: list[str], environ: dict[str, str]) -> None:
-        """Starts the server, or exits with `CANNOT_START`."""
+    def start(
+        self, program: str, arguments: list[str], environ: dict[str, str], group: str
+    ) -> None:
+        """Starts the server in the control group, if any, or exits with `CANNOT_START`."""
         failed, tell = os.pipe()  # closed by exec: then nothing is told
         self._server = os.fork()
         if self._server == 0:
+            _enter(group)
             _become(tell, program, arguments, environ)
         os.close(tell)
         if said := os.read(failed, 16):
@@ -165,6 +168,16 @@ class Supervisor:
 _ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
+def _enter(group: str) -> None:
+    """Puts this process into a control group; without one its mark is what it is found by."""
+    try:
+        if group:
+            with open(f"{group}/cgroup.procs", "wb") as file:  # noqa: PTH123 - as below
+                file.write(b"0")
+    except OSError:
+        pass
+
+
 def _become(tell: int, program: str, arguments: list[str], environ: dict[str, str]) -> None:
     """Turns the child into the server, in a session of its own."""
     try:
@@ -223,13 +236,15 @@ def _exit_as(status: int) -> None:
     os._exit(128 + number)
 
 
-def main(host: str, lifeline: str, keep_locale: str, program: str, *arguments: str) -> None:
+def main(
+    host: str, lifeline: str, keep_locale: str, group: str, program: str, *arguments: str
+) -> None:
     environ = dict(os.environ)
     if keep_locale == "0":
         environ.pop("LC_CTYPE", None)  # Python sets it for itself where the locale is C
     supervisor = Supervisor(int(host), int(lifeline))
     supervisor.prepare()
-    supervisor.start(program, list(arguments), environ)
+    supervisor.start(program, list(arguments), environ, group)
     _exit_as(supervisor.watch())
 
 

@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_bridge.transports.control_group import end_group, end_groups_of_dead_hosts, make_group
 from mcp_bridge.transports.orphan_reaper import (
     MARK,
     host_is_gone,
@@ -19,6 +21,7 @@ from mcp_bridge.transports.orphan_reaper import (
     kill_marked,
     new_mark,
 )
+from tests.kill_matrix import has_control_groups
 
 SLEEPS = [sys.executable, "-I", "-S", "-c", "print(flush=True); import time; time.sleep(600)"]
 PARENT = """
@@ -95,13 +98,62 @@ def test_a_number_that_was_given_out_again_is_no_host(
     running: list[subprocess.Popen[str]],
 ) -> None:
     pid, _ = start(running, "")
-    first, child = psutil.Process(1), psutil.Process(pid)
+    first, child = psutil.Process(1).create_time(), psutil.Process(pid).create_time()
     assert host_is_gone(mark_of(pid), first), "who is younger than a server cannot be its host"
     assert not host_is_gone(mark_of(1), child)
 
 
 @given(st.text() | st.integers().map(lambda pid: f"{new_mark().partition('-')[0]}-{pid}"))
 def test_a_mark_that_is_none_is_read_without_harm(mark: str) -> None:
-    us = psutil.Process()
+    us = psutil.Process().create_time()
     assert isinstance(host_is_gone(mark, us), bool)
     assert not host_is_gone(f"no{mark}", us)
+
+
+needs_groups = pytest.mark.skipif(
+    not has_control_groups(), reason="no control groups are to be had here"
+)
+
+
+def enter(group: str, pid: int) -> None:
+    (Path(group) / "cgroup.procs").write_text(str(pid))
+
+
+@needs_groups
+def test_a_group_ends_with_all_that_is_in_it_and_in_groups_below_it(
+    running: list[subprocess.Popen[str]],
+) -> None:
+    group = make_group(new_mark())
+    (inner := Path(group) / "mcp-bridge-inner").mkdir()
+    (plain, _), (below, _), (other, _) = (start(running, "") for _ in range(3))
+    enter(group, plain)
+    enter(str(inner), below)
+    end_group(group)
+    assert [lives(pid) for pid in (plain, below, other)] == [False, False, True]
+    assert not Path(group).exists()
+    end_group(group)  # a second time it is nothing
+
+
+@needs_groups
+def test_the_groups_of_dead_hosts_end_and_those_of_living_ones_do_not(
+    running: list[subprocess.Popen[str]],
+) -> None:
+    dead_group, ours = make_group(mark_of(dead())), make_group(new_mark())
+    (left, _), (kept, _) = start(running, ""), start(running, "")
+    enter(dead_group, left)
+    enter(ours, kept)
+    try:
+        end_groups_of_dead_hosts()
+        assert [lives(left), lives(kept)] == [False, True]
+        assert [Path(dead_group).exists(), Path(ours).exists()] == [False, True]
+    finally:
+        end_group(ours)
+
+
+def test_where_no_group_is_to_be_had_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    assert make_group(new_mark()) == ""
+    end_group("")
