@@ -103,7 +103,7 @@ def _ending(said: Mapping[str, str]) -> Ending:
         if name != "pins"
     )
     return Ending(
-        kept=kept and "cannot be read" in said["pins"],
+        kept=kept and "what was accepted of its server cannot" in said["pins"],
         heard=" | ".join(f"{name}: {words[:70]}" for name, words in said.items()),
     )
 
@@ -239,7 +239,9 @@ async def state_is_a_file(probe: Probe) -> Ending:
         except Exception as error:
             return Ending(kept=False, heard=f"{type(error).__name__}: {error}")
         return Ending(
-            kept=f"move {state} away" in held and f"Move {state} away" in doctor and bool(model),
+            kept=f"{state} is a file where a folder should be; move it away" in held
+            and f"Move {state} away" in doctor
+            and bool(model),
             heard=f"{held} | {doctor}".replace(str(folder), ""),
         )
 

@@ -95,11 +95,11 @@ DIALECTS: Final[Mapping[str, Callable[[int], str]]] = {
 }
 
 
-@attack("a model that loops", "10,000 calls in prose, in five dialects", deadline_s=6)
+@attack("a model that loops", f"{MANY} calls in prose, in five dialects", deadline_s=6)
 async def calls_in_prose(probe: Probe) -> Ending:
     heard = ""
     for name, written in DIALECTS.items():
-        text = "".join(map(written, range(10_000)))[:900_000]
+        text = "".join(map(written, range(MANY)))
         ending = await _calls_in_vain(probe, [Raw(_ollama(text))])
         heard = f"{name}: {ending.heard}"
         if not ending.kept:

@@ -225,12 +225,12 @@ async def listed(probe: Probe, kind: str, what: str, noted: str) -> Ending:
 
 @attack("noise", "a page of 10,000 tools", deadline_s=CALL_S)
 async def many_tools(probe: Probe) -> Ending:
-    return await listed(probe, "stdio", "many", "of one long page")
+    return await listed(probe, "stdio", "many", "more than 2000 tools")
 
 
 @attack("noise", "a page of 10,000 tools over HTTP", deadline_s=CALL_S)
 async def many_tools_far(probe: Probe) -> Ending:
-    return await listed(probe, "http", "many", "of one long page")
+    return await listed(probe, "http", "many", "more than 2000 tools")
 
 
 @attack("noise", "a list of tools without a last page", deadline_s=CALL_S)
@@ -240,7 +240,7 @@ async def endless_list(probe: Probe) -> Ending:
 
 @attack("noise", "a tool whose schema has 150,000 parameters", deadline_s=CALL_S)
 async def giant_schema(probe: Probe) -> Ending:
-    return await listed(probe, "stdio", "giant", "wide has")
+    return await listed(probe, "stdio", "giant", "wide is described at too great length")
 
 
 @attack("noise", "comments of an event stream for ever", deadline_s=CALL_S)

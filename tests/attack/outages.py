@@ -404,7 +404,7 @@ async def disk_full(probe: Probe) -> Ending:
             kept_then = _kept_files()
             async with _session(settings) as talk:
                 heard.append((await talk.say(BACK)).spoken)
-    told = {line for line in logged if " cannot be " in line}
+    told = {line for line in logged if " cannot be " in line or "disk is full" in line}
     misled = any("move it away" in line for line in told)
     kept = heard == [DONE] * 4 and not kept_then and bool(_kept_files()) and len(told) == 3
     return Ending(kept and not misled, heard[-1] if kept and not misled else f"{heard} {told}")
