@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from tests.attack.harness import Outcome
-from tests.attack.runner import all_attacks, outcome_of
+from tests.attack.runner import Runner, all_attacks
 
 HEARD_CHARS = 60
 
@@ -32,11 +32,12 @@ def main() -> int:
     width = max((len(one.name) for one in attacks), default=0)
     print(f"{'attack':{width}}  hold ms  took s (limit)  memory MB  heard or told")
     failed: list[Outcome] = []
-    for one in attacks:
-        outcome = outcome_of(one)
-        print(_row(outcome, width), flush=True)
-        if outcome.faults:
-            failed.append(outcome)
+    with Runner() as runner:
+        for one in attacks:
+            outcome = runner.outcome_of(one)
+            print(_row(outcome, width), flush=True)
+            if outcome.faults:
+                failed.append(outcome)
     for outcome in failed:
         print(f"\n{outcome.name}\n  " + "\n  ".join(outcome.faults))
     print(f"\n{len(attacks) - len(failed)} passed, {len(failed)} failed")

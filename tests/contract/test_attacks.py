@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
 from tests.attack.harness import Attack
-from tests.attack.runner import all_attacks, outcome_of
+from tests.attack.runner import Runner, all_attacks
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    with Runner() as found:
+        yield found
 
 
 @pytest.mark.parametrize("one", all_attacks(), ids=lambda one: one.name)
-async def test_a_hostile_peer_holds_nothing_up_and_the_person_is_told(one: Attack) -> None:
-    outcome = await asyncio.to_thread(outcome_of, one)
+async def test_a_hostile_peer_holds_nothing_up_and_the_person_is_told(
+    runner: Runner, one: Attack
+) -> None:
+    outcome = await asyncio.to_thread(runner.outcome_of, one)
     assert not outcome.faults
