@@ -36,10 +36,10 @@ def main() -> int:
         for one in attacks:
             outcome = runner.outcome_of(one)
             print(_row(outcome, width), flush=True)
-            if outcome.faults:
+            if outcome.faults():
                 failed.append(outcome)
     for outcome in failed:
-        print(f"\n{outcome.name}\n  " + "\n  ".join(outcome.faults))
+        print(f"\n{outcome.name}\n  " + "\n  ".join(outcome.faults()))
     print(f"\n{len(attacks) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed or not attacks else 0
 
@@ -48,7 +48,7 @@ def _row(outcome: Outcome, width: int) -> str:
     took = f"{outcome.took_s:.1f} ({outcome.deadline_s:g})"
     heard = " ".join(outcome.heard.split())
     heard = heard if len(heard) <= HEARD_CHARS else heard[: HEARD_CHARS - 1] + "…"
-    mark = "  FAILED" if outcome.faults else ""
+    mark = "  FAILED" if outcome.faults() else ""
     return (
         f"{outcome.name:{width}}  {outcome.hold_ms:7.1f}  {took:>14}  {outcome.memory_mb:9.1f}"
         f"  {heard}{mark}"

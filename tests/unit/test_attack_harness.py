@@ -68,4 +68,4 @@ async def test_a_promise_that_was_not_kept_is_a_fault() -> None:
         outcome = await measured(ATTACKS["harness: nothing is kept"])
     finally:
         del ATTACKS["harness: nothing is kept"]
-    assert outcome.faults == ("not kept: nothing",)
+    assert outcome.faults() == ("not kept: nothing",)
