@@ -19,7 +19,7 @@ BIG_MESSAGE_BYTES: Final = 64 * 1024
 """Messages of up to so many bytes are parsed on the event loop, in 5 ms at most."""
 _ENDS_BYTES: Final = 2048
 """So much is looked at of either end of a message: enough to hold the id."""
-_MAX_ID_BYTES: Final = 128
+_MAX_ID_BYTES: Final = 256
 _ID: Final = rb'"id"\s*:\s*(0|[1-9]\d{0,14}|"[ !#-\[\]-~]{1,100}")\s*'
 _VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
 _ID_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb",\s*)?" + _ID + rb",")

@@ -152,7 +152,9 @@ async def test_what_the_parent_watchdog_runs_does_not_outlive_it() -> None:
 
 
 async def test_the_parent_watchdog_passes_an_interrupt_on() -> None:
-    script = "import signal, time; print('up', flush=True); time.sleep(60)"
+    # A shell that starts the tests in the background has everything below it ignore interrupts.
+    heed = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    script = f"import signal, time; {heed}; print('up', flush=True); time.sleep(60)"
     async with asyncio.timeout(DEADLINE_S):
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", parent_watchdog.__file__, sys.executable, "-c", script),

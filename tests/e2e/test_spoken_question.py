@@ -19,12 +19,14 @@ from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded, UserS
 from caal_node.speech import fetch_local
 from tests.livekit_server import LiveKit
 from tests.mcp_events import events
+from tests.room_ear import SOUND_FLOOR
 from tests.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
 
 LIVELY = Path(__file__).parents[1] / "changing_mcp_server.py"
 TURN_S = 120.0
+PAUSE_S = 1.0
 QUESTION = "The server live asks: Which room?"
 
 
@@ -61,6 +63,18 @@ async def until(scene: RoomScene, kind: type[Event], **wanted: Any) -> list[Even
         pytest.fail(f"no {kind.__name__} {wanted} in {TURN_S:g} s, but {seen}")
 
 
+async def until_heard_out(scene: RoomScene, since: int) -> None:
+    """Return once something was heard since then, and nothing for a while: as a person answers."""
+    pause = int(PAUSE_S * SAMPLE_RATE_HZ)
+    async with asyncio.timeout(TURN_S):
+        while True:
+            loud = np.abs(scene.timeline.since(since).astype(np.int32)) > SOUND_FLOOR
+            last = int(np.flatnonzero(loud)[-1]) if loud.any() else None
+            if last is not None and scene.timeline.position() - since - last > pause:
+                return
+            await asyncio.sleep(0.1)  # a track tells nobody that it is silent
+
+
 async def test_a_servers_question_is_heard_and_answered_aloud(
     livekit: LiveKit, tmp_path: Path
 ) -> None:
@@ -84,6 +98,7 @@ async def test_a_servers_question_is_heard_and_answered_aloud(
             await scene.speak(request)
             await until(scene, Spoken, text=QUESTION)
             asked_at = scene.timeline.position()
+            await until_heard_out(scene, asked_at)
             await scene.speak(answer)
             seen = await until(scene, TurnEnded)
             heard = scene.timeline.since(asked_at - SAMPLE_RATE_HZ)
