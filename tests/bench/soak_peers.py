@@ -26,6 +26,7 @@ READY_S: Final = 30.0
 """For a process to import and listen, beside a turn that goes on."""
 KEPT_REQUESTS: Final = 8
 """A stand-in notes every request; a day of them would fill the memory that is measured."""
+BYTES_A_TOKEN: Final = 4
 FAULTS: Final[Mapping[str, Reply]] = {
     "model cut": [Cut()],
     "model hang": [Hang()],
@@ -89,7 +90,7 @@ class Peers:
 
     @property
     def model_url(self) -> str:
-        return f"http://127.0.0.1:{self.model.port}"
+        return f"http://127.0.0.1:{self.model.port}/v1"
 
     @property
     def all(self) -> Sequence[Peer]:
@@ -140,6 +141,8 @@ async def _main(kind: str, port: int) -> None:
 
     def answer(asked: Asked) -> Reply:
         del model.requests[:-KEPT_REQUESTS]
+        # A count that stays the same would look like a server that cuts prompts.
+        model.prompt_tokens = len(asked.body) // BYTES_A_TOKEN
         last = asked.json["messages"][-1]
         return FAULTS.get(last["content"], None) or obey(asked)
 
