@@ -24,12 +24,13 @@ from n8n.client import N8nTools
 from n8n.core.errors import CallFailure, DiscoveryFailure, Failure, N8nError
 from n8n.core.workflow_tool import Discovery, Example, Skipped, Workflow, WorkflowTool
 from n8n.notes.parameter import typed
-from n8n.workflow_lint import Finding, lint, workflows_in
+from n8n.workflow_lint import Check, Finding, check, lint, workflows_in
 
 __all__ = [
     "BasicAuth",
     "CallFailure",
     "CallResult",
+    "Check",
     "Discovery",
     "DiscoveryFailure",
     "Example",
@@ -46,6 +47,7 @@ __all__ = [
     "WebhookAuth",
     "Workflow",
     "WorkflowTool",
+    "check",
     "lint",
     "read_credentials",
     "typed",

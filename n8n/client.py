@@ -25,8 +25,7 @@ from n8n.core.http import open_client, without_userinfo
 from n8n.core.workflow_tool import Discovery, WorkflowTool
 from n8n.discovery.discover import DiscoveryCache, discover_mcp, discover_rest
 from n8n.discovery.instance_apis import MCP_PATH
-from n8n.discovery.normalise import id_of
-from n8n.workflow_lint import Finding, lint
+from n8n.workflow_lint import Finding, check
 
 CALL_TIMEOUT_S = 20.0
 """As long as a person waits for an answer before asking whether anybody is there."""
@@ -185,10 +184,8 @@ class N8nTools:
         if self._api_key is not None:
             async with self._public_api(self._api_key, _after(LOOKUP_S)) as api:
                 slowest_s = await slowest_runs(api)
-        workflows = self._cache.workflows
-        return await asyncio.to_thread(
-            lambda: tuple(f for w in workflows for f in lint(w, slowest_s.get(id_of(w))))
-        )
+        found = await asyncio.to_thread(check, self._cache.workflows, self._cache.names, slowest_s)
+        return found.findings
 
     def deadline_s(self, tool: WorkflowTool) -> float:
         """Return how long a call of this tool may take."""

@@ -7,22 +7,25 @@ to say, and only to those who may ask.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from n8n.core.json_values import mapping, mappings
 from n8n.core.workflow_tool import (
     BODILESS_METHODS,
     RESPOND_TYPE,
+    WEBHOOK_TYPE,
     Nodes,
     Skipped,
     SkipReason,
     Workflow,
     WorkflowTool,
 )
-from n8n.discovery.nodes import may_read_all
-from n8n.discovery.normalise import DESCRIPTION_CHARS, normalise, published_nodes, title_of
+from n8n.discovery.nodes import inputs_read_by, may_read_all, mentions, takes_whole_request
+from n8n.discovery.normalise import DESCRIPTION_CHARS, id_of, nodes_behind, normalise
+from n8n.discovery.tool_names import assign_names
 
 FindingLevel: TypeAlias = Literal["error", "warning", "advice"]
 _Problems: TypeAlias = Iterator[tuple[FindingLevel, str, str]]
@@ -31,6 +34,9 @@ _Problems: TypeAlias = Iterator[tuple[FindingLevel, str, str]]
 CALL_GIVEN_UP_S: Final = 20.0
 """When a call is given up unless its notes say `Takes:`."""
 _NOTES: Final = "open the Webhook node, Settings, Notes"
+_FULL_RESPONSE: Final = "fullResponse"
+"""A web request with this option answers with a `body` of its own, which is read like a request's.
+"""
 _WAIT_TYPE: Final = "n8n-nodes-base.wait"
 _UNIT_SECONDS: Final = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _SKIP_MENDS: Final[Mapping[SkipReason, str]] = {
@@ -55,31 +61,64 @@ class Finding:
     """The webhook's path, or the node."""
     message: str
     mend: str
+    tool: str = ""
+    """The name that a model calls the tool by; empty for a workflow that is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What some workflows would be as tools, under the names that they would have."""
+
+    tools: tuple[WorkflowTool, ...]
+    findings: tuple[Finding, ...]
+
+
+def check(
+    workflows: Iterable[Workflow],
+    names: Mapping[str, str] | None = None,
+    slowest_s: Mapping[str, float] | None = None,
+) -> Check:
+    """Check workflows as the editor exports them or an API tells them, of one instance.
+
+    `names` are those that tools already have, `slowest_s` how long each workflow's slowest known
+    run took, by its id. Whether a workflow is active does not matter here.
+    """
+    published = [{**workflow, "active": True, "isArchived": False} for workflow in workflows]
+    made = [normalise(workflow) for workflow in published]
+    unnamed = [tool for one in made if not isinstance(one, Skipped) for tool in one]
+    given = assign_names((candidate for candidate, _ in unnamed), names)
+    tools = [replace(tool, name=given[candidate.key]) for candidate, tool in unnamed]
+    waiting = iter(tools)
+    findings: list[Finding] = []
+    for workflow, one in zip(published, made, strict=True):
+        if isinstance(one, Skipped):
+            mend = _SKIP_MENDS[one.reason]
+            findings.append(Finding("error", one.title, "workflow", one.message, mend))
+            continue
+        run_s = (slowest_s or {}).get(id_of(workflow))
+        for tool in islice(waiting, len(one)):
+            findings += _findings(workflow, tool, run_s)
+    return Check(tuple(tools), tuple(findings))
 
 
 def lint(workflow: Workflow, slowest_s: float | None = None) -> tuple[Finding, ...]:
-    """Check one workflow as the editor exports it or an API tells it.
+    """Check one workflow; `slowest_s` is how long its slowest known run took."""
+    runs = {} if slowest_s is None else {id_of(workflow): slowest_s}
+    return check([workflow], slowest_s=runs).findings
 
-    `slowest_s` is how long its slowest known run took. Whether it is active does not matter here.
-    """
-    published = {**workflow, "active": True, "isArchived": False}
-    title = title_of(workflow)
-    made = normalise(published)
-    if isinstance(made, Skipped):
-        return (Finding("error", title, "workflow", made.message, _SKIP_MENDS[made.reason]),)
-    nodes = published_nodes(published) or []
-    return tuple(
-        Finding(level, title, tool.path, message, mend)
-        for _, tool in made
-        for check in (
-            _check_notes(tool),
-            _check_inputs(tool, nodes),
-            _check_answer(tool, nodes),
-            _check_duration(tool, nodes, slowest_s),
-            _check_access(tool, nodes),
-        )
-        for level, message, mend in check
-    )
+
+def _findings(workflow: Workflow, tool: WorkflowTool, slowest_s: float | None) -> Iterator[Finding]:
+    nodes, given = nodes_behind(workflow, tool)
+    for check_ in (
+        _check_notes(tool),
+        _check_inputs(tool, nodes),
+        _check_reads(tool, nodes, given),
+        _check_answer(tool, nodes),
+        _check_duration(tool, nodes, slowest_s),
+        _check_access(tool, nodes),
+    ):
+        for level, message, mend in check_:
+            yield Finding(level, tool.title, tool.path, message, mend, tool.name)
 
 
 def workflows_in(exported: object) -> list[Workflow]:
@@ -105,11 +144,11 @@ def _check_notes(tool: WorkflowTool) -> _Problems:
     if len(tool.full_description) > DESCRIPTION_CHARS:
         yield (
             "advice",
-            f"its notes have {len(tool.full_description)} characters, and the prompt gets the "
-            f"first {DESCRIPTION_CHARS}: {tool.description!r}",
+            f"the prompt gets the first {DESCRIPTION_CHARS} characters of its notes, and they are "
+            "longer",
             "put what it does into the first two sentences",
         )
-    if not tool.examples:
+    if not tool.examples and "examples" not in tool.flawed:
         yield (
             "advice",
             "it has no example, and small models choose several times better with one",
@@ -119,7 +158,9 @@ def _check_notes(tool: WorkflowTool) -> _Problems:
 
 def _check_inputs(tool: WorkflowTool, nodes: Nodes) -> _Problems:
     guessed = [name for name, origin in tool.origins.items() if origin in ("nodes", "pinned")]
-    if guessed:
+    if "parameters" in tool.flawed:
+        pass  # that has been said
+    elif guessed:
         listed = ", ".join(f"{name} (required, string)" for name in guessed)
         yield (
             "warning",
@@ -137,7 +178,7 @@ def _check_inputs(tool: WorkflowTool, nodes: Nodes) -> _Problems:
         yield (
             "advice",
             "none of its parameters is required, so a model may leave all of them out",
-            f"write `required` behind those that it cannot do without, of {', '.join(written)}",
+            "write `required` behind those that it cannot do without",
         )
     if tool.method in BODILESS_METHODS and re.search(r"json\??\.body\b", _parameters_text(nodes)):
         yield (
@@ -145,6 +186,29 @@ def _check_inputs(tool: WorkflowTool, nodes: Nodes) -> _Problems:
             f"it takes {tool.method}, which has no body, but its nodes read json.body",
             "set HTTP Method to POST, or read $json.query",
         )
+
+
+def _check_reads(tool: WorkflowTool, nodes: Nodes, given: Nodes) -> _Problems:
+    """Compare what the notes name with what the nodes read; `given` get the request as it came."""
+    read = {name: where for name, (where, _) in inputs_read_by(nodes).items() if where != "path"}
+    defaults = {n for n, (_, p) in inputs_read_by(nodes).items() if "default" in p.schema}
+    own = [node for node in nodes if node.get("type") != WEBHOOK_TYPE]
+    unread = [
+        name
+        for name, origin in tool.origins.items()
+        if origin in ("schema", "param", "prose")
+        and not (name in read or takes_whole_request(given) or mentions(own, name))
+    ]
+    answers_with_body = _FULL_RESPONSE in _parameters_text(nodes)
+    unnamed = [n for n in read if not (n in tool.origins or n in defaults or answers_with_body)]
+    if not (unread or unnamed) or "parameters" in tool.flawed:
+        return
+    part = "query" if tool.method in BODILESS_METHODS else "body"
+    told = [f"its notes name {', '.join(unread)}, which no node reads"] if unread else []
+    told += [f"its nodes read {', '.join(unnamed)}, which its notes do not name"] if unnamed else []
+    mends = [f"{_NOTES}: name {', '.join(unnamed)} there"] if unnamed else []
+    mends += [f"read it as {{{{ $json.{part}.{unread[0]} }}}}"] if unread else []
+    yield "warning", ", and ".join(told), ", or ".join(mends)
 
 
 def _check_answer(tool: WorkflowTool, nodes: Nodes) -> _Problems:
@@ -197,7 +261,8 @@ def _check_answer(tool: WorkflowTool, nodes: Nodes) -> _Problems:
             'answer with JSON such as {"message": "The lamp is on."}, and `Speak: message` in '
             "the notes",
         )
-    if tool.spoken_field and tool.spoken_field not in _parameters_text(nodes):
+    streams = tool.response_mode == "streaming"
+    if tool.spoken_field and not streams and tool.spoken_field not in _parameters_text(nodes):
         yield (
             "warning",
             f"`Speak: {tool.spoken_field}`, but none of its nodes makes such a field",

@@ -27,6 +27,8 @@ ParameterOrigin: TypeAlias = Literal[
     "pinned",  # the webhook's pinned data
     "trigger",  # a sibling Execute Workflow Trigger
 ]
+NotesPart: TypeAlias = Literal["parameters", "examples", "notes"]
+"""What of the notes has a problem; `notes` is any other part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class WorkflowTool:
     """How long the author says that a run may take (`Takes: 40 s` in the notes)."""
     problems: tuple[str, ...] = ()
     """What is wrong in the author's notes, one line each."""
+    flawed: frozenset[NotesPart] = frozenset()
+    """The parts of the notes that these are about."""
 
 
 SkipReason: TypeAlias = Literal[

@@ -71,8 +71,21 @@ _VARIABLE = re.compile(
 )
 _UNPACKED_NAME = re.compile(r"^\s*([A-Za-z_$][\w$]*)\s*(?::[^=]*)?(?:=\s*(.+))?$", re.DOTALL)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
+_WHOLE_REQUEST = re.compile(
+    r"""(?:[$.]json|\[\s*["']json["']\s*\])(?:\??\.(?:body|query)\b|\[\s*["'](?:body|query)["']\s*\])?"""
+    r"""(?![\w$]|\s*\??[.\[])|\$input\.(?:all|first|last|item)\b(?!\(\)\.json|\.json)"""
+)
+"""The item, its body or its query, and no field of them."""
 _WHOLE_ITEM = re.compile(r"\$json\b|\.json\b|\$input\b|\bitems?\b")
 _PASSING_ITEMS_ON = frozenset(("n8n-nodes-base.executeWorkflow",))
+_LEAVING_ITEMS_ALONE = frozenset(
+    f"n8n-nodes-base.{name}"
+    for name in ("if", "switch", "filter", "merge", "noOp", "wait", "limit", "sort")
+)
+"""Nodes whose output is their input."""
+_SET_TYPE = "n8n-nodes-base.set"
+_SET_DROPS_SINCE = 3.3
+"""From this version on a Set node drops the fields that it does not set, unless it is told to."""
 _NOT_INPUTS = frozenset(("length", "constructor", "prototype", "hasOwnProperty", "toString"))
 
 
@@ -157,9 +170,48 @@ def may_read_all(nodes: Nodes) -> bool:
 
     That is an expression or code with an item in it, or a workflow that the item is passed to.
     """
-    if any(node.get("type") in _PASSING_ITEMS_ON for node in nodes):
+    if any(str(node.get("type")) in _PASSING_ITEMS_ON for node in nodes):
         return True
     return any(_WHOLE_ITEM.search(text, 0, MAX_SCANNED_CHARS) for text in _texts(nodes))
+
+
+def takes_whole_request(nodes: Nodes) -> bool:
+    """Whether one of these nodes, which get the request as their item, may take all of it."""
+    if any(str(node.get("type")) in _PASSING_ITEMS_ON for node in nodes):
+        return True
+    return any(_WHOLE_REQUEST.search(_without_taken_apart(text)) for text in _texts(nodes))
+
+
+def _without_taken_apart(text: str) -> str:
+    """Leave out statements that take a request only to read single fields of it.
+
+    These are `const {a, b} = $json.body`, and `const body = $json.body` where `body` stands
+    nowhere without a field behind it.
+    """
+    text = text[:MAX_SCANNED_CHARS]
+    for unpacked in islice(_UNPACKED.finditer(text), MAX_VARIABLES):
+        if "..." not in unpacked["names"]:
+            text = text.replace(unpacked[0], "")
+    for variable in islice(_VARIABLE.finditer(text), MAX_VARIABLES):
+        name = re.escape(variable["name"])
+        if not re.search(rf"(?<![\w$.]){name}(?![\w$]|\s*(?:\??\.|\[|=[^=]))", text):
+            text = text.replace(variable[0], "")
+    return text
+
+
+def passes_request_on(node: Mapping[str, Any]) -> bool:
+    """Whether a node that gets the request hands it to the next one as it is."""
+    if node.get("type") != _SET_TYPE:
+        return str(node.get("type")) in _LEAVING_ITEMS_ALONE
+    version = node.get("typeVersion")
+    keeps = mapping(node.get("parameters")).get("includeOtherFields") is True
+    return keeps or not isinstance(version, (int, float)) or version < _SET_DROPS_SINCE
+
+
+def mentions(nodes: Nodes, name: str) -> bool:
+    """Whether a node has that name in it as code does: behind a dot, a quote or a bracket."""
+    word = re.compile(rf"""[.\["'{{,(]\s*{re.escape(name)}(?![\w$])""")
+    return any(word.search(text, 0, MAX_SCANNED_CHARS) for text in _texts(nodes))
 
 
 def _reads(text: str) -> Iterator[tuple[ParameterLocation, str, str | None]]:

@@ -17,8 +17,9 @@ from n8n.core.workflow_tool import (
     Workflow,
     WorkflowTool,
 )
+from n8n.discovery.example_check import fault_of, faults_of_defaults
 from n8n.discovery.input_schema import TRIGGER_TYPE, build_inputs
-from n8n.discovery.nodes import WebhookNode, is_webhook, read_webhook
+from n8n.discovery.nodes import WebhookNode, is_webhook, passes_request_on, read_webhook
 from n8n.discovery.tool_names import NameCandidate
 from n8n.notes.parser import Notes, parse_notes
 
@@ -85,6 +86,25 @@ def normalise(workflow: Workflow) -> list[UnnamedTool] | Skipped:
         )
         for webhook in callable_ones
     ]
+
+
+def nodes_behind(workflow: Workflow, tool: WorkflowTool) -> tuple[Nodes, Nodes]:
+    """Return the nodes that a call of the tool reaches, and those that get its request as it came.
+
+    Where the workflow does not tell what leads where, these are all nodes.
+    """
+    nodes = published_nodes(workflow) or []
+    webhooks = [node for node in nodes if is_webhook(node)]
+    first = next((n for n in webhooks if str(n.get("id") or n.get("name")) == tool.node_id), None)
+    connections = _connections(workflow)
+    if not connections or first is None:
+        return nodes, nodes
+    name = str(first.get("name"))
+    reached = _reached_nodes(connections, name, nodes) if len(webhooks) > 1 else nodes
+    passing = [node for node in nodes if node is first or passes_request_on(node)]
+    given = {str(node.get("name")) for node in _reached_nodes(connections, name, passing)}
+    given |= {target for source in given for target in _targets(connections, source)}
+    return reached, [node for node in nodes if str(node.get("name")) in given]
 
 
 def version_of(workflow: Workflow) -> str | None:
@@ -170,6 +190,7 @@ def _make_tool(
         takes_s=notes.takes_s,
         answers_nothing=webhook.answers_nothing or _responds_without_data(nodes),
         problems=problems,
+        flawed=notes.flawed.union(["examples"] if len(examples) < len(notes.examples) else []),
     )
     key, age = f"{workflow_id}:{webhook.node_id}", str(workflow.get("createdAt") or "")
     return NameCandidate(key, f"{title}{suffix}", age), tool
@@ -197,24 +218,28 @@ def _reached_nodes(connections: Mapping[str, Any], first: str, nodes: Nodes) -> 
         if name in reached or name not in names:
             continue
         reached.add(name)
-        for outputs in mapping(connections.get(name)).values():
-            for output in sequence(outputs):
-                waiting += [str(target.get("node")) for target in mappings(output)]
-    return [n for n in nodes if n.get("name") in reached or n.get("type") == TRIGGER_TYPE]
+        waiting += _targets(connections, name)
+    return [n for n in nodes if str(n.get("name")) in reached or n.get("type") == TRIGGER_TYPE]
+
+
+def _targets(connections: Mapping[str, Any], name: str) -> list[str]:
+    """Return the nodes that a node's outputs lead to."""
+    outputs = mapping(connections.get(name)).values()
+    every = [output for each in outputs for output in sequence(each)]
+    return [str(target.get("node")) for output in every for target in mappings(output)]
 
 
 def _valid_examples(
     notes: Notes, schema: Mapping[str, Any]
 ) -> tuple[tuple[Example, ...], tuple[str, ...]]:
     """Return the examples that could be calls, and all problems of the notes."""
-    required = set(schema.get("required", ()))
     valid: list[Example] = []
-    problems = list(notes.problems)
+    problems = [*notes.problems, *faults_of_defaults(schema)]
     for example in notes.examples:
-        if missing := sorted(required - example.arguments.keys()):
-            problems.append(f"the example {example.utterance[:60]!r} lacks {', '.join(missing)}")
-        else:
+        if (fault := fault_of(example.arguments, schema)) is None:
             valid.append(example)
+        else:
+            problems.append(f"the example {example.utterance[:60]!r} {fault}")
     return tuple(valid), tuple(problems)
 
 

@@ -1,7 +1,8 @@
 """One parameter of a workflow, and the words in which authors describe it.
 
 The words behind a parameter's name say its type, need, default, bounds and choices. They come in
-any order and between any brackets; what is none of these describes the parameter.
+any order, between any brackets, and in every language of words.toml; what is none of these
+describes the parameter.
 """
 
 from __future__ import annotations
@@ -13,47 +14,47 @@ from typing import Any, Final
 
 from n8n.core.json_values import parse_json
 from n8n.core.workflow_tool import ParameterOrigin
+from n8n.notes.words import kind_of, meant, pattern
 
 MAX_NAME_CHARS: Final = 64
 """A longer word is no name of a parameter."""
 SEPARATORS: Final = " \t,;:=-–—."
 """Characters that may stand around a word without a meaning of their own."""
-_TYPE_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "string": ("string", "str", "text"),
-    "number": ("number", "float", "double", "decimal"),
-    "integer": ("integer", "int"),
-    "boolean": ("boolean", "bool"),
-    "object": ("object", "json", "dict"),
-    "array": ("array", "list"),
-    "null": ("null",),
-}
-_TYPES: Final[Mapping[str, Mapping[str, Any]]] = {
-    **{word: {"type": kind} for kind, words in _TYPE_WORDS.items() for word in words},
+_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "date": {"type": "string", "format": "date"},
     "datetime": {"type": "string", "format": "date-time"},
     "any": {},
 }
+"""The schemas of those kinds of types that are no JSON types themselves."""
 _NUMBER: Final = r"-?\d{1,15}(?:\.\d{1,9})?"
-_NEED: Final = re.compile(r"(required|mandatory|must|optional|req\b\.?|opt\b\.?)(?!\w)", re.I)
-_TYPE: Final = re.compile(r"\{?(?P<word>[A-Za-z]{2,8}(?:\[\])?)(?P<need>[!?=]?)\}?(?![\w'’/|])")
+_NEED: Final = re.compile(rf"({pattern('optional', 'required')})(?!\w)", re.I)
+_TYPE: Final = re.compile(
+    rf"\{{?(?P<word>{pattern('types.*')}(?:\[\])?)(?P<need>[!?=]?)\}}?(?![\w'’/|])", re.I
+)
 _CHOICES: Final = re.compile(r"[^\s|,;]{1,64}(?:\s?\|\s?[^\s|,;]{1,64}){1,19}")
 _BETWEEN: Final = re.compile(
-    rf"(?:between\s+|from\s+)?({_NUMBER})\s*(?:-|–|\.\.|to\b|and\b)\s*({_NUMBER})(?![\w.]*\w)"
+    rf"(?:{pattern('range')}\s+)?({_NUMBER})\s*(?:-|–|\.\.|{pattern('to')}\b)\s*({_NUMBER})"
+    r"(?![\w.]*\w)",
+    re.I,
 )
 _BOUND: Final = re.compile(
-    rf"(min(?:imum)?|max(?:imum)?|at least|at most|>=|<=)\s*[:=]?\s*({_NUMBER})(?!\w)", re.I
+    rf"(?:({pattern('minimum')}|>=)|({pattern('maximum')}|<=))\.?\s*[:=]?\s*({_NUMBER})(?!\w)",
+    re.I,
 )
-_DEFAULT: Final = re.compile(
-    r"(?:default(?:s|ing)?|or else)\b(?:\s+to\b|\s+is\b)?\s*[:=]?\s*", re.I
-)
+_DEFAULT: Final = re.compile(rf"{pattern('default')}\b\s*[:=]?\s*", re.I)
 _VALUE: Final = re.compile(r"\"[^\"]{0,80}\"|'[^']{0,80}'|[^\s,;()\[\]]{1,80}")
-_ONE_OF: Final = re.compile(r"\b(?:one of|either|enum|values)\b:?\s+([^;()]+)", re.I)
+_ONE_OF: Final = re.compile(rf"\b{pattern('one_of')}\b:?\s+([^;()]+)", re.I)
+_MISSPELT: Final = ("required", "optional", "types.*")
+"""The kinds of words for which a misspelt one is looked for."""
 _AFTER_TYPE: Final = re.compile(
-    r"\s*(?:$|[-,;:(\[|–—]|required|mandatory|must\b|optional|default|between|min|max|one of|\d)",
+    r"\s*(?:$|[-,;:(\[|–—]|\d|"
+    + pattern("required", "optional", "default", "minimum", "maximum", "range", "one_of")
+    + r"(?!\w))",
     re.I,
 )
 """What may follow the word of a type in a sentence; `text of the mail` begins with no type."""
-_BRACKETED_NEED: Final = re.compile(r"[(\[]\s*(required|mandatory|optional)\s*[)\]]", re.I)
+_BRACKETED_NEED: Final = re.compile(rf"[(\[]\s*({pattern('optional', 'required')})\s*[)\]]", re.I)
+_OR: Final = re.compile(rf"[|,/]|\b{pattern('or')}\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Parameter:
     schema: Mapping[str, Any]
     required: bool
     origin: ParameterOrigin
+    doubts: tuple[str, ...] = ()
+    """What of the author's words may be meant otherwise."""
 
 
 def type_schema(word: str) -> Mapping[str, Any] | None:
@@ -70,7 +73,10 @@ def type_schema(word: str) -> Mapping[str, Any] | None:
     word = word[:MAX_NAME_CHARS].strip().strip("{}()").lower()
     if word.endswith("[]") and (item := type_schema(word[:-2])) is not None:
         return {"type": "array", "items": item}
-    return _TYPES.get(word)
+    if (kind := kind_of(word, "types.*")) is None:
+        return None
+    kind = kind.removeprefix("types.")
+    return _SCHEMAS.get(kind, {"type": kind})
 
 
 def typed(text: str, schema: Mapping[str, Any]) -> Any:
@@ -78,6 +84,8 @@ def typed(text: str, schema: Mapping[str, Any]) -> Any:
     text = text.strip().strip("\"'`")
     if schema.get("type") in (None, "string"):
         return text
+    if schema.get("type") == "boolean" and (said := kind_of(text, "yes", "no")) is not None:
+        return said == "yes"
     try:
         return parse_json(text)
     except (ValueError, RecursionError):
@@ -93,6 +101,7 @@ class ParameterReader:
     descriptions: list[str] = field(default_factory=list[str])
     choices: list[str] = field(default_factory=list[str])
     default: str | None = None
+    doubts: list[str] = field(default_factory=list[str])
 
     def read_bracketed(self, text: str) -> None:
         """Read what stands in brackets: parts, each of which begins with the words it means."""
@@ -115,7 +124,8 @@ class ParameterReader:
             self.schema["description"] = ", ".join(self.descriptions)
         if self.default is not None:
             self.schema["default"] = typed(self.default, self.schema)
-        return Parameter(self.schema, required if self.required is None else self.required, origin)
+        needed = required if self.required is None else self.required
+        return Parameter(self.schema, needed, origin, tuple(self.doubts))
 
     def take_attributes(self, text: str, *, whole: bool, bare_type: bool = True) -> str:
         """Take the words with a meaning from the head of a text, and return the rest.
@@ -142,6 +152,8 @@ class ParameterReader:
     def _describe(self, text: str) -> None:
         if text := text.strip(SEPARATORS):
             self.descriptions.append(text)
+            if text.isalpha() and (word := meant(text, *_MISSPELT)) is not None:
+                self.doubts.append(f"is `{text}` to say `{word}`?")
 
     def _take_choices(self, text: str) -> str:
         if self.choices or (listed := _ONE_OF.search(text)) is None:
@@ -163,8 +175,7 @@ class ParameterReader:
             self.schema.update(minimum=_number(both[1]), maximum=_number(both[2]))
             return text[both.end() :]
         if (one := _BOUND.match(text)) is not None:
-            is_low = one[1].lower().startswith(("min", ">", "at least"))
-            self.schema["minimum" if is_low else "maximum"] = _number(one[2])
+            self.schema["minimum" if one[1] else "maximum"] = _number(one[3])
             return text[one.end() :]
         return None
 
@@ -181,14 +192,19 @@ class ParameterReader:
         return rest
 
 
+def says_need(text: str) -> bool:
+    """Return whether a text has `(required)` or `(optional)` in it."""
+    return _BRACKETED_NEED.search(text) is not None
+
+
 def _split_choices(text: str) -> list[str]:
     """Split `on|off` or `a, b or c`."""
-    parts = re.split(r"[|,/]|\bor\b", text)
+    parts = _OR.split(text)
     return list(dict.fromkeys(p for p in (x.strip(" \"'`.") for x in parts) if p))
 
 
 def _says_required(word: str) -> bool:
-    return not word.lower().startswith("opt")
+    return kind_of(word, "optional") is None
 
 
 def _number(text: str) -> int | float:

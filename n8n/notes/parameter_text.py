@@ -1,36 +1,49 @@
 """Parameters as authors write them: `@param` lines, lists under a heading, a sentence of them.
 
 One item has a name, and after it the words that describe it: `city (required, string)`,
-`**city**: string - which city`, `[days=1] {integer} 1-7`, `unit? c|f` are all read.
+`**city**: string - which city`, `[days=1] {integer} 1-7`, `unit? c|f` are all read. In a table the
+cells of a row are those words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from n8n.core.workflow_tool import ParameterOrigin
-from n8n.notes.parameter import MAX_NAME_CHARS, SEPARATORS, Parameter, ParameterReader
+from n8n.notes.parameter import (
+    MAX_NAME_CHARS,
+    SEPARATORS,
+    Parameter,
+    ParameterReader,
+    says_need,
+)
+from n8n.notes.words import pattern, words
 
 MAX_LISTED: Final = 40
 """The most parameters that one sentence may list."""
 MAX_PARTS: Final = 400
 """Commas, or semicolons, at which such a sentence is cut, ten for each of them."""
 _NAME: Final = re.compile(
-    r"""\s*(?:and\s+)?(?P<dress>[*_`"']{0,3})(?P<open>\[?)(?P<name>[A-Za-z]\w*|_\w+)"""
+    rf"""\s*(?:{pattern("and")}\s+)?"""
+    r"""(?P<dress>[*_`"']{0,3})(?P<open>\[?)(?P<name>[A-Za-z]\w*|_\w+)"""
     r"""(?:=(?P<default>[^\]\s]{1,80}))?(?P<close>\]?)(?P<mark>(?:[*?!](?!\*))?)[*_`"']{0,3}(?![\w*])"""
 )
 _GROUP: Final = re.compile(r"\(([^()]{0,400})\)?|\[([^\[\]]{0,400})\]?|\{([^{}]{0,40})\}")
-_NOT_NAMES: Final = frozenset(("none", "nothing", "and"))
+_NOT_NAMES: Final = frozenset(words("none", "and"))
+_IS_DESCRIBED: Final = re.compile(r"\s*[(\[{:]")
+"""What follows a name that is one, such as `no (integer)`; elsewhere `no` says that there is none.
+"""
 _STARTS_ITEM: Final = re.compile(
-    r"\s*(?:and\s+)?[*_`\"']{0,3}\[?\w+(?:=[^\]\s]+\]?)?[*_`\"'?!\]]{0,3}\s*"
-    r"(?:$|[-–—(\[{:]|(?:required|mandatory|optional|must|default|string|text|str|integer|int|number"
-    r"|float|boolean|bool|array|list|object|date|datetime)\b)",
+    rf"\s*(?:{pattern('and')}\s+)?[*_`\"']{{0,3}}\[?\w+(?:=[^\]\s]+\]?)?[*_`\"'?!\]]{{0,3}}\s*"
+    rf"(?:$|[-–—(\[{{:]|{pattern('required', 'optional', 'default', 'types.*')}(?!\w))",
     re.I,
 )
 """A name, alone or with what may follow one: brackets, a colon, a dash, a need or a type."""
-_AND: Final = re.compile(r"(?<=[\w)\]`*])\s+and\s+(?=[`*\"']*\w+[`*\"']*\s*(?:$|[(:]))")
+_AND: Final = re.compile(
+    rf"(?<=[\w)\]`*])\s+{pattern('and')}\s+(?=[`*\"']*\w+[`*\"']*\s*(?:$|[(:]))", re.I
+)
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -75,11 +88,36 @@ def from_prose(text: str, *, required: bool = False) -> tuple[dict[str, Paramete
     return found, text[end:].lstrip(". ").strip()
 
 
-def _item(
-    text: str, origin: ParameterOrigin, type_text: str = "", *, required: bool = False
-) -> tuple[str, Parameter] | None:
+def from_row(
+    name: str, attributes: Sequence[str], *, needed: bool | None, default: str | None
+) -> dict[str, Parameter]:
+    """Read a row of a table: the cell with the name, and the others but for need and default."""
+    if (found := _named(name, is_described=True)) is None:
+        return {}
+    own_name, reader, rest = found
+    for text in (rest, *attributes):
+        _describe(reader, text, bare_type=False)
+    reader.required = reader.required if needed is None else needed
+    reader.default = default or reader.default
+    return {own_name: reader.parameter("prose")}
+
+
+def are_described(found: Mapping[str, Parameter], text: str) -> bool:
+    """Return whether the text that these were read from says more of one than its name.
+
+    So `Needs: city (required)` is told from `Needs: patience`.
+    """
+    told = any(p.required or p.schema.keys() - {"description"} for p in found.values())
+    return told or (bool(found) and says_need(text))
+
+
+def _named(text: str, *, is_described: bool = False) -> tuple[str, ParameterReader, str] | None:
+    """Read a name and what its marks say; returns it, the reader, and the rest of the text."""
     named = _NAME.match(text)
-    if named is None or len(named["name"]) > MAX_NAME_CHARS or named["name"].lower() in _NOT_NAMES:
+    if named is None or len(named["name"]) > MAX_NAME_CHARS:
+        return None
+    is_described = is_described or _IS_DESCRIBED.match(text, named.end()) is not None
+    if named["name"].lower() in _NOT_NAMES and not is_described:
         return None
     reader = ParameterReader(default=named["default"])
     if named["mark"] and named["mark"] not in named["dress"]:
@@ -89,10 +127,19 @@ def _item(
     rest = text[named.end() :]
     if named["close"] and not named["open"]:
         rest = named["close"] + rest
+    return named["name"], reader, rest
+
+
+def _item(
+    text: str, origin: ParameterOrigin, type_text: str = "", *, required: bool = False
+) -> tuple[str, Parameter] | None:
+    if (found := _named(text)) is None:
+        return None
+    name, reader, rest = found
     if type_text:
         reader.read_bracketed(type_text.strip("{}"))
     _describe(reader, rest, bare_type=origin == "param")
-    return named["name"], reader.parameter(origin, required)
+    return name, reader.parameter(origin, required)
 
 
 def _describe(reader: ParameterReader, text: str, *, bare_type: bool) -> None:

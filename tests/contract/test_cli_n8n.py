@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,39 @@ async def test_an_instance_is_checked_workflow_by_workflow(
     assert ("get_weather", "error") not in by_workflow
 
 
+async def test_tools_are_shown_as_the_model_reads_them_under_the_names_they_have(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with RecordedN8n() as recorded:
+        settings = settings_of(recorded)
+        await check_instance(settings, as_json=True)
+        as_json = json.loads(capsys.readouterr().out)["tools"]
+        await check_instance(settings, as_json=False)
+        text = capsys.readouterr().out
+        agent = CaalAgent(settings=settings, warm=False)
+        await agent.reload_tools()
+        try:
+            read = [dict(entry.schema["function"]) for entry in agent.table]
+        finally:
+            await agent.close_tools()
+    assert as_json == read
+    shown = re.findall(r"^  model    (.*)$", text, re.M)
+    assert [json.loads(line) for line in shown] == read
+    assert {tool["name"] for tool in read} >= {"Unicode_tool_v2", "multi_trigger_multi_a"}
+
+
+async def test_an_advice_for_many_workflows_is_given_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with RecordedN8n() as recorded:
+        await check_instance(settings_of(recorded), as_json=False)
+    out = capsys.readouterr().out
+    assert out.count("whoever can reach n8n can run it") == 1
+    assert out.count("it has no example") == 1
+    assert "\n3 of 30 tools: slow_report, secure_lookup, list_events\n" in out
+    assert out.splitlines()[-1] == "29 workflows: 3 errors, 9 warnings, 4 pieces of advice"
+
+
 def test_a_file_is_checked_without_any_n8n(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -113,6 +147,7 @@ def test_a_file_is_checked_without_any_n8n(
     assert not check_files([file], as_json=False)
     out = capsys.readouterr().out
     assert "warning  clock: it has no notes" in out
+    assert '  model    {"name": "clock", "description": "clock"' in out
     assert "mend: open the Webhook node, Settings, Notes" in out
     assert out.splitlines()[-1] == "1 workflow: 0 errors, 2 warnings, 1 piece of advice"
 

@@ -21,6 +21,7 @@ from tests.real_n8n.seed import JWT_SECRET, WorkflowSeeder, copies, recorded, sa
 
 TESTS: Final = (
     "tests/contract/test_n8n_replay_and_real.py",
+    "tests/contract/test_n8n_page.py",
     "tests/real_n8n/check_samples.py",
     "tests/real_n8n/check_edges.py",
     "tests/real_n8n/check_live.py",

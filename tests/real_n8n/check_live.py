@@ -130,7 +130,11 @@ async def test_a_workflow_reloads_the_tools_of_the_room_that_called_it(livekit: 
     async with (
         control_process(livekit, TOKEN) as address,
         author() as writer,
-        StandInModel([Call(reloads, {}, id="c1")], [Call(reloads, {}, id="c2")]) as server,
+        StandInModel(
+            [Call(reloads, {}, id="c1")],
+            [Call(reloads, {}, id="c2")],
+            [Call(reloads, {"tool_name": "no_such"}, id="c3")],
+        ) as server,
     ):
         await writer.publish(
             await asking(
@@ -157,6 +161,8 @@ async def test_a_workflow_reloads_the_tools_of_the_room_that_called_it(livekit: 
             assert answers(session)[-1]["tool_count"] == len(agent.table) == before + 1
             assert await said(session, events) == "Nothing has changed."
             assert answers(session)[-1]["tool_count"] == before + 1
+            missing = "I find no tool named no such. Nothing has changed."
+            assert await said(session, events) == missing
         finally:
             await session.aclose()
             await room.disconnect()

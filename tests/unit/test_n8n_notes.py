@@ -14,6 +14,21 @@ from jsonschema import Draft202012Validator
 from n8n.core.workflow_tool import Example
 from n8n.notes.parser import MAX_NOTES_CHARS, Notes, parse_notes
 
+FRAGMENTS = (
+    "city",
+    " (",
+    ")",
+    "required",
+    ", ",
+    ": ",
+    "string",
+    "1-7",
+    "default ",
+    "|",
+    "\n",
+    "->",
+)
+FRAGMENTS += ("{}", "Takes", "Speak: ", "Example: ", "---", "*", "oder ", "ganze Zahl", ". ", "- ")
 NAMES = st.from_regex(r"[a-z][a-z_]{0,12}", fullmatch=True).filter(
     lambda n: n not in ("and", "none", "nothing")
 )
@@ -139,6 +154,58 @@ def test_examples_are_words_and_the_arguments_they_mean() -> None:
     assert notes.description == "And more."
 
 
+def test_a_line_may_hold_the_notes_as_a_whole() -> None:
+    notes = parse_notes(
+        "Tells the weather. Parameters: city (required). "
+        'Example: rain in Oslo -> {"city": "Oslo. Takes: 9 s"}. Speak: message. Takes: 40 s.'
+    )
+    assert notes.description == "Tells the weather."
+    assert notes.examples == (Example("rain in Oslo", {"city": "Oslo. Takes: 9 s"}),)
+    assert (notes.spoken_field, notes.takes_s, notes.problems) == ("message", 40, ())
+
+
+def test_notes_may_be_german_throughout() -> None:
+    notes = parse_notes(
+        "Stellt die Heizung.\nParameter:\n- raum (Pflicht, Text): welches Zimmer\n"
+        "- grad (Pflicht, Zahl 5-28)\n"
+        'Beispiel: stell das Bad auf 20 Grad -> {"raum": "Bad", "grad": 20}\n'
+        "Sprich: das Feld meldung\nDauert: 40 Sekunden"
+    )
+    assert notes.description == "Stellt die Heizung."
+    assert schemas(notes)["grad"] == {"type": "number", "minimum": 5, "maximum": 28}
+    assert required(notes) == ["raum", "grad"]
+    assert notes.examples[0].arguments == {"raum": "Bad", "grad": 20}
+    assert (notes.spoken_field, notes.takes_s) == ("meldung", 40)
+    assert parse_notes("Tut es. Parameter: keine.").takes_nothing
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("Parametres: city (required, string)", "Parameters"),
+        ("Paramters:\n- city (string)", "Parameters"),
+        ("Does it. Required paramter: city (string)", "Parameter"),
+        ("Exampel: rain -> {}", "Example"),
+        ("Spaek: message", "Speak"),
+        ("Take: 40 s", "Takes"),
+        ("Beispeil: Regen -> {}", "Beispiel"),
+    ],
+)
+def test_a_misspelt_heading_is_read_as_it_is_meant_and_told(text: str, meant: str) -> None:
+    notes = parse_notes(f"Does it.\n{text}")
+    (problem,) = notes.problems
+    assert problem.startswith("line 2: ")
+    assert problem.endswith(f"is read as `{meant}:`")
+    assert notes.description.replace("Does it.", "").strip() == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["Tasks: buy milk", "Documents: which (string)", "Speed: high", "Parapets: a (b)"]
+)
+def test_a_word_that_only_looks_like_a_heading_is_left_alone(text: str) -> None:
+    assert (parse_notes(text).description, parse_notes(text).problems) == (text, ())
+
+
 def test_an_example_that_is_no_call_is_a_problem() -> None:
     notes = parse_notes("Example: hello -> [1]\nExample: x -> {oops}")
     assert notes.examples == ()
@@ -146,8 +213,20 @@ def test_an_example_that_is_no_call_is_a_problem() -> None:
 
 
 def test_a_field_is_spoken_only_when_the_author_asks() -> None:
-    assert parse_notes("Speak: message").spoken_field == "message"
+    assert parse_notes("Speak: `message`.").spoken_field == "message"
+    assert parse_notes("Speak: message").problems == ()
     assert parse_notes("I speak: message boards are fun").spoken_field is None
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [("the message field", "message"), ("field `words`", "words"), ("slowly and clearly", None)],
+)
+def test_more_than_a_field_behind_speak_is_a_problem(text: str, field: str | None) -> None:
+    notes = parse_notes(f"Does it.\nSpeak: {text}")
+    assert (notes.spoken_field, notes.description) == (field, "Does it.")
+    (problem,) = notes.problems
+    assert problem.startswith("line 2: `Speak:")
 
 
 def test_notes_without_parameters_may_say_so() -> None:
@@ -168,11 +247,58 @@ def test_any_notes_give_sound_schemas(text: str) -> None:
         json.dumps(dict(parameter.schema), allow_nan=False).encode()
 
 
-@given(st.text(max_size=60))
+HEADS = ("@param ", "Parameters: ", "Parametres: ", "Example: ", "---schema\n", "Examples:\n- ")
+HEADS += ("Speak: ", "Takes: ", "Needs: ", "Parameters:\n", "| Name | Type |\n|-|-|\n|")
+
+
+@given(st.text(max_size=60) | st.lists(st.sampled_from(list(FRAGMENTS)), max_size=12).map("".join))
 def test_any_text_after_a_directive_is_survived(text: str) -> None:
-    for head in ("@param ", "Parameters: ", "Example: ", "---schema\n", "Examples:\n- ", "Speak: "):
+    for head in HEADS:
         for p in parse_notes(head + text).parameters.values():
             Draft202012Validator.check_schema(dict(p.schema))
+
+
+KINDS = {"string": "Text", "integer": "ganze Zahl", "number": "Zahl", "boolean": "ja/nein"}
+
+
+@given(
+    st.dictionaries(
+        NAMES,
+        st.tuples(st.sampled_from(sorted(KINDS)), st.booleans(), st.none() | st.integers(-99, 99)),
+        min_size=1,
+        max_size=6,
+    ),
+    st.booleans(),
+)
+def test_a_list_and_a_table_say_the_same_in_either_language(
+    told: dict[str, tuple[str, bool, int | None]], is_german: bool
+) -> None:
+    def kind(name: str) -> str:
+        return KINDS[name] if is_german else name
+
+    need = ("Pflicht", "wahlweise") if is_german else ("required", "optional")
+    rows = ["| Name | Type | Required |\n|---|---|---|"]
+    items = [("Parameter" if is_german else "Parameters") + ":"]
+    for name, (t, is_needed, low) in told.items():
+        bounds = f" {low}-{low + 5}" if low is not None and t in ("integer", "number") else ""
+        rows.append(f"| {name} | {kind(t)}{bounds} | {need[not is_needed]} |")
+        items.append(f"- {name} ({need[not is_needed]}, {kind(t)}{bounds})")
+    table, listed = parse_notes("\n".join(rows)), parse_notes("\n".join(items))
+    assert schemas(table) == schemas(listed)
+    assert {n: s["type"] for n, s in schemas(table).items()} == {
+        n: t for n, (t, *_) in told.items()
+    }
+    assert required(table) == required(listed) == [n for n, (_, need, _) in told.items() if need]
+
+
+@given(
+    st.text(st.characters(exclude_categories=("C", "Z")), max_size=40),
+    st.dictionaries(NAMES, st.none() | st.booleans() | st.integers() | st.text(max_size=40)),
+)
+def test_an_example_that_is_written_out_is_read_back(said: str, arguments: dict[str, Any]) -> None:
+    notes = parse_notes(f"Does it.\nExample: say {said} -> {json.dumps(arguments)}\nSpeak: message")
+    assert [e.arguments for e in notes.examples] == [arguments]
+    assert notes.spoken_field == "message"
 
 
 @given(

@@ -19,6 +19,9 @@ TOLD = {
 }
 
 
+AN, ONE = {"default": "an"}, {"default": 1}
+
+
 def parameters(text: str) -> dict[str, tuple[dict[str, Any], bool]]:
     return {name: (dict(p.schema), p.required) for name, p in parse_notes(text).parameters.items()}
 
@@ -43,6 +46,17 @@ def parameters(text: str) -> dict[str, tuple[dict[str, Any], bool]]:
         'Does it.\n--- schema ---\n{"city": "string!", "days": {"type": "int"}}',
         'Does it.\n```schema\n{"city": {"type": "str", "required": true}, "days": "integer"}\n```',
         "Does it.\n---schema\ncity: string, required\ndays: integer\n---",
+        "Does it. Takes: city (required, string), days (whole number).",
+        "Does it.\nNeeds:\n- city (required, string)\n- days (integer)\nSpeak: message",
+        "Does it.\n| Name | Type | Required |\n|---|---|---|\n| city | string | yes |\n"
+        "| days | integer | no |",
+        "Does it.\nInputs:\n\n| | |\n|:-|-:|\n| `city` | string, required |\n| days | integer |",
+        "Does it.\n| Parameter | Art | Optional |\n| --- | --- | :-: |\n| city | Text | nein |\n"
+        "| days | ganze Zahl | ✓ |",
+        "Does it. Parameter: city (Pflicht, Text), days (wahlweise, Ganzzahl).",
+        "Does it. Paramètres : city (obligatoire, texte), days (facultatif, nombre entier).",
+        "Does it.\nParámetros:\n- city (texto, obligatorio)\n- days (opcional, entero)",
+        "Does it.\nPflicht-Parameter: city (Zeichenkette). Optionale Parameter: days (Ganzzahl).",
     ],
 )
 def test_a_name_a_type_and_a_need_are_read_in_every_spelling(text: str) -> None:
@@ -81,6 +95,12 @@ def test_descriptions_and_defaults_are_read_in_every_spelling(text: str) -> None
         ),
         ("string[]", {"type": "array", "items": {"type": "string"}}),
         ("number, km/h", {"type": "number", "description": "km/h"}),
+        ("Zahl 5-28", {"type": "number", "minimum": 5, "maximum": 28}),
+        ("ganze Zahl von 5 bis 28", {"type": "integer", "minimum": 5, "maximum": 28}),
+        ("Zahl, mindestens 5, höchstens 28", {"type": "number", "minimum": 5, "maximum": 28}),
+        ("eins von an oder aus; Standard: an", {"type": "string", "enum": ["an", "aus"]} | AN),
+        ("yes/no, default yes", {"type": "boolean", "default": True}),
+        ("entier de 1 à 7, par défaut 1", {"type": "integer", "minimum": 1, "maximum": 7} | ONE),
     ],
 )
 def test_bounds_and_choices_are_read(attributes: str, schema: dict[str, Any]) -> None:
@@ -109,11 +129,84 @@ def test_an_author_can_say_that_there_are_none(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("Takes: 40 s", 40), ("takes: up to 2 minutes.", 120), ("Takes: 99 min", 600)],
+    [
+        ("Takes: 40 s", 40),
+        ("takes: up to 2 minutes.", 120),
+        ("Takes: 1-2 minutes", 120),
+        ("Takes: 1.5 min (mostly)", 90),
+        ("**Takes:** 40 seconds", 40),
+        ("Does it. Takes: 40 s. Speak: message", 40),
+        ("Dauert: bis zu 2 Minuten", 120),
+        ("Durée : 40 secondes", 40),
+        ("Parameters:\n- a (string)\nTakes: 40 s", 40),
+        ("Parameters:\na (string)\nTakes: 40 s", 40),
+    ],
 )
 def test_an_author_can_say_how_long_a_run_takes(text: str, seconds: float) -> None:
-    assert parse_notes(text).takes_s == seconds
+    assert (parse_notes(text).takes_s, parse_notes(text).problems) == (seconds, ())
     assert parse_notes("It takes: a while").takes_s is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("forever", None), ("0 s", None), ("city, days", None), ("99 min", 600), ("3 hours", 600)],
+)
+def test_a_time_that_is_none_is_a_problem(text: str, seconds: float | None) -> None:
+    notes = parse_notes(f"Does it.\nTakes: {text}")
+    assert notes.takes_s == seconds
+    (problem,) = notes.problems
+    assert problem.startswith("line 2: ")
+    assert "`Takes:`" in problem
+    assert (notes.description, notes.parameters) == ("Does it.", {})
+
+
+def test_a_cell_may_hold_what_else_describes_a_parameter() -> None:
+    head = "| Name | Type | Required | Default | Description |\n|---|---|:-:|---|---|\n"
+    assert parameters(head + "| `days` | integer 1-7 | | 1 | number of days |") == {
+        "days": (
+            {"type": "integer", "minimum": 1, "maximum": 7, "default": 1}
+            | {"description": "number of days"},
+            False,
+        )
+    }
+    assert parameters(head + "| unit | c\\|f | x | `c` | |") == {
+        "unit": ({"type": "string", "enum": ["c", "f"], "default": "c"}, True)
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Returns:\n| Name | Type |\n|---|---|\n| temp | number |",
+        "| Town | Code |\n|---|---|\n| Leeds | LDS |",
+        "a | b\nc | d",
+    ],
+)
+def test_another_table_stays_in_the_description(text: str) -> None:
+    assert (parse_notes(text).parameters, parse_notes(text).description) == ({}, text)
+
+
+@pytest.mark.parametrize("text", ["Needs: patience", "Does it. Expects: an API key of OpenWeather"])
+def test_needs_that_are_no_parameters_stay_in_the_description(text: str) -> None:
+    notes = parse_notes(text)
+    assert (notes.parameters, notes.problems) == ({}, ())
+    assert notes.description.split() == text.split()
+
+
+def test_a_list_ends_where_its_marks_do() -> None:
+    notes = parse_notes("Parameters:\n- city (string)\nNote: in Europe only.\nSpeak: message")
+    assert list(notes.parameters) == ["city"]
+    assert (notes.description, notes.spoken_field) == ("Note: in Europe only.", "message")
+    unmarked = parse_notes("Parameters:\ncity: string\nspeak: boolean\nSpeak: message")
+    assert list(unmarked.parameters) == ["city", "speak"]
+    assert unmarked.spoken_field == "message"
+
+
+@pytest.mark.parametrize("word", ["requierd", "optionl", "strng", "intger"])
+def test_a_word_that_may_be_misspelt_is_asked_about(word: str) -> None:
+    (problem,) = parse_notes(f"Does it.\nParameters: city ({word}).").problems
+    assert problem.startswith(f"line 2: city: is `{word}` to say `")
+    assert parse_notes("Parameters: city (Paris), days (weekdays).").problems == ()
 
 
 def test_required_is_only_what_says_so() -> None:
@@ -130,10 +223,14 @@ def test_any_list_of_parameters_is_survived(text: str) -> None:
 def test_a_sentence_as_long_as_notes_may_be_is_read_at_once() -> None:
     import time
 
-    for unit in ("a (required), ", "a: string, required, ", "a; ", "(", "a and b ", "x|y "):
-        began = time.process_time()
-        parse_notes("Parameters: " + unit * (20_000 // len(unit)))
-        assert time.process_time() - began < 1.0, unit
+    units = ("a (required), ", "a: string, required, ", "a; ", "(", "a and b ", "x|y ", " ")
+    units += ("Takes: a. ", "Paramters: a\n", "a (reqired), ", "? Example: ", "- a: strng\n", "|-")
+    units += ("|a|b|\n|-|-|\n", "x -> {} ", "Parameter ", "optional ", "Needs: a (string)\n", "*")
+    for head in ("Parameters: ", "", "Example: ", "|a|\n"):
+        for unit in units:
+            began = time.process_time()
+            parse_notes(head + unit * (20_000 // len(unit)) + "x")
+            assert time.process_time() - began < 1.0, (head, unit)
 
 
 @pytest.mark.parametrize(
