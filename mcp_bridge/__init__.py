@@ -5,6 +5,7 @@ async with ServerManager(load_servers("mcp_servers.json")) as manager:
     result = await manager.call_tool("time__get_current_time", {"timezone": "Europe/Paris"})
 """
 
+from mcp_bridge.config.input_answers import InputAnswers
 from mcp_bridge.config.servers_file import load_servers, parse_servers
 from mcp_bridge.connection.catalogue import Catalogue
 from mcp_bridge.connection.manager import ServerManager
@@ -25,11 +26,12 @@ from mcp_bridge.core.errors import (
     ConfigError,
     EmbeddingUnavailable,
     ServerError,
+    ServerStarting,
     ServerUnavailable,
     UnknownTool,
 )
 from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import Example, NewTools, ServerConfig
+from mcp_bridge.core.server_config import AskedInput, Example, NewTools, ServerConfig
 from mcp_bridge.core.status import (
     BridgeEvent,
     CallProgressed,
@@ -48,6 +50,7 @@ __all__ = [
     "DISCOVER",
     "Accepted",
     "Answer",
+    "AskedInput",
     "BadArguments",
     "BridgeError",
     "BridgeEvent",
@@ -62,6 +65,7 @@ __all__ = [
     "EmbeddingUnavailable",
     "Example",
     "Field",
+    "InputAnswers",
     "Limits",
     "MemoryStore",
     "MiniLM",
@@ -74,6 +78,7 @@ __all__ = [
     "ServerConfig",
     "ServerError",
     "ServerManager",
+    "ServerStarting",
     "ServerStatus",
     "ServerUnavailable",
     "SessionPool",

@@ -1,8 +1,7 @@
 """One server's entry in the file: which keys it may hold, and of what kinds their values are.
 
-The models give both the check at run time and the JSON schema for editors. Keys that other programs
-keep in such files (`autoApprove`, `icon`, ...) are passed over; a key that nobody knows is an
-error, since it is most often a slip of the pen.
+The models give both the check at run time and the JSON schema for editors. `spellings.py` has put
+an entry into these words before, and passed over what nobody knows.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from mcp_bridge.config.json_file import FileValue, kind_of
+from mcp_bridge.config.document import FileValue, kind_of
 from mcp_bridge.core.server_config import Allowance, NewTools, TransportName
 from mcp_bridge.security.addresses import origin_of, plain_text
 
@@ -43,7 +42,7 @@ TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
         "websocket": "websocket",
     }
 )
-LOCAL_KEYS: Final = ("command", "args", "env", "cwd", "requires_path")
+LOCAL_KEYS: Final = ("command", "args", "env", "env_file", "cwd", "requires_path")
 REMOTE_KEYS: Final = ("url", "headers", "token", "authorization_servers")
 FOREIGN_KEYS: Final = frozenset(
     {"description", "note", "icon", "gallery", "version", "autoApprove", "alwaysAllow"}
@@ -161,6 +160,19 @@ class ExampleEntry(BaseModel):
     arguments: dict[str, Any] = {}
 
 
+class InputEntry(BaseModel):
+    """A value that a person is asked for once, as VS Code has them."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+    id: _FilledText = Field(description="The value stands where ${input:ID} is written.")
+    type: _Text = "promptString"
+    description: _Text = ""
+    password: bool = False
+    default: _Text | None = None
+    options: list[Any] = []
+
+
 _Examples: TypeAlias = Annotated[
     dict[str, list[Annotated[ExampleEntry, BeforeValidator(_without_foreign_keys)]]],
     BeforeValidator(_without_foreign_tools),
@@ -168,7 +180,8 @@ _Examples: TypeAlias = Annotated[
 
 _VARIABLES: Final = (
     " ${NAME} is taken from the environment (${env:NAME} is the same), ${NAME:-text} falls back to "
-    "text, $${ stands for ${ itself."
+    "text, ${input:ID} is asked for once, ${workspaceFolder} is the file's folder, $${ stands for "
+    "${ itself."
 )
 
 
@@ -184,6 +197,9 @@ class ServerEntry(BaseModel):
     args: list[_Text] | None = Field(None, description=f"Its arguments.{_VARIABLES}")
     env: dict[str, _Text] | None = Field(
         None, description=f"Added to the few variables that it inherits.{_VARIABLES}"
+    )
+    env_file: _FilledText | None = Field(
+        None, description=f"A file of further ones, a NAME=value on each line.{_VARIABLES}"
     )
     cwd: _Text | None = Field(None, description=f"The folder to start it in.{_VARIABLES}")
     requires_path: bool | None = Field(
@@ -238,6 +254,15 @@ class ServerEntry(BaseModel):
             "`caal-node tools --accept`."
         ),
     )
+    only_tools: _Several | None = Field(
+        None, description="The server's own names of those of its tools that are offered."
+    )
+    without_tools: _Several | None = Field(
+        None, description="The server's own names of tools that are not offered."
+    )
+    inputs: list[InputEntry] | None = Field(
+        None, description="What ${input:ID} asks for. `caal-node mcp inputs` asks."
+    )
     examples: _Examples | None = Field(
         None, description="Tool -> what people say for it, with the call's arguments."
     )
@@ -251,18 +276,13 @@ def check_entry(place: FileValue) -> ServerEntry:
 
     Raises: ConfigError, for the first fault, with its place and how to mend it.
     """
-    entry = {
-        key: value
-        for key, value in place.members().items()
-        if value is not None and (key in KNOWN_KEYS or not is_foreign(key))
-    }
     try:
-        return ServerEntry.model_validate(entry)
+        return ServerEntry.model_validate(place.members())
     except ValidationError as invalid:
         error = invalid.errors(include_url=False)[0]
         at = place
         for step in error["loc"]:
-            if (*at.path, step) in place.document.lines:  # else it is the only one of a list
+            if at.holds(step):  # else it is the only one of a list
                 at = at / step
         at.refuse(_words(error, at.path[len(place.path) :]))
 
@@ -276,7 +296,8 @@ def _words(error: ErrorDetails, path: tuple[str | int, ...]) -> str:
         case "extra_forbidden":
             return f"unknown key; {_nearest_key(path)}"
         case "missing":
-            return f'lacks "{error["loc"][-1]}"; add what a person would say'
+            key = error["loc"][-1]
+            return f'lacks "{key}"; add {"one" if key == "id" else "what a person would say"}'
         case "literal_error" if isinstance(given, str):
             known = error.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
             wrong = "allows nothing" if path[0] == "allow" else "is not known"

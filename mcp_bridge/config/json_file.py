@@ -1,8 +1,8 @@
-"""JSON that remembers its lines, so that a complaint about a value can say where the value stands.
+"""JSON that remembers its lines, which no library's reader tells.
 
-Besides plain JSON this reads `//` and `/* */` comments, which editors allow in such files. It is
-stricter in one thing: a key that stands twice in one object is an error, because one of the two
-would be lost.
+Besides plain JSON this reads what editors allow in such files: `//` and `/* */` comments, and a
+comma before a closing bracket. A key that stands twice in one object is noted, because one of the
+two is lost.
 """
 
 from __future__ import annotations
@@ -11,103 +11,28 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeAlias, cast
+from typing import Any, Final, NoReturn
 
-from mcp_bridge.core.errors import ConfigError
+from mcp_bridge.config.document import MAX_DEPTH, Document, DocumentSyntaxError, Path
 
-Path: TypeAlias = tuple[str | int, ...]
-
-MAX_DEPTH: Final = 64
-"""Levels of nesting. A file of servers needs 5; the bound keeps hostile nesting off Python's
-stack."""
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 
 
-class JsonSyntaxError(ValueError):
-    """The text is not JSON. `line` counts from 1; the message says how to mend it."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
-
-
-@dataclass(frozen=True, slots=True)
-class PositionedJson:
-    """A JSON value and the lines of everything in it."""
-
-    value: Any
-    lines: Mapping[Path, int]
-    """The path of each member or item, with the line of its key or of the item itself."""
-
-    def line(self, path: Path) -> int:
-        """Gives the line of `path`, or of the nearest thing around it that is in the file."""
-        while path not in self.lines and path:
-            path = path[:-1]
-        return self.lines[path]
-
-
-@dataclass(frozen=True, slots=True)
-class FileValue:
-    """A value in the file and where it stands, which is what a complaint about it needs."""
-
-    file: str
-    document: PositionedJson
-    path: Path = ()
-
-    @property
-    def value(self) -> Any:
-        value = self.document.value
-        for step in self.path:
-            value = value[step]
-        return value
-
-    def __truediv__(self, step: str | int) -> FileValue:
-        return FileValue(self.file, self.document, (*self.path, step))
-
-    def refuse(self, message: str) -> NoReturn:
-        """Raises: ConfigError, with this value's file, line and key."""
-        key = ".".join(str(step) for step in self.path)
-        line = self.document.line(self.path)
-        raise ConfigError(message, file=self.file, line=line, key=key or "(top)")
-
-    def members(self) -> Mapping[str, Any]:
-        """Gives the members of an object. Raises: ConfigError, where the value is none."""
-        value = self.value
-        if not isinstance(value, dict):
-            self.refuse(f"is {kind_of(value)}; write an object in braces")
-        return cast("Mapping[str, Any]", value)
-
-    def items(self) -> tuple[FileValue, ...]:
-        """Gives the items of a list. Raises: ConfigError, where the value is none."""
-        value = self.value
-        if not isinstance(value, list):
-            self.refuse(f"is {kind_of(value)}; write a list in brackets")
-        return tuple(self / index for index in range(len(cast("list[Any]", value))))
-
-
-def kind_of(value: Any) -> str:
-    """Names the kind of a JSON value, with its article."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
-
-
-def parse_json(text: str) -> PositionedJson:
-    """Raises: JsonSyntaxError."""
+def parse_json(text: str) -> Document:
+    """Raises: DocumentSyntaxError."""
     parser = _Parser(text)
     value = parser.document()
-    return PositionedJson(value, parser.lines)
+    return Document(value, parser.lines, parser.twice)
+
+
+def openings(text: str) -> Mapping[Path, int]:
+    """Gives where every object and list begins, as places in the text.
+
+    Raises: DocumentSyntaxError.
+    """
+    parser = _Parser(text)
+    parser.document()
+    return parser.openings
 
 
 class _Parser:
@@ -116,6 +41,8 @@ class _Parser:
         self._breaks = [match.start() for match in re.finditer("\n", text)]
         self._scalars = json.JSONDecoder(parse_constant=_refuse_constant)
         self.lines: dict[Path, int] = {}
+        self.twice: dict[Path, int] = {}
+        self.openings: dict[Path, int] = {}
 
     def document(self) -> Any:
         start = self._skip_space(0)
@@ -131,6 +58,8 @@ class _Parser:
         opening = self._text[at : at + 1]
         if not opening:
             self._fail("the file ends too early; close what is open", at)
+        if opening in "{[":
+            self.openings[path] = at
         if opening == "{":
             return self._object(at, path)
         return self._array(at, path) if opening == "[" else self._scalar(at)
@@ -143,7 +72,7 @@ class _Parser:
                 self._fail('expected a key in double quotes, or "}"', at)
             key, after = self._scalar(at)
             if key in found:
-                self._fail(f"the key {key!r} stands twice; rename or remove one", at)
+                self.twice.setdefault((*path, key), self.lines[(*path, key)])
             self.lines[(*path, key)] = self._line(at)
             after = self._skip_space(after)
             if self._text[after : after + 1] != ":":
@@ -170,10 +99,7 @@ class _Parser:
             return at
         if self._text[at : at + 1] != ",":
             self._fail(f"expected ',' or '{closing}'", at)
-        following = self._skip_space(at + 1)
-        if self._text[following : following + 1] == closing:
-            self._fail(f"a comma stands before '{closing}'; remove the comma", at)
-        return following
+        return self._skip_space(at + 1)
 
     def _scalar(self, at: int) -> tuple[Any, int]:
         try:
@@ -191,7 +117,7 @@ class _Parser:
         return bisect_right(self._breaks, at - 1) + 1
 
     def _fail(self, message: str, at: int) -> NoReturn:
-        raise JsonSyntaxError(message, self._line(min(at, len(self._text))))
+        raise DocumentSyntaxError(message, self._line(min(at, len(self._text))))
 
 
 def _refuse_constant(word: str) -> NoReturn:

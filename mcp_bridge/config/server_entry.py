@@ -1,6 +1,7 @@
 """What one server's entry means now: its settings, and whether the server is used.
 
     command, args, env, cwd         a process to start, spoken to over stdin and stdout
+    env_file                        a file with more of its variables
     url, headers, token, transport  a server elsewhere; `token` is sent as a bearer token
     authorization_servers           where its sign-in may be, besides its own and public addresses
     enabled (disabled)              whether to use it at all
@@ -9,6 +10,8 @@
     share                           whether rooms in one process may use one session of it
     allow                           what its owner vouches for: eval, env, command, ... (security/)
     new_tools                       what becomes of tools that it adds later: offer or hold
+    only_tools, without_tools       which of its tools are offered
+    inputs                          what `${input:ID}` asks a person for
     examples                        {tool: [{"say": "...", "arguments": {...}}]}
 
 A server is used always, never, with a path, or where something matches:
@@ -31,11 +34,13 @@ import glob
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+from mcp_bridge.config.document import FileValue, as_object
 from mcp_bridge.config.entry_model import (
     LOCAL_KEYS,
     REMOTE_KEYS,
@@ -44,10 +49,18 @@ from mcp_bridge.config.entry_model import (
     ServerEntry,
     check_entry,
 )
-from mcp_bridge.config.json_file import FileValue
+from mcp_bridge.config.env_file import read_env_file
+from mcp_bridge.config.spellings import SpelledEntry, inputs_in
 from mcp_bridge.config.variables import VariableExpander
 from mcp_bridge.core.files import expand_home
-from mcp_bridge.core.server_config import EMPTY, Example, ServerConfig, TransportName
+from mcp_bridge.core.server_config import (
+    EMPTY,
+    AskedInput,
+    Example,
+    ServerConfig,
+    TransportName,
+)
+from mcp_bridge.security.finding import in_one_sentence
 from mcp_bridge.security.policy import objections
 
 _SOCKET_SCHEMES: Final = ("ws", "wss")
@@ -61,22 +74,42 @@ class ActivationContext:
     environ: Mapping[str, str]
     room_path: str | None = None
     """A folder that the room's servers work in."""
+    folder: Path = Path()
+    """What a relative `env_file` is looked for in."""
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What a person has answered to the file's inputs, by id."""
 
 
-def is_server(value: Any) -> bool:
-    """Tells whether this looks like a server's entry, right or wrong, and not like a group."""
-    if not isinstance(value, dict):
-        return False
-    entry = cast("dict[str, Any]", value)
-    held = (entry.get(key) for key in ("command", "url"))
-    return any(one is not None and not isinstance(one, dict) for one in held)
+def asked_inputs(place: FileValue, answers: Mapping[str, str]) -> tuple[AskedInput, ...]:
+    """Gives the inputs that an entry refers to, and that nobody has answered yet."""
+    known = {one.id: one for one in check_entry(place).inputs or ()}
+    return tuple(
+        AskedInput(
+            id=name,
+            description=one.description or name if (one := known.get(name)) else name,
+            secret=one is None or one.password,
+            default=(one.default or "") if one else "",
+            options=_options(one.options) if one else (),
+        )
+        for name in inputs_in(place.members())
+        if not answers.get(name)
+    )
 
 
-def read_entry(place: FileValue, name: str, context: ActivationContext) -> ServerConfig:
+def _options(given: list[Any]) -> tuple[str, ...]:
+    """Gives the values to pick from, which may have labels beside them."""
+    values = [as_object(one).get("value") or one for one in given]
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def read_entry(spelled: SpelledEntry, name: str, context: ActivationContext) -> ServerConfig:
     """Gives the settings that an entry means now. This reads the disk.
 
     Raises: ConfigError.
     """
+    if spelled.off:
+        return ServerConfig(name=name, enabled=False, off_because=spelled.off)
+    place = spelled.place
     entry = check_entry(place)
     transport = _transport(place, entry)
     local = transport == "stdio"
@@ -85,7 +118,9 @@ def read_entry(place: FileValue, name: str, context: ActivationContext) -> Serve
             has, takes = ("command", "url") if local else ("url", "command")
             (place / key).refuse(f'belongs to a server with "{takes}"; this one has "{has}"')
     off = _reason_off(place, entry, context)
-    variables = VariableExpander(context.environ)
+    variables = VariableExpander(
+        context.environ, {one.id: one for one in entry.inputs or ()}, context.answers
+    )
 
     def read(text: FileValue) -> str:
         # A server that is off must not fail for a variable that is not set.
@@ -103,7 +138,14 @@ def read_entry(place: FileValue, name: str, context: ActivationContext) -> Serve
         transport=transport,
         command=read(place / "command").strip() if local else "",
         args=(*args, given_path) if given_path else args,
-        env=MappingProxyType({key: read(place / "env" / key) for key in entry.env or ()}),
+        env=MappingProxyType(
+            (
+                read_env_file(place / "env_file", read(place / "env_file"), context.folder)
+                if entry.env_file and not off
+                else {}
+            )
+            | {key: read(place / "env" / key) for key in entry.env or ()}
+        ),
         cwd=read(place / "cwd") if entry.cwd is not None else None,
         url=url,
         headers=EMPTY if local else _headers(place, entry, read),
@@ -124,13 +166,14 @@ def read_entry(place: FileValue, name: str, context: ActivationContext) -> Serve
         allow=frozenset(entry.allow or ()),
         new_tools=entry.new_tools,
         given_path=given_path,
+        only_tools=frozenset(entry.only_tools) if entry.only_tools else None,
+        without_tools=frozenset(entry.without_tools or ()),
     )
-    if not off:
-        for finding in objections(config):
-            at = place
-            for step in finding.key.split(".", 1):
-                at = at / step
-            at.refuse(str(finding))
+    if not off and (findings := list(objections(config))):
+        at = place
+        for step in findings[0].key.split(".", 1):
+            at = at / step
+        at.refuse(in_one_sentence(findings))
     return config
 
 

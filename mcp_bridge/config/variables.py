@@ -2,11 +2,12 @@
 
     ${NAME}, ${env:NAME}     the variable of the environment; the second is Cursor's and VS Code's
     ${NAME:-text}            with a fallback, where it is not set or empty
+    ${input:ID}              what a person answered when they were asked for it (VS Code)
     $${                      the two characters `${` themselves
 
-Any other `${...}` is an error (`${input:token}` and `${workspaceFolder}` mean something in other
-programs): sent as it stands, it would be a wrong password, and nobody would know why. A `$` without
-a brace behind it is a `$`.
+`spellings.py` has filled in `${workspaceFolder}` and the like before. Any other `${...}` is an
+error: sent as it stands, it would be a wrong password, and nobody would know why. A `$` without a
+brace behind it is a `$`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from mcp_bridge.config.json_file import FileValue
+from mcp_bridge.config.document import FileValue
+from mcp_bridge.config.entry_model import InputEntry
 from mcp_bridge.core.sanitize import looks_secret
 
 _ESCAPE: Final = "$${"
@@ -24,10 +26,11 @@ _FORM: Final = re.compile(
     r"\$\$\{"
     r"|\$\{(?P<written>(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*))"
     r"(?::-(?P<fallback>(?:[^}$]|\$(?!\{))*))?\}"
+    r"|\$\{input:(?P<input>[^}$]+)\}"
     r"|\$\{(?P<kind>[A-Za-z]{1,20}:)?(?P<closed>[^}]*\})?"
 )
-"""This matches the escape, a variable, or anything else that begins like one. A fallback holds no
-variable."""
+"""This matches the escape, a variable, an input, or anything else that begins like one. A fallback
+holds no variable."""
 
 
 @dataclass(slots=True)
@@ -35,6 +38,9 @@ class VariableExpander:
     """Fills in one server's variables, and remembers what it filled in."""
 
     environ: Mapping[str, str]
+    inputs: Mapping[str, InputEntry] = field(default_factory=dict[str, InputEntry])
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What a person has answered, by the input's id."""
     secrets: list[str] = field(default_factory=list[str])
     """Every value that was filled in: messages can do without them."""
     sealed: list[str] = field(default_factory=list[str])
@@ -50,6 +56,8 @@ class VariableExpander:
     def _value(self, form: re.Match[str], text: FileValue) -> str:
         if form[0] == _ESCAPE:
             return "${"
+        if form["input"] is not None:
+            return self._input(form["input"], text)
         name = form["name"]
         if name is None:
             # What stands in the braces may be half of a password: it is not repeated.
@@ -64,5 +72,19 @@ class VariableExpander:
             text.refuse(f"${{{written}}} is not set; set it, or write ${{{written}:-fallback}}")
         self.secrets.append(found)
         if looks_secret(name, found):
+            self.sealed.append(found)
+        return found
+
+    def _input(self, name: str, text: FileValue) -> str:
+        asked = self.inputs.get(name)
+        found = self.answers.get(name) or (asked.default if asked else None)
+        if not found:
+            what = (asked.description if asked else "") or name
+            text.refuse(
+                f"waits for an answer to {what[:80]!r}; run: caal-node mcp inputs, or write "
+                f"${{NAME}} in place of ${{input:{name}}} for a variable of the environment"
+            )
+        self.secrets.append(found)
+        if asked is None or asked.password or looks_secret(name, found):
             self.sealed.append(found)
         return found

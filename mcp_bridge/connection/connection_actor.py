@@ -19,6 +19,7 @@ from mcp_bridge.connection.resilience import Backoff, CallDeadline, CircuitBreak
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.security.package_runners import package_runner
 from mcp_bridge.transports.server_transport import ServerTransport, is_unsent
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,13 @@ class ConnectionActor:
         """How long the last connection took."""
         self.protocol: str | None = None
         """The version that the last connection speaks, for example `2026-07-28`."""
+        self.waiting: str | None = None
+        """What a first start may be taking its time for, and what to do; None while it does not."""
         self.connect_timeout_s: Final = config.connect_timeout_s or limits.connect_timeout_s
+        self._runner = package_runner(config.command, config.args)
+        """The package runner that may have to download the server; "" where none has to."""
+        if config.connect_timeout_s:
+            self._runner = ""  # whoever wrote it knows how long to wait
         self._config: Final = config
         self._limits: Final = limits
         self._list_tools: Final = list_tools
@@ -75,6 +82,16 @@ class ConnectionActor:
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._closing = False
+
+    @property
+    def start_timeout_s(self) -> float:
+        """How long the next connection may take to be ready."""
+        return self._limits.first_start_s if self._runner else self.connect_timeout_s
+
+    @property
+    def is_first_start(self) -> bool:
+        """Whether a package runner may have to download the server yet."""
+        return bool(self._runner)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"mcp:{self._config.name}")
@@ -105,7 +122,8 @@ class ConnectionActor:
                 answer = await request.future
         except TimeoutError:
             request.abandon()
-            self._timed_out(began)
+            if not self.is_first_start:  # else it is not the server that keeps us waiting
+                self._timed_out(began)
             what = "gave no answer" if request.tool else "did not list its tools"
             raise CallTimeout(name, f"{what} within {deadline.waited_s:g} s") from None
         except ServerError:
@@ -171,16 +189,19 @@ class ConnectionActor:
             self._config, self._limits.max_result_chars, connection.stop
         )
         left: list[PendingRequest[Any]] = []
+        allowed_s, loop = self.start_timeout_s, asyncio.get_running_loop()
+        patience = loop.call_later(self.connect_timeout_s, self._ask_for_patience)
         try:
-            end = await connection.run(transport, first, self.connect_timeout_s)
+            end = await connection.run(transport, first, allowed_s)
             left = [request for request in connection.running if not request.future.done()]
             if end.idle:
                 logger.info("%s: closed, as nobody used it", self._config.name)
                 self._idled()
             elif not self._closing:
-                left = self._settle(end, transport, left)
+                left = self._settle(end, transport, left, allowed_s)
         finally:
-            self._connection = None
+            patience.cancel()
+            self._connection = self.waiting = None
             # Why is known by now, unless we are closing.
             reason = "is closed" if self._closing else self.failure or "went away"
             for request in left:
@@ -189,15 +210,29 @@ class ConnectionActor:
     def _ready(self, client: Client, connect_ms: int) -> None:
         self.connect_ms = connect_ms
         self.protocol = client.protocol_version
-        self.failure = None
+        self.failure = self.waiting = None
+        self._runner = ""  # what it starts is here now
         logger.info("%s: connected in %d ms", self._config.name, connect_ms)
 
+    def _ask_for_patience(self) -> None:
+        """Says what is waited for, once a package runner has taken longer than a start takes."""
+        if self._runner:
+            self.waiting = (
+                f"is being started for the first time; {self._runner} may still be downloading it "
+                f"(up to {self._limits.first_start_s:g} s): try again in a minute"
+            )
+            logger.warning("%s: %s", self._config.name, self.waiting)
+
     def _settle(
-        self, end: ConnectionEnd, transport: ServerTransport, left: list[PendingRequest[Any]]
+        self,
+        end: ConnectionEnd,
+        transport: ServerTransport,
+        left: list[PendingRequest[Any]],
+        allowed_s: float,
     ) -> list[PendingRequest[Any]]:
         """Decides what follows when a connection ends by itself. Gives the requests that failed."""
         now = asyncio.get_running_loop().time()
-        self.failure = reason = self._reason(end, transport)
+        self.failure = reason = self._reason(end, transport, allowed_s)
         # Whoever asked for the first connection tells of its failure.
         level = logging.WARNING if end.ready else logging.DEBUG
         logger.log(level, "%s: %s", self._config.name, reason)
@@ -218,9 +253,9 @@ class ConnectionActor:
             self._fail_waiting(ServerUnavailable(self._config.name, reason))
         return left
 
-    def _reason(self, end: ConnectionEnd, transport: ServerTransport) -> str:
+    def _reason(self, end: ConnectionEnd, transport: ServerTransport, allowed_s: float) -> str:
         if end.late:
-            limit = f"{self.connect_timeout_s:g} s"
+            limit = f"{allowed_s:g} s"
             return f"was not ready within {limit}; see that it starts, or raise connect_timeout"
         if self.failure and end.ready and end.cause is None and transport.closed is None:
             return self.failure  # we left it ourselves

@@ -25,7 +25,7 @@ from mcp_bridge.embedding.base import Embedder
 from mcp_bridge.embedding.semantic_index import SemanticIndex
 from mcp_bridge.embedding.vector_cache import VectorCache
 from mcp_bridge.protocol.tool_results import check_arguments
-from mcp_bridge.security.pins import Pins
+from mcp_bridge.security.pins import Pins, VettedTools
 from mcp_bridge.transports.oauth import OAuth
 
 logger = logging.getLogger(__name__)
@@ -104,6 +104,8 @@ class ServerManager:
         )
         self._renewing = False
         """Whether the table is about to be made anew, so that no change needs to be told."""
+        self._changes = 0
+        """How many lists have changed so far."""
         self._tasks: Final[dict[str, asyncio.Task[None]]] = {}
         """The tasks that run beside the callers, by name; joined at the end."""
         self._on_event: Final = on_event
@@ -208,8 +210,10 @@ class ServerManager:
         if server.session.recalled:
             began = time.monotonic()
             await server.session.confirm()
-            tool = self._registry.table.resolve(name)
             timeout_s = max(timeout_s - (time.monotonic() - began), _MIN_CALL_S)
+        if not self._registry.has_judged(server.config, server.session.listing.definitions):
+            await self._rebuild_table()  # what has changed under this name may be held back
+            tool = self._registry.table.resolve(name)
         return await server.session.call(
             tool.tool,
             arguments,
@@ -248,12 +252,12 @@ class ServerManager:
                     server.session.recall(known)
                 else:
                     asked.append(server)
-            if gone:
-                self._rebuild_table()  # no name may lead to a server that is not there
+            # No name may lead to a server that is not there.
+            self._registry.drop([server.config.name for server in gone])
             await asyncio.gather(self._list_within(asked, ready_s), *map(self._release, gone))
         finally:
             self._renewing = False
-            self._rebuild_table()
+            await self._rebuild_table()
         await self._remember(asked)
         return ReloadReport(**self._registry.table.differences(before), failed=self.failed)
 
@@ -307,25 +311,34 @@ class ServerManager:
         return {name: config for name, config in self._configs.items() if config.enabled}
 
     def _list_changed(self, server: str) -> None:
-        """Takes in that a server's list has become another one."""
-        if self._renewing:
-            return
-        before, vetted = self._registry.table, self._registry.vetted.get(server)
-        self._rebuild_table()
+        """Has the table made anew, as a server's list has become another one."""
+        if not self._renewing:
+            self._changes += 1  # each has a task of its own, as one may come while another is taken
+            before, vetted = self._registry.table, self._registry.vetted.get(server)
+            take = partial(self._take_change, server, before, vetted)
+            self._start_task(f"mcp-changed:{self._changes}", take)
+
+    async def _take_change(
+        self, server: str, before: ToolTable, vetted: VettedTools | None
+    ) -> None:
+        await self._rebuild_table()
         found = self._registry.table.differences(before)
-        # A tool that is held back is remembered as well, though nothing changes in the table.
-        self._start_task(f"mcp-keep:{server}", partial(self._remember, [self._servers[server]]))
         if any(found.values()) or self._registry.vetted.get(server) != vetted:
             logger.info("%s: its tools are not those it had", server)
             self._tell(server, found)
+        # A tool that is held back is remembered as well, though nothing changes in the table.
+        if (changed := self._servers.get(server)) is not None:
+            await self._remember([changed])
 
     def _tell(self, server: str, found: Mapping[str, tuple[str, ...]] = _NO_DIFFERENCES) -> None:
         if self._on_event is not None:
             self._on_event(ToolsChanged(server, **found, failed=self.failed))
 
-    def _rebuild_table(self) -> None:
-        lists = [(s.config, s.session.listing.definitions) for s in self._servers.values()]
-        self._registry.rebuild(self._configs, lists)
+    async def _rebuild_table(self) -> None:
+        await self._registry.rebuild(
+            self._configs,
+            lambda: [(s.config, s.session.listing.definitions) for s in self._servers.values()],
+        )
 
     def _start_task(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs `work` beside the callers, once at a time for each name."""
@@ -340,7 +353,7 @@ class ServerManager:
             if (session := server.session).listed and not session.failure and not session.recalled
         ]
         if await self._registry.remember(fresh):
-            self._rebuild_table()
+            await self._rebuild_table()
 
 
 async def _wake(session: ServerSession) -> None:

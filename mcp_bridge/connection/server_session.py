@@ -8,6 +8,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -19,12 +20,12 @@ from mcp_bridge.connection.connection import PendingRequest
 from mcp_bridge.connection.connection_actor import ConnectionActor, MakeTransport
 from mcp_bridge.connection.resilience import CallDeadline, Uniform
 from mcp_bridge.core.elicitation import Elicitor
-from mcp_bridge.core.errors import CallTimeout, ServerError, ServerUnavailable
+from mcp_bridge.core.errors import CallTimeout, ServerError, ServerStarting, ServerUnavailable
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.sanitize import clean_text, one_line
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
-from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus
-from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo, make_digests
+from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus, State
+from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.protocol.tool_results import normalise
 from mcp_bridge.security.schema_check import faults_of
@@ -36,6 +37,8 @@ Progress: TypeAlias = Callable[[float, float | None, str], None]
 """A function that takes what is done, a total that may not be known, and the server's words."""
 PROGRESS_GAP_S: Final = 0.25
 """The time between two events of a call; nobody looks more often."""
+_WORD_S: Final = 0.5
+"""So much later than the usual time for a start whoever calls is told what it waits for."""
 _PROGRESS_SHOWN_CHARS: Final = 200
 _PROGRESS_CHARS: Final = 4_096
 """So much of a message that tells of progress is looked at."""
@@ -81,8 +84,9 @@ class ServerSession:
 
     @property
     def failure(self) -> str | None:
-        """What is wrong and how to mend it, on one line; None while nothing is."""
-        return self._actor.failure
+        """What is wrong, or what a first start takes its time for, and how to mend it, on one
+        line; None while nothing is."""
+        return self._actor.failure or self._actor.waiting
 
     def status(
         self, config: ServerConfig, held: int = 0, added: int = 0, notes: Sequence[str] = ()
@@ -90,19 +94,27 @@ class ServerSession:
         """Gives the status for a manager that uses the session with `config`, holds back so many of
         its tools, offers so many new ones, and has `notes` on them.
         """
+        waiting = self._actor.waiting
         return ServerStatus(
             name=config.name,
-            state="down" if self.failure else "idle" if self.recalled else "ready",
+            state=self._state(),
             transport=config.transport,
             tools=len(self.listing.definitions) - held,
             connect_ms=self._actor.connect_ms,
-            error=self.failure,
-            notes=(*notes, *self.listing.notes),
+            error=self._actor.failure,
+            notes=(*((waiting,) if waiting else ()), *notes, *self.listing.notes, *config.remarks),
             held=held,
             added=added,
             protocol=self._actor.protocol,
             shared=config.share,
         )
+
+    def _state(self) -> State:
+        if self._actor.failure:
+            return "down"
+        if self.recalled:
+            return "idle"
+        return "ready" if self.listed else "starting"
 
     def start(self) -> None:
         self._actor.start()
@@ -112,14 +124,19 @@ class ServerSession:
         self.listing = ToolListing(tuple(definitions))
         self.recalled = True
 
-    async def refresh(self) -> None:
+    async def refresh(self, *, patient: bool = True) -> None:
         """Connects if need be and lists the tools anew. What goes wrong is in `failure`.
 
         Recalled tools stay where the server cannot be reached: the next call tries again.
+
+        Args:
+            patient: Whether a first start may take its time. Who is not, leaves it to go on.
         """
         try:
-            await self._ask_for_tools(counts=True)
+            await self._ask_for_tools(counts=True, patient=patient)
         except (CallTimeout, ServerUnavailable, ServerError) as error:
+            if self._actor.waiting:
+                return  # it is neither here nor down
             self._actor.failure = error.reason
             logger.warning("%s: %s", self.config.name, error.reason)
             if not self.recalled:
@@ -128,13 +145,16 @@ class ServerSession:
     async def confirm(self) -> None:
         """Connects an idle server and takes its list of today for the remembered one.
 
-        Raises: ServerUnavailable.
+        Raises: ServerUnavailable; ServerStarting, while the server may be downloaded.
         """
         async with self._confirming:
             if not self.recalled:
                 return  # another call has done it meanwhile
             self._actor.admit()
-            await self.refresh()
+            if self._actor.waiting is None:
+                await self.refresh(patient=False)
+            if self._actor.waiting is not None:
+                raise ServerStarting(self.config.name, self._actor.waiting)
             if self.failure is not None:
                 raise ServerUnavailable(self.config.name, self.failure)
 
@@ -182,28 +202,37 @@ class ServerSession:
         if missing or faults_of(schema, result.structured_content, name):
             raise ServerError(self.config.name, "its answer does not fit its own output schema")
 
-    async def _ask_for_tools(self, *, counts: bool) -> None:
+    async def _ask_for_tools(self, *, counts: bool, patient: bool = True) -> None:
         """Raises: ServerUnavailable, CallTimeout, ServerError."""
-        deadline_s = 2 * self._actor.connect_timeout_s
+        actor = self._actor
+        deadline_s = actor.start_timeout_s + actor.connect_timeout_s
+        if actor.is_first_start and not patient:
+            deadline_s = actor.connect_timeout_s + _WORD_S
         request = PendingRequest(self._list_tools, counts=counts)
         await self._actor.submit(request, CallDeadline(deadline_s, deadline_s))
 
     async def _list_tools(self, client: Client) -> None:
         listing = await list_tools(client, self._limits, self._secrets.redact_result)
-        for definition in listing.definitions:
-            make_digests([definition])  # 1 ms at most
-            await asyncio.sleep(0)
         self._actor.failure = None
         self.recalled = False
         self.listed = True
         for note in listing.notes:
             logger.warning("%s: %s", self.config.name, note)
-        self._take(listing)
+        self._take(
+            replace(listing, definitions=tuple(filter(self._is_offered, listing.definitions)))
+        )
+
+    def _is_offered(self, tool: ToolDefinition) -> bool:
+        return self.config.offers(tool.name)
 
     def _take(self, listing: ToolListing) -> None:
-        changed = listing != self.listing
-        self.listing = listing
-        if changed:
+        before = self.listing
+        # The same object for the same tool: nobody has to compare schemas of megabytes again.
+        known = {tool.digest: tool for tool in before.definitions}
+        found = tuple(known.get(tool.digest, tool) for tool in listing.definitions)
+        same = [t.digest for t in found] == [t.digest for t in before.definitions]
+        self.listing = replace(listing, definitions=before.definitions if same else found)
+        if not same or listing.notes != before.notes:
             for watcher in list(self.watchers):
                 watcher(self.config.name)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -57,11 +58,25 @@ class ToolTable:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _JudgedList:
+    """What one server's list came to."""
+
+    config: ServerConfig
+    definitions: Sequence[ToolDefinition]
+    prefix: str
+    tools: tuple[ToolInfo, ...]
+    vetted: VettedTools | None
+    """None without pins."""
+
+
 class ToolRegistry:
     """The tools of one manager's servers, as they were accepted and as they are called.
 
-    The disk is used in threads. Without a catalogue nothing is remembered, without pins everything
-    is accepted, and without `meanings` searches go by words alone.
+    The disk is used in threads. Lists are judged in threads as well: at 8 us a tool, 2,000 tools of
+    each of three servers would hold the loop for longer than an audio frame. Without a catalogue
+    nothing is remembered, without pins everything is accepted, and without `meanings` searches go
+    by words alone.
     """
 
     def __init__(
@@ -73,28 +88,58 @@ class ToolRegistry:
         self._catalogue: Final = catalogue
         self._pins: Final = pins
         self._meanings: Final = meanings
+        self._judged: dict[str, _JudgedList] = {}
+        """For each server its list as it was judged last."""
+        self._judging: Final = asyncio.Lock()
+        """Held while lists are judged, so that no list is judged twice at the same time."""
 
-    def rebuild(
-        self,
-        prefixed: Iterable[str],
-        lists: ToolLists,
-    ) -> None:
+    async def rebuild(self, servers: Collection[str], lists: Callable[[], ToolLists]) -> None:
         """Makes the table of what these servers offer.
 
         Args:
-            prefixed: The names of all configured servers, which decide the tools' names.
+            servers: The names of all configured servers, which decide the tools' names.
+            lists: Gives the lists as they are. One that changes while others are judged is for the
+                next time.
         """
-        prefixes = server_prefixes(prefixed)
-        found: dict[str, VettedTools] = {}
-        tools: list[ToolInfo] = []
+        prefixes = server_prefixes(servers)
+        async with self._judging:
+            if new := [one for one in lists() if not self.has_judged(*one, prefixes)]:
+                self._judged |= await asyncio.to_thread(self._judge, new, prefixes)
+            names = [config.name for config, _ in lists()]
+            self._judged = {name: self._judged[name] for name in names if name in self._judged}
+            found = self._judged.values()
+            self.vetted = {one.config.name: one.vetted for one in found if one.vetted is not None}
+            self.table = ToolTable(tool for one in found for tool in one.tools)
+            if self._meanings is not None:
+                self._meanings.set_tools(self.table.tools)
+
+    def has_judged(
+        self,
+        config: ServerConfig,
+        definitions: Sequence[ToolDefinition],
+        prefixes: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Says whether the table is made of this list, and under these prefixes if they matter."""
+        one = self._judged.get(config.name)
+        if one is None or one.definitions is not definitions or one.config != config:
+            return False
+        return prefixes is None or one.prefix == prefixes[config.name]
+
+    def drop(self, servers: Collection[str]) -> None:
+        """Takes the tools of these servers out of the table at once."""
+        self._judged = {n: one for n, one in self._judged.items() if n not in servers}
+        self.table = ToolTable(tool for tool in self.table.tools if tool.server not in servers)
+
+    def _judge(self, lists: ToolLists, prefixes: Mapping[str, str]) -> dict[str, _JudgedList]:
+        judged: dict[str, _JudgedList] = {}
         for config, definitions in lists:
+            prefix, vetted = prefixes[config.name], None
             if self._pins is not None:
-                vetted = found[config.name] = self._pins.vet(config, definitions)
-                definitions = vetted.offered
-            tools += exposed_tools(definitions, config, prefixes[config.name])
-        self.vetted, self.table = found, ToolTable(tools)
-        if self._meanings is not None:
-            self._meanings.set_tools(self.table.tools)
+                vetted = self._pins.vet(config, definitions)
+            offered = definitions if vetted is None else vetted.offered
+            tools = exposed_tools(offered, config, prefix)
+            judged[config.name] = _JudgedList(config, definitions, prefix, tools, vetted)
+        return judged
 
     @property
     def held(self) -> Mapping[str, str]:
@@ -138,6 +183,7 @@ class ToolRegistry:
         """Loads the pins of these servers, as another process may have accepted more."""
         if self._pins is not None:
             await asyncio.to_thread(self._pins.read, configs)
+            self._judged = {}
 
     async def read_lists(
         self, configs: Sequence[ServerConfig]
@@ -154,6 +200,8 @@ class ToolRegistry:
         True: another process has vetted other tools meanwhile, and the table is to be made anew.
         """
         changed = self._pins is not None and await asyncio.to_thread(self._pins.write)
+        if changed:
+            self._judged = {}
         if (catalogue := self._catalogue) is not None:
             await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
         return changed

@@ -5,6 +5,7 @@
     ├── UnknownTool         the name is not in the table
     ├── BadArguments        the arguments cannot be sent as they are
     ├── ServerUnavailable   the server could not be reached, or went away during the call
+    │   └── ServerStarting  its package runner may still be downloading it; it comes by itself
     ├── CallTimeout         no answer within the deadline; the server was told to stop
     ├── ServerError         the server answered with an error of the protocol, or with nonsense
     └── EmbeddingUnavailable    texts cannot be embedded now; searches go by their words alone
@@ -67,6 +68,10 @@ class _ServerFailure(BridgeError):
 
 class ServerUnavailable(_ServerFailure):
     """The server is down. Whether a call that was under way took effect is not known."""
+
+
+class ServerStarting(ServerUnavailable):
+    """The server is started for the first time, and may have to be downloaded before."""
 
 
 class CallTimeout(_ServerFailure):

@@ -16,6 +16,9 @@ class Limits:
     connect_timeout_s: float = 10.0
     """From starting the process, or the first byte, to the end of the handshake; listing the tools
     may take as long again."""
+    first_start_s: float = 300.0
+    """The same for the first start of a package runner (npx, uvx, docker), unless its entry says
+    otherwise: it may have to download the server, and an image is some hundred megabytes."""
     call_timeout_s: float = 20.0
     """How long a server may be silent: from `call_tool` to its result, a reconnect included, or to
     a sign of progress, from which the time counts anew."""

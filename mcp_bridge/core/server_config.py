@@ -39,6 +39,18 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedInput:
+    """A value of an entry that a person is asked for once, and has not given yet."""
+
+    id: str
+    description: str
+    secret: bool
+    default: str = ""
+    options: tuple[str, ...] = ()
+    """What may be answered; empty where anything may."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerConfig:
     """The settings of one server. Fields that may hold a secret are kept out of `repr`."""
 
@@ -58,6 +70,15 @@ class ServerConfig:
     enabled: bool = True
     off_because: str = ""
     """Why the server is not enabled, where that is known."""
+    fault: str = ""
+    """What is wrong with its entry, with file, line, key and mend: such a server is down."""
+    remarks: tuple[str, ...] = ()
+    """What its entry holds that was passed over, each with its place and mend."""
+    asks: tuple[AskedInput, ...] = ()
+    only_tools: frozenset[str] | None = None
+    """The server's own names of its tools that are offered; None offers all."""
+    without_tools: frozenset[str] = frozenset()
+    """The server's own names of tools that are not offered."""
     timeout_s: float | None = None
     """The deadline of one call; None leaves it to the manager."""
     connect_timeout_s: float | None = None
@@ -84,8 +105,17 @@ class ServerConfig:
         names = ("transport", "command", "args", "env", "cwd", "url", "headers")
         values = {name: getattr(self, name) for name in names}
         values = {**values, "env": dict(self.env), "headers": dict(self.headers)}
+        if self.only_tools is not None or self.without_tools:
+            values["tools"] = [sorted(self.only_tools or ()), sorted(self.without_tools)]
+        if self.fault:
+            values["fault"] = self.fault
         text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def offers(self, tool: str) -> bool:
+        """Tells whether its entry lets one of its tools be offered."""
+        listed = self.only_tools is None or tool in self.only_tools
+        return listed and tool not in self.without_tools
 
     def redact(self, text: str) -> str:
         """Removes this server's secrets from `text`, for messages and logs.

@@ -8,9 +8,10 @@ from typing import Literal, TypeAlias
 
 from mcp_bridge.core.server_config import TransportName
 
-State: TypeAlias = Literal["ready", "idle", "down", "off"]
-"""idle: the tools are known from the catalogue, or from before the connection was closed because
-nobody used it; the server is connected when one of them is called. off: its notes say why."""
+State: TypeAlias = Literal["ready", "idle", "starting", "down", "off"]
+"""starting: nobody has heard of it yet; its notes say so where that may take minutes. idle: the
+tools are known from the catalogue, or from before the connection was closed because nobody used it;
+the server is connected when one of them is called. off: its notes say why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from mcp_types import ListToolsResult
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.sanitize import clean_text, one_line
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.tools import ToolDefinition, ToolInfo
+from mcp_bridge.core.tools import ToolDefinition, ToolInfo, make_digests
 from mcp_bridge.protocol.tool_names import exposed_names
 from mcp_bridge.protocol.tool_page import TOO_LONG_KEY, needs_headers, texts_of
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
@@ -26,7 +26,7 @@ from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 _NAMED_TOOLS: Final = 20
 """So many of a list's entries that are left out are named; a person does not read more."""
 _AT_ONCE_CHARS: Final = 32 * 1024
-"""A page of so many characters is read in some 3 ms; a larger one in a thread."""
+"""A page of so many characters is read in some 4 ms; a larger one in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,8 @@ class _Reading:
         elif name in self._found:
             self._left_out.append(f"lists {one_line(name, 80)} twice; the first one counts")
         else:
-            self._found[name] = self._definition(name, tool)
+            self._found[name] = definition = self._definition(name, tool)
+            make_digests([definition])  # here, where a long page is in a thread
             output: object = tool.get("outputSchema")
             if isinstance(output, dict):
                 self._output_schemas[name] = cast("dict[str, Any]", output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_bridge.core.server_config import Allowance
@@ -19,3 +20,13 @@ class Finding:
 
     def __str__(self) -> str:
         return f'{self.reason}; {self.mend}, or write "allow": ["{self.allowance}"]'
+
+
+def in_one_sentence(findings: Sequence[Finding]) -> str:
+    """Says all that is asked for at once, so that nobody mends one thing to meet the next."""
+    if len(findings) == 1:
+        return str(findings[0])
+    first, *others = findings
+    reasons = [first.reason, *(f"{one.key} {one.reason}" for one in others)]
+    words = ", ".join(f'"{word}"' for word in dict.fromkeys(one.allowance for one in findings))
+    return f'{"; ".join(reasons)}; mend these, or write "allow": [{words}]'

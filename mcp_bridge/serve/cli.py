@@ -9,10 +9,13 @@ import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from mcp_bridge.core.errors import BridgeError, ConfigError
 from mcp_bridge.serve.bridge import Bridge
@@ -28,7 +31,7 @@ from mcp_bridge.serve.options import (
 logger = logging.getLogger("mcp_bridge.serve")
 
 app = typer.Typer(
-    help="MCP servers from one machine to another.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # locals hold the token
 )
@@ -44,8 +47,30 @@ def main() -> None:
     try:
         app()
     except BridgeError as error:
-        typer.secho(f"mcp-bridge: {error}", fg=typer.colors.RED, err=True)
+        screen = Console(stderr=True, highlight=False, soft_wrap=True)  # it obeys NO_COLOR
+        screen.print(Text(f"mcp-bridge: {error}", style="red"))
         sys.exit(1)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mcp-bridge {version('caal-node')}")
+        raise typer.Exit
+
+
+@app.callback()
+def begin(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="The version, and nothing else.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """MCP servers from one machine to another."""
 
 
 @app.command(context_settings={"allow_interspersed_args": False})

@@ -92,6 +92,8 @@ class ServerTransport:
         The version is the newest that both know, from 2024-11-05 to 2026-07-28. `on_message` gets
         the server's notifications, `elicit` its questions.
         """
+        if self.config.fault:
+            raise ServerUnavailable(self.config.name, self.config.fault)
         self._inbound.list_changed = partial(on_message, ToolListChangedNotification())
         try:
             async with Client(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bridge import ConfigError, ServerManager, load_servers, parse_servers
+from mcp_bridge import ServerManager, load_servers, parse_servers
 
 
 def one(path: Path | None = None, environ: dict[str, str] | None = None, **entry: Any) -> Any:
@@ -129,14 +129,14 @@ def test_what_matches_is_looked_up_at_each_load(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_is_named_with_its_mend(entry: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match="f:1: ") as caught:
-        one(**entry)
-    assert said in str(caught.value)
+    fault = one(**entry).fault
+    assert fault.startswith("f:1: ")
+    assert said in fault
 
 
 def test_a_server_elsewhere_takes_no_path() -> None:
-    with pytest.raises(ConfigError, match="requires_path"):
-        parse_servers('{"a": {"url": "http://x", "requires_path": true}}')
+    (config,) = parse_servers('{"a": {"url": "http://x", "requires_path": true}}')
+    assert "requires_path" in config.fault
 
 
 async def test_the_status_tells_why_a_server_is_off() -> None:
