@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+LOWEST := $(VENV)-lowest
 
-.PHONY: demo test unit bench attack conformance test-n8n clean
+.PHONY: demo test unit test-lowest bench attack conformance test-n8n clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/caal-node demo $(ARGS)
@@ -18,6 +19,12 @@ test: $(VENV)/dev.stamp
 # The quick tests, for while you write: no server, no room.
 unit: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/unit $(ARGS)
+
+# The quick tests with the lowest version of everything that pyproject.toml allows.
+test-lowest: $(VENV)/dev.stamp
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	$(LOWEST)/bin/python -m pytest -n 2 --dist loadgroup tests/unit $(ARGS)
 
 # The n8n tests against a real n8n, installed from npm (2.2 GB, some ten minutes the first time).
 test-n8n: $(VENV)/dev.stamp
@@ -50,4 +57,4 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/demo.stamp
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis demo.wav demo.jsonl
+	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .ruff_cache .hypothesis demo.wav demo.jsonl

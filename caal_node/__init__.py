@@ -14,11 +14,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from caal_node.own_packages import claim_names
 from caal_node.version import __version__
 
 if TYPE_CHECKING:
     from caal_node.agent import CaalAgent
     from caal_node.context.tool_data import ToolDataCache
+    from caal_node.conversation import Conversation, TurnRecord
     from caal_node.models.llm import LLM
     from caal_node.reply_parser import ReplyParser, parse_reply
     from caal_node.room.hooks import Hooks
@@ -26,21 +28,27 @@ if TYPE_CHECKING:
 __all__ = [
     "LLM",
     "CaalAgent",
+    "Conversation",
     "Hooks",
     "ReplyParser",
     "ToolDataCache",
+    "TurnRecord",
     "__version__",
     "parse_reply",
 ]
 
 _HOMES = {
     "CaalAgent": "caal_node.agent",
+    "Conversation": "caal_node.conversation",
     "Hooks": "caal_node.room.hooks",
     "LLM": "caal_node.models.llm",
     "ReplyParser": "caal_node.reply_parser",
     "ToolDataCache": "caal_node.context.tool_data",
+    "TurnRecord": "caal_node.conversation",
     "parse_reply": "caal_node.reply_parser",
 }
+
+claim_names()
 
 
 def __getattr__(name: str) -> Any:

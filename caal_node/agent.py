@@ -13,14 +13,18 @@ events, spans and handoffs of every call, and applies mocks to it.
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from livekit import rtc
-from livekit.agents import Agent, FlushSentinel, ModelSettings, ToolError, llm
+from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
 from livekit.agents.llm import FunctionTool, RawFunctionTool
 from livekit.agents.types import NOT_GIVEN
 
@@ -37,12 +41,14 @@ from caal_node.control.messages import (
     ReloadRequest,
     compare_tables,
 )
-from caal_node.core.errors import ConfigError, ToolFailure
-from caal_node.core.events import Event, TierName
+from caal_node.core.errors import ConfigError
+from caal_node.core.events import TierName
 from caal_node.core.items import Item, SystemItem
+from caal_node.core.model_ref import CLOUD
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.models.chat_context import spoken_key, to_chat_ctx, to_items
+from caal_node.models.backends.cloud import load_plugin
+from caal_node.models.chat_context import known_failure, spoken_key, to_chat_ctx, to_items
 from caal_node.models.chunk_limits import limited
 from caal_node.models.clock_steps import ClockSteps
 from caal_node.models.embedding import make_embedder
@@ -53,15 +59,15 @@ from caal_node.models.reply_limits import calls_left
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
-from caal_node.session_services import SessionServices
+from caal_node.session_services import OwnersListener, SessionServices
 from caal_node.tools.direct_calls import DirectCalls
-from caal_node.tools.pipeline import Gates, Pipeline, error_text
+from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
-from caal_node.tools.sources.methods import guarded, spec_of
-from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.sources.methods import OwnTools, original_of
+from caal_node.tools.table import ToolTable
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
@@ -78,30 +84,23 @@ class CaalAgent(Agent):
         tools: Function tools besides the methods of the class.
         tiers: Remote tiers by name, in place of those that the settings ask for.
         gates: The functions with which the pipeline allows, delays and redacts calls.
-        on_event: It is called with every event of the conversation, on the event loop.
+        on_event: It is called with every event of the conversation, on the event loop. Like the
+            hooks, it may be async: it is awaited before the next event, in order.
         hooks: Three callbacks for a simple front end.
         cue_sink: It plays the cues, in place of an audio track in the room.
         warm: Whether the model is loaded, and reads the prompt's head, before the first turn.
         agent_options: Anything else that LiveKit's `Agent` takes.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for name, member in inspect.getmembers_static(cls):
-            if isinstance(member, _FUNCTION_TOOLS) and not hasattr(member, "caal_guarded"):
-                tool = guarded(member, lambda agent: agent)
-                tool.caal_guarded = True  # type: ignore[attr-defined]  # a mark for subclasses
-                setattr(cls, name, tool)
-
     def __init__(
         self,
         *,
         instructions: str | None = None,
         settings: Settings | None = None,
-        tools: Sequence[llm.Tool | llm.Toolset] = (),
+        tools: Sequence[llm.Tool | llm.Toolset] | None = None,
         tiers: Mapping[TierName, ToolProvider] | None = None,
         gates: Gates | None = None,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: OwnersListener | None = None,
         hooks: Hooks | None = None,
         cue_sink: CueSink | None = None,
         warm: bool = True,
@@ -110,6 +109,8 @@ class CaalAgent(Agent):
         self.settings = settings or load_settings()
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
+        self.reply_failure: Exception | None = None
+        """Why the model's last reply failed, of which a person hears a sentence; else None."""
         secrets = secrets_of_settings(self.settings)
         self._pipeline = Pipeline(
             self.tool_data,
@@ -141,24 +142,35 @@ class CaalAgent(Agent):
         self._prompt_builder = PromptBuilder(
             self.settings, self.tool_data, lambda: self._remote.table, lambda: self.model
         )
-        own_tools = [
-            guarded(tool, lambda _: self) if isinstance(tool, _FUNCTION_TOOLS) else tool
-            for tool in tools
-        ]
+        self._own_tools = OwnTools(
+            type(self).__name__,
+            self._pipeline,
+            lambda: self._remote.table,
+            bounded=self.settings.own_tools == "bounded",
+            text_of=self._direct.text_predicate,
+        )
         super().__init__(
             instructions=instructions_of(self.settings) if instructions is None else instructions,
-            tools=[*own_tools, self._remote],
+            tools=[*(tools or ()), self._remote],
             **agent_options,
         )
 
-    def add_listener(self, listener: Callable[[Event], None]) -> None:
+    def add_listener(self, listener: OwnersListener) -> None:
         """Call `listener` with every event, as `on_event` is, from the next session on."""
         self._services.add_listener(listener)
+
+    async def listeners_done(self) -> None:
+        """Wait until async listeners and hooks have ended. The conversation waits for none."""
+        await self._services.listeners_done()
 
     @property
     def table(self) -> ToolTable:
         """Every tool that can be called now, by its exposed name."""
         return self._remote.table
+
+    async def all_tools(self) -> ToolTable:
+        """Return every tool that there is, those included that the model has to search for."""
+        return (await self._remote.catalog()).table
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -170,9 +182,31 @@ class CaalAgent(Agent):
         """The status of every MCP server of the configuration."""
         return self._remote.servers
 
+    @property
+    def tools(self) -> list[llm.Tool | llm.Toolset]:
+        """The agent's tools, as in any LiveKit agent, and the toolset of the remote tiers.
+
+        When LiveKit calls the function tools of this list, they run through the pipeline.
+        """
+        return self._own_tools.guarded(super().tools)
+
+    async def update_tools(self, tools: list[llm.Tool | llm.Toolset]) -> None:
+        """Replace the agent's own tools, as in any LiveKit agent, and the table with them.
+
+        The remote tiers stay, whether or not `tools` has their toolset.
+        """
+        own: list[Any] = [original_of(tool) for tool in tools if tool is not self._remote]
+        # First, so that a remote tool whose name is taken now has another one by then.
+        await self._remote.refresh(self._own_tools.specs(own))
+        await super().update_tools([*own, self._remote])
+
     async def reload_tools(self) -> None:
         """List every tier again. The next turn has the new tools, and the history stays."""
         await self._remote.reload()
+
+    def cancel_calls(self) -> None:
+        """Cancel every call of a tool under way, as somebody at a terminal wants with Ctrl-C."""
+        self._pipeline.cancel_calls()
 
     async def warmed(self) -> None:
         """Wait until the model has read the prompt's head, or the attempt has failed."""
@@ -192,15 +226,16 @@ class CaalAgent(Agent):
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
-        may_call = rounds < self.settings.max_tool_rounds and model_settings.tool_choice != "none"
+        may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and self.settings.detection == "complete"
         question = self._prompt_builder.question(
             history, tools, stream=not complete, may_call=may_call
         )
         self._services.note_request()
+        self.reply_failure = None
         spoke, called = "", False
         try:
-            async with self._ask(question, chat_ctx, tools) as stream:
+            async with self._ask(question, chat_ctx, tools, model_settings) as stream:
                 async for chunk in self._or_search(stream, question, history):
                     if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                         self._services.note_server_run(chunk.delta.extra[SERVER_RUN])
@@ -219,7 +254,11 @@ class CaalAgent(Agent):
                     yield piece
                 return
             # Whatever it was, nobody may be left in silence; the next turn starts afresh.
-            logger.exception("the model's reply failed")
+            self.reply_failure = error
+            if (known := known_failure(error)) is not None:  # its text says what to do
+                logger.error("the model's reply failed: %s", known)
+            else:
+                logger.exception("the model's reply failed")
             self._services.note_reply_failed()
             yield " " + sentence(spoken_key(error)) if spoke else sentence(spoken_key(error))
             return
@@ -240,13 +279,17 @@ class CaalAgent(Agent):
         return searching_if_hedged(stream, search, whole=not question.stream)
 
     def _ask(
-        self, question: Question, chat_ctx: llm.ChatContext, tools: list[llm.Tool]
+        self,
+        question: Question,
+        chat_ctx: llm.ChatContext,
+        tools: list[llm.Tool],
+        model_settings: ModelSettings,
     ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
         model, is_ours = self.model, isinstance(self.model, LLM)
         stream = model.chat(
             chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.items),
             tools=tools,
-            tool_choice="auto" if question.may_call else "none",
+            tool_choice=model_settings.tool_choice if question.may_call else "none",
             conn_options=self.session.conn_options.llm_conn_options,
             extra_kwargs={"question": question} if is_ours else NOT_GIVEN,
         )
@@ -259,6 +302,13 @@ class CaalAgent(Agent):
         if not isinstance(model, llm.LLM):
             raise TypeError("CaalAgent needs an llm.LLM, such as caal_node.LLM, on its session")
         return model
+
+    @property
+    def _max_rounds(self) -> int:
+        """The rounds of tools in a turn: the settings', else LiveKit's, whose n steps are n + 1."""
+        if "max_tool_rounds" in self.settings.model_fields_set:
+            return self.settings.max_tool_rounds
+        return self.session.options.max_tool_steps + 1
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Return example utterances by exposed name: the settings', else the author's."""
@@ -274,17 +324,27 @@ class CaalAgent(Agent):
         return self._prompt_builder.question(items, tools)
 
     async def on_reload(self, *requests: ReloadRequest) -> ReloadReport:
-        """Reload once for `/reload-tools`, then say each message, or that a tool is ready."""
+        """Reload once for `/reload-tools`, then say each message, or that a tool is ready.
+
+        Of a tool that was named and is not there nothing is said.
+        """
         before = self.table.fingerprints()
         await self.reload_tools()
+        names_one = any(request.tool_name is not None for request in requests)
+        known = (await self._remote.catalog()).table if names_one else self.table
+        found: dict[str, str] = {}
         for request in requests:
-            if request.message:
-                self.session.say(request.message)
-            elif request.tool_name and request.tool_name in self.table:
-                name = request.tool_name.replace("_", " ")
-                self.session.say(sentence("tool_ready").replace("{tool}", name))
+            words = request.message
+            if request.tool_name is not None:
+                if (entry := known.named(request.tool_name)) is None:
+                    continue
+                found[request.tool_name] = entry.exposed
+                spoken = " ".join(entry.exposed.replace("_", " ").split())
+                words = words or sentence("tool_ready").replace("{tool}", spoken)
+            if words:
+                self.session.say(words)
         report = compare_tables(before, self.table.fingerprints(), self.failed)
-        return report.model_copy(update={"new": self._remote.new})
+        return report.model_copy(update={"new": self._remote.new, "found": found})
 
     async def on_model(self, request: ModelRequest) -> ModelReport:
         """Ask another model from the next reply on, as `/model` requests. The history stays.
@@ -298,6 +358,8 @@ class CaalAgent(Agent):
             raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
         chosen = chosen_model(self.settings, request, in_use=model.provider)
         key = chosen.api_key.get_secret_value() if chosen.api_key else None
+        if chosen.api in CLOUD:
+            await load_plugin(chosen.api)
         await model.switch(chosen.model, chosen.api, chosen.model_address, key)
         self._services.rewarm()
         return ModelReport(model=model.model, api=model.provider)
@@ -322,35 +384,6 @@ class CaalAgent(Agent):
             return "agent", type(self).__name__
         return entry.spec.tier, entry.spec.source
 
-    async def run_method(
-        self,
-        name: str,
-        call_id: str,
-        arguments: Mapping[str, Any],
-        method: Callable[[], Any],
-        *,
-        validate: bool,
-        deadline: bool,
-    ) -> Any:
-        """Run one of the agent's own tools through the pipeline. `guarded` calls this."""
-        entry = self.table.get(name) or ToolEntry(name, _unlisted(self, name), {})
-        try:
-            return await self._pipeline.run(
-                *(entry, call_id, arguments, method),
-                validate=validate,
-                deadline=deadline,
-                becomes_text=self._direct.text_predicate(call_id),
-            )
-        except ToolFailure as failure:
-            raise ToolError(error_text(failure)) from failure
-
     def _method_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""
-        source = type(self).__name__
-        tools = llm.ToolContext([tool for tool in self.tools if tool is not self._remote])
-        return [spec_of(tool, source) for tool in tools.function_tools.values()]
-
-
-def _unlisted(agent: CaalAgent, name: str) -> ToolSpec:
-    """Describe a tool that `update_tools` has added since the table was built."""
-    return ToolSpec("agent", type(agent).__name__, name, name, "", {"type": "object"})
+        return self._own_tools.specs([tool for tool in self.tools if tool is not self._remote])

@@ -26,33 +26,13 @@ logger = logging.getLogger("caal_node")
 
 
 def make_llm(settings: Settings, choice: StrategyChoice | None = None) -> LLM:
-    """Make the model of the settings, without its fallbacks. `choice` says how it is asked.
-
-    Only Ollama takes `think`, `num_ctx` and `keep_alive`.
-    """
-    if choice is None:
-        native_tools = {"auto": None, "native": True, "text": False}[settings.tool_calls]
-    else:
-        native_tools = choice.native_tools
-    options: dict[str, Any] = {"temperature": settings.temperature}
-    if choice is not None and choice.asking is not None:
-        options["why"] = choice.why
-    if settings.api == "ollama":
-        options |= {
-            "think": settings.think,
-            "num_ctx": settings.num_ctx,
-            "keep_alive": settings.keep_alive,
-        }
-    return LLM(
-        settings.model,
-        settings.api,
-        settings.model_address,
-        settings.api_key.get_secret_value() if settings.api_key else None,
-        native_tools=native_tools,
-        text_protocol=settings.text_protocol,
-        memory=ModelProfiles(settings),
-        **options,
-    )
+    """Make the model of the settings, without its fallbacks. `choice` says how it is asked."""
+    options: dict[str, Any] = {}
+    if choice is not None:
+        options["native_tools"] = choice.native_tools
+        if choice.asking is not None:
+            options["why"] = choice.why
+    return LLM(settings=settings, memory=ModelProfiles(settings), **options)
 
 
 async def session_llm(settings: Settings) -> LLM:

@@ -7,22 +7,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
-from caal_node.context.builder import ContextBuilder
+from caal_node.context.budget import fitting
+from caal_node.context.builder import FIXED_STEP, ContextBuilder
 from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import items_tokens
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ModelContextFull
-from caal_node.core.items import Item
+from caal_node.core.items import Item, SystemItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.chat_context import spoken_key, to_schemas
+from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.models.llm import LLM
+from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
 from caal_node.tools.table import ToolTable
+from mcp_bridge import DISCOVER
+
+logger = logging.getLogger("caal_node")
 
 
 class PromptBuilder:
@@ -44,6 +53,7 @@ class PromptBuilder:
         self._context: Final = ContextBuilder(
             max_turns=settings.window_turns, max_tokens=settings.window_tokens, data=data
         )
+        self._offered: tuple[PromptTools, int, PromptTools] | None = None
         self._last: tuple[ToolTable, tuple[llm.Tool, ...], PromptTools] | None = None
 
     def in_order(self, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
@@ -64,15 +74,38 @@ class PromptBuilder:
         may_call: bool = True,
     ) -> Question:
         """Build the next question from `tools` and as much of `history` as fits beside them."""
-        prompt_tools = self._prompt_tools(tools)
+        prompt_tools = self._fitting(self._prompt_tools(tools), history)
         items = self._context.build(history, self._tokens(prompt_tools))
-        return Question(items, prompt_tools, stream=stream, may_call=may_call)
+        limits = text_limits(self._settings)
+        return Question(items, prompt_tools, stream=stream, may_call=may_call, limits=limits)
 
     def shorten(self, error: Exception, history: Sequence[Item], tools: Sequence[llm.Tool]) -> bool:
         """Return whether `error` is a full context and the next `question` can leave more out."""
-        return spoken_key(error) == ModelContextFull.spoken and self._context.tighten(
-            history, self._tokens(self._prompt_tools(tools))
-        )
+        if spoken_key(error) != ModelContextFull.spoken:
+            return False
+        asked, offered = self._offered, self._fitting(self._prompt_tools(tools), history)
+        if asked is not None and asked[2].names != offered.names:
+            return True  # The server has told its context since.
+        return self._context.tighten(history, self._tokens(offered))
+
+    def _fitting(self, tools: PromptTools, history: Sequence[Item]) -> PromptTools:
+        """Return as many of `tools` as the model's context has room for beside the talk."""
+        model = self._model()
+        known = model.retry_policy.stats.capabilities if isinstance(model, LLM) else None
+        shared = budget_of(self._settings, known.context_tokens if known else None)
+        self._context.share(shared)
+        head = items_tokens(takewhile(lambda item: isinstance(item, SystemItem), history))
+        # In steps, as instructions that hold the time of day must not change what is offered.
+        head = -(-head // FIXED_STEP) * FIXED_STEP
+        most = shared.tools(head)
+        if self._offered is None or self._offered[:2] != (tools, most):
+            offered = fitting(tools, most, self._tokens, DISCOVER)
+            if left_out := [name for name in tools.names if name not in offered.names]:
+                size = self._tokens(tools)
+                told = too_many_tools(self._settings, shared, size, head, left_out)
+                logger.warning("%s; %s", *told)
+            self._offered = tools, most, offered
+        return self._offered[2]
 
     def _prompt_tools(self, tools: Sequence[llm.Tool]) -> PromptTools:
         """Return the prompt's form of `tools`, made once for as long as table and tools stay."""

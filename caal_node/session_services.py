@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterable, Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from livekit import rtc
 from livekit.agents import AgentSession, llm
@@ -28,13 +29,14 @@ from caal_node.config.settings import Settings
 from caal_node.control.agent_tools import AgentTools
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
-from caal_node.core.errors import CaalError
+from caal_node.core.errors import CaalError, ModelError
 from caal_node.core.events import CueKind, Event, Spoken, TierName
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
 from caal_node.room.attributes import Attributes
 from caal_node.room.call_tracker import ToolOrigin
+from caal_node.room.callback_queue import CallbackQueue
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_player import CueSink, LateCueSink
 from caal_node.room.cue_track import publish_cues
@@ -46,6 +48,10 @@ from caal_node.room.transcript import Transcript
 from caal_node.tools.pipeline import CallOutcomes
 
 logger = logging.getLogger("caal_node")
+
+OwnersListener: TypeAlias = Callable[[Event], Awaitable[None] | None]
+"""It gets every event, in order, on the event loop, and must not block. It may be async: the next
+event then waits for it, and the conversation does not."""
 
 
 class ServedAgent(Protocol):
@@ -79,7 +85,7 @@ class SessionServices:
         agent: ServedAgent,
         outcomes: CallOutcomes,
         *,
-        on_event: EventListener | None = None,
+        on_event: OwnersListener | None = None,
         hooks: Hooks | None = None,
         cue_sink: CueSink | None = None,
         warm: bool = True,
@@ -87,9 +93,14 @@ class SessionServices:
         self._agent = agent
         self._outcomes = outcomes
         self._hooks = None if hooks is None else HookNotifier(hooks)
-        self._own_listeners: list[EventListener] = [
-            listener for listener in (on_event, self._hooks) if listener is not None
-        ]
+        self._own_listeners: list[EventListener] = []
+        self._queues: list[CallbackQueue] = []
+        """Those of the owner's callbacks, which may be async."""
+        if on_event is not None:
+            self.add_listener(on_event)
+        if self._hooks is not None:
+            self._own_listeners.append(self._hooks)
+            self._queues.append(self._hooks.queue)
         self._cue_sink = cue_sink
         self._wants_warming = warm
         self._cues = _load_cues(agent.settings)
@@ -98,9 +109,14 @@ class SessionServices:
         self.warmed = asyncio.Event()
         """It is set once the warm-up is over, however that went."""
 
-    def add_listener(self, listener: EventListener) -> None:
+    def add_listener(self, listener: OwnersListener) -> None:
         """Call `listener` with every event from the next `begin` on."""
-        self._own_listeners.append(listener)
+        self._queues.append(queue := CallbackQueue())
+        self._own_listeners.append(partial(queue.call, listener))
+
+    async def listeners_done(self) -> None:
+        """Wait until the owner's async callbacks have ended."""
+        await asyncio.gather(*(queue.done() for queue in self._queues))
 
     async def begin(self) -> None:
         """Attach to the agent's session. What needs the room starts once the room is connected."""
@@ -109,6 +125,8 @@ class SessionServices:
         listeners = list(self._own_listeners)
         sink: CueSink | None = self._cue_sink if settings.cues else None
         attributes: Attributes | None = None
+        for queue in self._queues:
+            self._exit_stack.push_async_callback(queue.aclose)  # after presence, and its last event
         if room is not None:
             transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
             self._exit_stack.push_async_callback(transcript.aclose)
@@ -224,6 +242,9 @@ class SessionServices:
         """Load the model with the real instructions and tools, so that no turn waits for that."""
         try:
             if self._wants_warming and isinstance(model := self._agent.model, LLM):
+                with suppress(ModelError):  # `warm` says it as well, and tries the fallbacks.
+                    # What the prompt holds depends on how much its server reads.
+                    await model.find_strategy()
                 await model.warm(self._agent.first_question())
         except CaalError as error:
             logger.warning("the model could not be warmed up: %s", error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -66,13 +66,15 @@ async def conversation(
     native_tools: bool | None = True,
     env: Mapping[str, str] | None = None,
     warm: bool = False,
-) -> AsyncIterator[Conversation]:
+    **options: Any,
+) -> AsyncGenerator[Conversation]:
     settings = load_settings({"CAAL_CUES": "off", **(env or {})}, NOWHERE)
     model = LLM(
         server.model,
         api,
         server.url if api == "ollama" else server.openai_url,
         native_tools=native_tools,
+        **options,
     )
     tier = tier or FakeTier()
     speaker = agent(settings=settings, tiers={"n8n": tier}, warm=warm)

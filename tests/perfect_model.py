@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caal_node.evaluation.case import ABSENT, Case, ExpectedCall, ExpectedCalls, ExpectedSpeech
+from caal_node.evaluation.case import ABSENT, Case, ExpectedCall, ExpectedCalls
 from caal_node.evaluation.suites import SUITES
 from tests.stand_in_model import Asked, Call, Reply
 
@@ -38,7 +38,7 @@ class PerfectModel:
             if self.text:
                 return [json.dumps({"calls": [_call(call) for call in calls]})]
             return [json.dumps({"say": SPEECH})]
-        words = case.right.words if isinstance(case.right, ExpectedSpeech) else ()
+        words = case.right.words
         said = f"{SPEECH} {words[0]}." if words else SPEECH
         return [said if body.get("tools") else json.dumps({"say": said})]
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from caal_node import weights
 from caal_node.cli.demo.livekit_server import obtain_server
 from caal_node.core.errors import ConfigError
+from tests import virtual_sound
 from tests.e2e import mcp_servers
 from tests.node import NotInstalled
 from tests.ollama_server import find_ollama
@@ -28,6 +29,8 @@ def main() -> None:
         console.print("skipped: tests in a real room (no livekit-server, and no Go to build one)")
     if find_ollama() is None:
         console.print("skipped: tests on a real Ollama (none on PATH; .ci/build-ollama makes one)")
+    if lacks := virtual_sound.missing():
+        console.print(f"skipped: tests with a microphone and a loudspeaker ({lacks})")
     try:
         mcp_servers.obtain()
     except (NotInstalled, ConfigError) as error:

@@ -25,6 +25,8 @@ REQUEST_MAX_BYTES: Final = 64 * 1024 * 1024
 PROMPT_TOKENS: Final = 120
 """What every reply reports, so that tests can look for it."""
 CACHED_TOKENS: Final = 100
+_SCHEMA_PROBE: Final = b"k7q2"
+"""Stands in the schema of `caal_node.models.model_preparation.find_schema_form` alone."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,11 @@ class Think:
 
 @dataclass(frozen=True)
 class Refuse:
-    """An HTTP error in place of a reply."""
+    """An HTTP error in place of a reply. `body` is its JSON where it has a form of its own."""
 
     status: int
-    message: str
+    message: str = ""
+    body: Any = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,11 @@ class StandInModel:
         self.context_tokens = context_tokens
         self.llama = llama
         self._port = port
+        self.version = "0.17.4"
+        self.template = "{{ messages }}"
+        self.owner = "library"
+        """Who owns each model by OpenAI's list: "library" is Ollama, "vllm" and LM Studio's
+        "organization_owner" are those servers. It decides where the context is told."""
         self.prompt_tokens: int | None = None
         """Told as read on OpenAI's API, where somebody counts them; None: `PROMPT_TOKENS`."""
         self.requests: list[Asked] = []
@@ -154,6 +162,8 @@ class StandInModel:
         app.router.add_post("/v1/completions", self._completions)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/props", self._props)
+        app.router.add_get("/api/ps", self._running)
+        app.router.add_get("/api/v1/models", self._lm_studio_models)
         # A request whose client goes away is cancelled, as both real servers do.
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         self.url = ""
@@ -164,8 +174,13 @@ class StandInModel:
 
     @property
     def chats(self) -> list[Asked]:
-        """Requests for a reply, without those about the server and the model."""
-        return [asked for asked in self.requests if asked.path.endswith(("/chat", "completions"))]
+        """Requests for a reply, without those about the server and the model, and without the
+        questions by which it is found out whether a reply is held to a schema."""
+        return [
+            asked
+            for asked in self.requests
+            if asked.path.endswith(("/chat", "completions")) and not _is_schema_probe(asked)
+        ]
 
     def add(self, *replies: Reply) -> None:
         """More of the script."""
@@ -204,6 +219,8 @@ class StandInModel:
     def _next(self, asked: Asked) -> Reply:
         if self._answer is not None:
             return self._answer(asked)
+        if _is_schema_probe(asked):
+            return ["Hello there."]  # This server pays no heed to schemas.
         if not self._script:
             return [Refuse(500, "the stand-in's script is over")]
         return self._script.pop(0)
@@ -254,7 +271,7 @@ class StandInModel:
         return web.json_response({"models": [{"name": name, "model": name, "size": 1}]})
 
     async def _version(self, _request: web.Request) -> web.Response:
-        return web.json_response({"version": "0.17.4"})
+        return web.json_response({"version": self.version})
 
     # -- OpenAI's API ------------------------------------------------------------------------
 
@@ -276,10 +293,27 @@ class StandInModel:
     async def _models(self, _request: web.Request) -> web.Response:
         if self.llama:
             entry = {"id": f"/models/{self.model}.gguf", "owned_by": "llamacpp"}
+        elif self.owner == "vllm":
+            context = {"root": self.model, "max_model_len": self.context_tokens}
+            entry = {"id": self.model, "owned_by": "vllm", **context}
         else:
-            entry = {"id": f"{self.model}:latest", "owned_by": "library"}
+            tag = ":latest" if self.owner == "library" else ""
+            entry = {"id": f"{self.model}{tag}", "owned_by": self.owner}
         data = [{**entry, "object": "model", "created": 0}]
         return web.json_response({"object": "list", "data": data})
+
+    async def _running(self, _request: web.Request) -> web.Response:
+        """Ollama's `/api/ps`, which knows a model once something was asked of it."""
+        name = f"{self.model}:latest"
+        loaded = {"name": name, "model": name, "context_length": self.context_tokens}
+        return web.json_response({"models": [loaded] if self.chats else []})
+
+    async def _lm_studio_models(self, _request: web.Request) -> web.Response:
+        """LM Studio's own list (lmstudio.ai/docs/developer/rest/list)."""
+        instance = {"id": self.model, "config": {"context_length": self.context_tokens}}
+        listed = {"type": "llm", "key": self.model, "max_context_length": 131_072}
+        loaded = [instance] if self.chats else []
+        return web.json_response({"models": [{**listed, "loaded_instances": loaded}]})
 
     async def _props(self, _request: web.Request) -> web.Response:
         if not self.llama:
@@ -291,7 +325,7 @@ class StandInModel:
                 "total_slots": 1,
                 "chat_template": "{% if enable_thinking %}{% endif %}"
                 if "thinking" in self.capabilities
-                else "{{ messages }}",
+                else self.template,
                 "chat_template_caps": {"supports_tools": tools, "supports_tool_calls": tools},
             }
         )
@@ -318,8 +352,8 @@ class StandInModel:
         reason = "stop"
         for step in reply:
             match step:
-                case Refuse(status, message):
-                    return form.error(status, message)
+                case Refuse():
+                    return _refusal(form, step)
                 case Break(message):
                     return form.error(500, message)
                 case Raw(data):
@@ -338,7 +372,7 @@ class StandInModel:
         self, request: web.Request, form: _Form, reply: Reply
     ) -> web.StreamResponse:
         if reply and isinstance(reply[0], Refuse):
-            return form.error(reply[0].status, reply[0].message)
+            return _refusal(form, reply[0])
         response = web.StreamResponse(headers={"Content-Type": form.content_type})
         # The real servers send no byte, headers included, before there is something to say.
         started = False
@@ -368,6 +402,10 @@ class StandInModel:
             await response.prepare(request)
         await response.write_eof()
         return response
+
+
+def _is_schema_probe(asked: Asked) -> bool:
+    return _SCHEMA_PROBE in asked.body
 
 
 async def _stall(request: web.Request, step: Hang | Wait | Cut) -> None:
@@ -482,6 +520,12 @@ def _ollama_figures(reply: Reply) -> dict[str, int]:
         "eval_count": spoken,
         "eval_duration": 500_000,
     }
+
+
+def _refusal(form: _Form, refuse: Refuse) -> web.Response:
+    if refuse.body is None:
+        return form.error(refuse.status, refuse.message)
+    return web.json_response(refuse.body, status=refuse.status)
 
 
 def _ollama_error(status: int, message: str) -> web.Response:

@@ -85,8 +85,9 @@ class LoopbackHub:
                 name = self.path.rsplit("/", 1)[1]
                 self.send_response(status if name else 200)
                 self.send_header("X-Repo-Commit", REVISION)
-                self.send_header("ETag", '"0"')
-                self.send_header("Content-Length", str(len(files.get(name, b""))))
+                content = files.get(name, b"")
+                self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+                self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
 
             def do_GET(self) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +19,22 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from caal_node.cli import completion
+from caal_node.cli.mcp_commands import mcp_app
+from caal_node.cli.output import console as output_console
+from caal_node.cli.output import log_to_stderr
+from caal_node.config.env_file import ENV_FILE, read_env_file
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
+from caal_node.version import __version__
+
+NAME: Final = "caal-node"
+HELP: Final = frozenset({"-h", "--help"})
+ENV_NAMES: Final = 6
+"""Variables of `.env` that are named; what is more is counted."""
 
 app = typer.Typer(
-    help="Local LLMs that use tools by voice, in a LiveKit room.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # locals hold keys and people's words
 )
@@ -42,24 +54,84 @@ n8n_app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(n8n_app, name="n8n")
+app.add_typer(mcp_app, name="mcp")
 
 
 def main() -> None:
     """Run the command line. A known error is one line on stderr and exit code 1."""
     try:
-        app()
+        app(prog_name=NAME)
     except CaalError as error:
-        typer.secho(f"caal-node: {error}", fg=typer.colors.RED, err=True)
+        _say(str(error), style="red")
         sys.exit(1)
 
 
-@app.command()
-def chat(as_json: Json = False, agent: AgentOption = None, verbose: bool = False) -> None:
-    """Talk to the agent by typing; a turn a line from stdin where that is no terminal."""
-    _log_to_stderr(logging.INFO if verbose else logging.WARNING)
-    from caal_node.cli.chat import run_chat
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"{NAME} {__version__}")
+        raise typer.Exit
 
-    _run(lambda: run_chat(load_settings(), agent, as_json=as_json))
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path(),
+) -> None:
+    """Write the files that an agent of your own begins with; none is overwritten."""
+    from caal_node.cli.init import write_examples
+
+    write_examples(folder)
+
+
+@app.callback()
+def begin(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="The version, and nothing else.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Local LLMs that use tools by voice, in a LiveKit room.
+
+    Variables of a file .env in the working directory are read, below those that are set.
+    """
+    if HELP.isdisjoint(sys.argv) and (names := read_env_file(os.environ)):
+        more = f" and {len(names) - ENV_NAMES} more" if len(names) > ENV_NAMES else ""
+        _say(f"{ENV_FILE} sets {', '.join(names[:ENV_NAMES])}{more}", style="dim")
+
+
+@app.command()
+def chat(
+    as_json: Json = False,
+    agent: AgentOption = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A name, or api:model@url; default: CAAL_MODEL.",
+            autocompletion=completion.models,
+        ),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log more, with tracebacks.")] = False,
+) -> None:
+    """Talk to the agent by typing; a turn a line from stdin where that is no terminal."""
+    from caal_node.cli.chat import is_told, run_chat
+    from caal_node.cli.chosen_agent import agent_class, with_chosen_model
+    from caal_node.cli.model_server import ready_settings
+
+    if verbose:
+        log_to_stderr(logging.INFO)
+    else:
+        log_to_stderr(logging.ERROR, leave_out=is_told)
+    settings = load_settings()
+    if model is not None:
+        settings = with_chosen_model(settings, model, "--model")
+    agent_class(agent or settings.agent)  # one's own mistake is told before a missing server
+    settings = ready_settings(settings)
+    raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json)))
 
 
 @app.command(context_settings=_PASS_ON)
@@ -83,7 +155,7 @@ def console(context: typer.Context) -> None:
 @app.command()
 def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     """Serve POST /reload-tools and GET /health."""
-    _log_to_stderr(logging.INFO)
+    log_to_stderr(logging.INFO)
     from caal_node.control.app import serve
 
     serve(load_settings(), host, port)
@@ -102,7 +174,11 @@ def tools(
     ] = False,
     explain: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Tell of one tool where each parameter came from."),
+        typer.Option(
+            metavar="NAME",
+            help="Tell of one tool where each parameter came from.",
+            autocompletion=completion.tools,
+        ),
     ] = None,
     accept: Annotated[
         str | None,
@@ -113,7 +189,7 @@ def tools(
     ] = None,
 ) -> None:
     """List every tool of all three tiers, and the sources that could not be listed."""
-    _log_to_stderr(logging.ERROR)
+    log_to_stderr(logging.ERROR)
     from caal_node.cli import tools as work
 
     if accept:
@@ -130,7 +206,7 @@ def tools(
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Check everything that is configured, and say how to mend what is wrong."""
-    _log_to_stderr(logging.ERROR)
+    log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
 
     raise typer.Exit(_run(lambda: run_doctor(load_settings(), as_json=as_json)))
@@ -138,13 +214,15 @@ def doctor(as_json: Json = False) -> None:
 
 @app.command()
 def validate(
-    model: Annotated[str, typer.Argument(help="A name, or api:model@url.")],
+    model: Annotated[
+        str, typer.Argument(help="A name, or api:model@url.", autocompletion=completion.models)
+    ],
     full_suite: Annotated[bool, typer.Option("--full-suite", help="Twice as many cases.")] = False,
     as_json: Json = False,
     report: Annotated[Path | None, typer.Option(help="Markdown file to write as well.")] = None,
 ) -> None:
     """Try how well a model uses tools, and remember it."""
-    _log_to_stderr(logging.ERROR)
+    log_to_stderr(logging.ERROR)
     from caal_node.cli.validate import run_validate
 
     raise typer.Exit(
@@ -158,12 +236,15 @@ def validate(
 
 @app.command()
 def login(
-    server: Annotated[str, typer.Argument(help="Its name in mcp_servers.json.")],
+    server: Annotated[
+        str,
+        typer.Argument(help="Its name in mcp_servers.json.", autocompletion=completion.servers),
+    ],
     browser: Annotated[bool, typer.Option(help="Open the page in this machine's browser.")] = True,
     forget: Annotated[bool, typer.Option("--forget", help="Forget the sign-in instead.")] = False,
 ) -> None:
     """Sign in to an MCP server (OAuth), once for all rooms to come."""
-    _log_to_stderr(logging.ERROR)
+    log_to_stderr(logging.ERROR)
     from caal_node.cli import login as work
 
     if forget:
@@ -172,13 +253,21 @@ def login(
         _run(lambda: work.login(load_settings(), server, browser=browser))
 
 
+@app.command(name="download-files")
+def download_files() -> None:
+    """Fetch the weights that the settings need, as for a Docker image."""
+    from caal_node.weights.needed import fetch_needed
+
+    fetch_needed(load_settings())
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for demo.wav and demo.jsonl.")] = Path(),
     room: Annotated[bool, typer.Option(help="Use a real LiveKit room if one can be had.")] = True,
 ) -> None:
     """Show the main job, with everything it needs: a room, a model, tools, speech and cues."""
-    _log_to_stderr(logging.ERROR)
+    log_to_stderr(logging.ERROR)
     from caal_node.cli.demo.app import run_demo
 
     _run(lambda: run_demo(out, use_room=room))
@@ -187,7 +276,7 @@ def demo(
 @n8n_app.callback()
 def n8n() -> None:
     """Check workflows, and try one as the agent would."""
-    logging.basicConfig(level=logging.ERROR)  # what is wrong is said in the output
+    log_to_stderr(logging.ERROR)  # what is wrong is said in the output
 
 
 @n8n_app.command()
@@ -209,7 +298,7 @@ def check(
     if instance == bool(files):
         raise typer.BadParameter("name files, or write --instance")
     if instance:
-        passed = asyncio.run(check_instance(load_settings(), as_json=as_json))
+        passed = _run(lambda: check_instance(load_settings(), as_json=as_json))
     else:
         passed = check_files(files or [], as_json=as_json)
     raise typer.Exit(0 if passed else 1)
@@ -217,7 +306,12 @@ def check(
 
 @n8n_app.command(name="try")
 def try_(
-    name: Annotated[str, typer.Argument(help="The tool, as `caal-node tools` lists it.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The tool, as `caal-node tools` lists it.", autocompletion=completion.tools
+        ),
+    ],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE...", help="The call's arguments.")
     ] = None,
@@ -229,14 +323,18 @@ def try_(
     """
     from caal_node.cli.n8n_commands import try_workflow
 
-    worked = asyncio.run(try_workflow(load_settings(), name, arguments or [], as_json=as_json))
+    worked = _run(lambda: try_workflow(load_settings(), name, arguments or [], as_json=as_json))
     raise typer.Exit(0 if worked else 1)
+
+
+def _say(words: str, *, style: str) -> None:
+    output_console(stderr=True).print(f"{NAME}: {words}", style=style, markup=False, emoji=False)
 
 
 def _worker(command: str, arguments: list[str]) -> None:
     from caal_node.cli.worker import run_worker
 
-    run_worker(command, arguments)
+    run_worker(command, ["--help" if each == "-h" else each for each in arguments])
 
 
 def _run(work: Callable[[], Any]) -> Any:
@@ -244,9 +342,3 @@ def _run(work: Callable[[], Any]) -> Any:
         return asyncio.run(work())
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-
-
-def _log_to_stderr(level: int) -> None:
-    logging.basicConfig(
-        stream=sys.stderr, level=level, format="%(levelname)s %(name)s: %(message)s"
-    )

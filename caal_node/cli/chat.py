@@ -1,39 +1,48 @@
 """`caal-node chat`: a person types to the agent instead of speaking."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeArgument=false
-# LiveKit leaves the event types of its rooms, models and sessions open, so they are half unknown.
-
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator
+import asyncio
+import logging
+import sys
+from contextlib import AsyncExitStack, nullcontext
+from typing import Final
 
-from livekit.agents.voice.run_result import RunResult
-from rich.console import Console
-
+from caal_node.cli.chat_commands import EXIT, ChatCommands
+from caal_node.cli.chat_history import FILE_NAME, open_history
 from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.cli.ctrl_c import CtrlC
+from caal_node.cli.model_server import model_problem, sentence
+from caal_node.cli.output import console
 from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.cli.typed_lines import standard_input, typed_lines
+from caal_node.cli.typed_prompt import TypedPrompt
 from caal_node.config.settings import Settings
+from caal_node.conversation import TURN_S, Conversation
+from caal_node.core import paths
+from caal_node.core.errors import ModelError, ModelUnreachable
 from caal_node.core.events import Event, to_json
-from caal_node.factories import session_llm, text_session
-from caal_node.models.llm import LLM
+from caal_node.models.chat_context import known_failure
 from caal_node.room.cue_player import SilentCueSink
 
-MAX_LINE_CHARS = 4_000
+MAX_LINE_CHARS: Final = 4_000
 """A longer turn is cut, as it would fill a small model's window."""
+ONCE_MORE: Final = "Ctrl-C once more ends the chat."
+LAST_PRESS: Final = 2
+"""So many presses of Ctrl-C, with no line in between, end the chat."""
+INTERRUPTED: Final = 130
+"""The exit code of a program that Ctrl-C has ended."""
 
 
-async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
-    """Run turns until the input ends.
+async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool) -> int:
+    """Run turns until the input ends, and return the exit code.
 
     Raises:
         ConfigError: the settings or the agent are wrong.
+        ModelError: there is no model any more that can be asked.
     """
-    console = Console(highlight=False)
-    transcript = TerminalTranscript(console)
+    out = console()
+    transcript = TerminalTranscript(out)
 
     def on_event(event: Event) -> None:
         if as_json:
@@ -42,29 +51,103 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
             transcript(event)
 
     agent = chosen_agent(settings, agent_name, on_event=on_event, cue_sink=SilentCueSink())
-    session = text_session(settings, await session_llm(settings))
-    await session.start(agent)
-    if not as_json:
-        transcript.print_ready(len(agent.table), agent.failed)
-    try:
-        async for line in _typed_turns(standard_input(), as_json=as_json):
-            turn: RunResult[None] = session.run(user_input=line)
-            await turn
-    finally:
-        await session.aclose()
-        if isinstance(session.llm, LLM):
-            await session.llm.aclose()
+    commands = ChatCommands(agent, settings, out)
+    async with AsyncExitStack() as stack:
+        conversation = Conversation(agent)
+        with transcript.waiting("looking for tools") if not as_json else nullcontext():
+            await stack.enter_async_context(conversation)
+            if not as_json:
+                await commands.find_names()
+        chat = _Chat(conversation, commands)
+        if as_json:
+            return await _run_lines(chat, None)
+        transcript.print_ready(len(commands.tools), agent.failed)
+        if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
+            return await _run_typed(chat, commands, transcript)
+        return await _run_lines(chat, commands)
 
 
-async def _typed_turns(descriptor: int | None, *, as_json: bool) -> AsyncIterator[str]:
-    """Yield the typed lines that are not empty, with a prompt where a person types them."""
-    prompt = not as_json and descriptor is not None and os.isatty(descriptor)
-    lines = typed_lines(descriptor, max_chars=MAX_LINE_CHARS)
-    while True:
-        if prompt:
-            print("> ", end="", flush=True)
-        line = await anext(lines, None)
-        if line is None:
-            return
-        if line := line.strip():
-            yield line
+def is_told(record: logging.LogRecord) -> bool:
+    """Say whether the chat itself tells what is logged: why a reply of the model failed."""
+    return record.exc_info is None and str(record.msg).startswith("the model's reply failed")
+
+
+class _Chat:
+    """Takes one turn after the other."""
+
+    def __init__(self, conversation: Conversation, commands: ChatCommands) -> None:
+        self._conversation: Final = conversation
+        self._commands: Final = commands
+
+    async def say(self, words: str) -> str | None:
+        """Say `words`, wait until everything that answers them is over, and return what failed.
+
+        Raises:
+            ModelError: there is no model any more, or LiveKit has given up asking it.
+        """
+        agent = self._conversation.agent
+        try:
+            await self._conversation.say(words)
+        except TimeoutError:
+            return f"the turn was ended after {TURN_S:g} seconds"
+        except RuntimeError as error:
+            raise ModelError(f"the chat is over, as its model keeps failing ({error})") from error
+        failure, agent.reply_failure = agent.reply_failure, None
+        if failure is None:
+            return None
+        if (problem := await model_problem(self._commands.settings)) is not None:
+            raise ModelUnreachable(sentence(problem))
+        return f"the model's reply failed: {known_failure(failure) or failure}"
+
+    def cancel_calls(self) -> None:
+        """End the tools of the turn under way, which cancelling `say` leaves to go on."""
+        self._conversation.agent.cancel_calls()
+
+
+async def _run_lines(chat: _Chat, commands: ChatCommands | None) -> int:
+    """Take lines from a pipe or a file. Without `commands` every line is a turn."""
+    async for typed in typed_lines(standard_input(), max_chars=MAX_LINE_CHARS):
+        line = typed.strip()
+        if commands is not None and commands.is_command(line):
+            if not await commands.run(line):
+                break
+        elif line:
+            _print_failure(await chat.say(line))
+    return 0
+
+
+async def _run_typed(chat: _Chat, commands: ChatCommands, transcript: TerminalTranscript) -> int:
+    """Take lines from a person at a terminal. Ctrl-C ends a turn, and a second one the chat."""
+    path = paths.state_folder() / FILE_NAME
+    history = await asyncio.to_thread(open_history, path, max_chars=MAX_LINE_CHARS)
+    prompt = TypedPrompt(history, commands.words)
+    with CtrlC.taken() as ctrl_c:
+        while ctrl_c.presses < LAST_PRESS:
+            before = ctrl_c.presses
+            try:
+                line = await ctrl_c.during(prompt.line())
+            except EOFError:
+                return 0
+            if line is None:
+                ctrl_c.presses = before + 1  # a key, which is no signal, counts as well
+                if ctrl_c.presses < LAST_PRESS:
+                    transcript.print_note(ONCE_MORE)
+                continue
+            ctrl_c.presses = 0
+            line = line.strip()[:MAX_LINE_CHARS]
+            if line == EXIT:
+                return 0
+            if commands.is_command(line):
+                await ctrl_c.during(commands.run(line))
+            elif line:
+                with transcript.waiting("the model answers"):
+                    failure = await ctrl_c.during(chat.say(line), chat.cancel_calls)
+                _print_failure(failure)
+            if 0 < ctrl_c.presses < LAST_PRESS:
+                transcript.print_note(f"Stopped. {ONCE_MORE}")
+    return INTERRUPTED
+
+
+def _print_failure(failure: str | None) -> None:
+    if failure is not None:
+        console(stderr=True).print(failure, style="red", markup=False, emoji=False)

@@ -1,4 +1,7 @@
-"""A command runs the agent of `--agent`, else of CAAL_AGENT, else a plain CaalAgent."""
+"""What a command is told to run: the agent of `--agent`, and the model of `--model`.
+
+Without them it is CAAL_AGENT, else a plain CaalAgent, and CAAL_MODEL.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
+from caal_node.core.model_ref import parse_reference
 
 
 def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAgent:
@@ -19,9 +23,25 @@ def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAg
     Raises:
         ConfigError: the module or the class is not there, is no CaalAgent, or takes no options.
     """
-    name = name or settings.agent
+    agent = agent_class(name or settings.agent)
+    try:
+        inspect.signature(agent).bind(settings=settings, **options)
+    except TypeError as error:
+        raise ConfigError(
+            f"CAAL_AGENT: {name or settings.agent} cannot be made ({error}); give its __init__ "
+            "**options, and pass them on to super().__init__"
+        ) from error
+    return agent(settings=settings, **options)
+
+
+def agent_class(name: str | None) -> type[CaalAgent]:
+    """Import the class that is written `module:Class`; None is CaalAgent itself.
+
+    Raises:
+        ConfigError: the module or the class is not there, or is no CaalAgent.
+    """
     if name is None:
-        return CaalAgent(settings=settings, **options)
+        return CaalAgent
     module_name, _, class_name = name.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)  # one's own agent.py, beside caal.toml
@@ -34,11 +54,16 @@ def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAg
         ) from error
     if not (isinstance(agent, type) and issubclass(agent, CaalAgent)):
         raise ConfigError(f"CAAL_AGENT: {name} is not a subclass of caal_node.CaalAgent")
+    return agent
+
+
+def with_chosen_model(settings: Settings, model: str, where: str) -> Settings:
+    """Return the settings of `model`, a name or `api:model@url`. `where` is who was given it.
+
+    Raises:
+        ConfigError: it cannot be read as a model.
+    """
     try:
-        inspect.signature(agent).bind(settings=settings, **options)
-    except TypeError as error:
-        raise ConfigError(
-            f"CAAL_AGENT: {name} cannot be made ({error}); give its __init__ **options, "
-            "and pass them on to super().__init__"
-        ) from error
-    return agent(settings=settings, **options)
+        return settings.with_model(parse_reference(model))
+    except ValueError as error:
+        raise ConfigError(f"{where} {model!r}: {error}") from None

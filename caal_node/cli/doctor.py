@@ -8,11 +8,11 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from caal_node.cli.checks.check import Check, Finding, run_check
+from caal_node.cli.checks.context import check_context
 from caal_node.cli.checks.local import (
     check_agent,
     check_cues,
@@ -24,7 +24,9 @@ from caal_node.cli.checks.local import (
 )
 from caal_node.cli.checks.model import SAMPLE_S, check_call_strategy, check_model
 from caal_node.cli.checks.room import check_livekit
+from caal_node.cli.checks.sound import SOUND, SOUND_S, check_sound
 from caal_node.cli.checks.tools import check_embedding, check_mcp, check_n8n
+from caal_node.cli.output import console, print_table
 from caal_node.config.settings import Settings
 
 # Deadlines in seconds: a few requests; a process that is started, may fetch itself first, and is
@@ -39,12 +41,16 @@ CHECKS: Final = (
     Check("mcp", check_mcp, 30),
     Check("embedding", check_embedding, 30),
     Check("cues", check_cues, 10),
+    Check(SOUND, check_sound, SOUND_S + 5),
 )
+STT: Final = Check("stt", check_stt, 30)
+TTS: Final = Check("tts", check_tts, 30)
 MAIN_THREAD_CHECKS: Final = (
-    Check("stt", check_stt, 30),
-    Check("tts", check_tts, 30),
+    STT,
+    TTS,
     Check("vad", check_vad, 30),
     Check("agent", check_agent, 30),
+    Check("context", check_context, 45),
 )
 """These import people's own code in the main thread, as LiveKit's plugins need it. That may hold
 the event loop for seconds, and would make the others' deadlines pass for nothing."""
@@ -70,7 +76,7 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         rows = [dataclasses.asdict(finding) for finding in findings]
         print(json.dumps({"ok": healthy, "checks": rows}, ensure_ascii=False))
     else:
-        Console().print(_table(findings))
+        print_table(console(), _table(findings))
     return 0 if healthy else 1
 
 

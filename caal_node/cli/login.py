@@ -14,6 +14,7 @@ import typer
 import mcp_bridge
 from caal_node.cli.redirect_server import RedirectServer
 from caal_node.cli.typed_lines import standard_input, typed_lines
+from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
@@ -106,12 +107,14 @@ def _find_server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
         ConfigError: there is none, or one cannot sign in to it.
     """
     try:
-        configs = mcp_bridge.load_servers(settings.mcp_servers)
+        configs = load_mcp_servers(settings.mcp_servers)
     except mcp_bridge.ConfigError as error:
         raise ConfigError(str(error)) from error
     remote = {config.name: config for config in configs if mcp_bridge.takes_sign_in(config)}
     if name in remote:
         return remote[name]
+    if fault := next((config.fault for config in configs if config.name == name), ""):
+        raise ConfigError(fault)
     if any(config.name == name for config in configs):
         raise ConfigError(f"{name} wants no sign-in: it is started here, or has a token of its own")
     known = ", ".join(remote) or "there are none"

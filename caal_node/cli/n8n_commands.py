@@ -25,11 +25,14 @@ from caal_node.core.prompt_files import sentence
 from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
+from caal_node.tools.sources.n8n import spec_of
 from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge.core.files import read_capped
 
 MAX_FILE_BYTES: Final = 8 * 1024 * 1024
 """A workflow of a hundred nodes is a tenth of a mebibyte."""
+MAX_NAMED: Final = 6
+"""Tools that are named where many share an advice."""
 _STYLES: Final = {"error": "red", "warning": "yellow", "advice": "cyan"}
 
 MODELS_OWN = "(what the model makes of that)"
@@ -37,14 +40,14 @@ MODELS_OWN = "(what the model makes of that)"
 
 
 def check_files(files: Sequence[Path], *, as_json: bool) -> bool:
-    """Print the findings; return whether there is nothing but advice.
+    """Print the tools and the findings; return whether there is nothing but advice.
 
     Raises:
         ConfigError: a file cannot be read, or holds no workflow.
     """
     workflows = [w for file in files for w in _workflows(file)]
-    findings = tuple(f for w in workflows for f in n8n.lint(w))
-    return _print_findings(findings, len(workflows), (), as_json=as_json)
+    found = n8n.check(workflows)
+    return _print_check(found, len(workflows), (), as_json=as_json)
 
 
 async def check_instance(settings: Settings, *, as_json: bool) -> bool:
@@ -62,7 +65,8 @@ async def check_instance(settings: Settings, *, as_json: bool) -> bool:
         if s.title not in titles and s.reason not in ("inactive", "archived")
     ]
     count = len({tool.workflow_id for tool in found.tools})
-    return _print_findings(findings, count, (*others, *found.notices), as_json=as_json)
+    checked = n8n.Check(found.tools, findings)
+    return _print_check(checked, count, (*others, *found.notices), as_json=as_json)
 
 
 def _workflows(file: Path) -> Sequence[n8n.Workflow]:
@@ -82,32 +86,75 @@ def _workflows(file: Path) -> Sequence[n8n.Workflow]:
     return found
 
 
-def _print_findings(
-    findings: Sequence[n8n.Finding], count: int, others: Sequence[str], *, as_json: bool
-) -> bool:
-    passed = all(finding.level == "advice" for finding in findings)
+def _print_check(found: n8n.Check, count: int, others: Sequence[str], *, as_json: bool) -> bool:
+    passed = all(finding.level == "advice" for finding in found.findings)
+    entries = {entry.spec.name: entry for entry in ToolTable(map(spec_of, found.tools))}
     if as_json:
-        rows = [dataclasses.asdict(finding) for finding in findings]
-        print(json.dumps({"workflows": count, "findings": rows, "others": list(others)}))
+        rows = [dataclasses.asdict(finding) for finding in found.findings]
+        tools = [dict(entry.schema["function"]) for entry in entries.values()]
+        report = {"workflows": count, "tools": tools, "findings": rows, "others": list(others)}
+        print(json.dumps(report, ensure_ascii=False))
         return passed
     console = Console(highlight=False, soft_wrap=True)
-    titles = dict.fromkeys(finding.workflow for finding in findings)
-    for title in titles:
-        console.print(title, style="bold", markup=False)
-        for finding in findings:
-            if finding.workflow == title:
-                console.print(f"  {finding.level:8}", style=_STYLES[finding.level], end=" ")
-                console.print(f"{finding.where}: {finding.message}", markup=False)
-                console.print(f"           mend: {finding.mend}", markup=False, style="dim")
+    shared = _shared_advice(found.findings)
+    for tool in found.tools:
+        console.print(tool.title, style="bold", markup=False)
+        _print_tool(console, entries[tool.name])
+        for finding in found.findings:
+            if finding.tool == tool.name and finding.message not in shared:
+                _print_finding(console, finding, f"{finding.where}: ")
+    for finding in found.findings:
+        if not finding.tool:
+            console.print(finding.workflow, style="bold", markup=False)
+            _print_finding(console, finding, f"{finding.where}: ")
+    for finding, tools in shared.values():
+        console.print(_some(tools, len(found.tools)), style="bold", markup=False)
+        _print_finding(console, finding, "")
     for other in others:
         console.print(other, style="dim", markup=False)
-    levels = Counter(finding.level for finding in findings)
+    levels = Counter(finding.level for finding in found.findings)
+    advice_count = len({f.message for f in found.findings if f.level == "advice"})
     workflows = _count(count, "workflow", "workflows")
     errors = _count(levels["error"], "error", "errors")
     warnings = _count(levels["warning"], "warning", "warnings")
-    advice = _count(levels["advice"], "piece of advice", "pieces of advice")
+    advice = _count(advice_count, "piece of advice", "pieces of advice")
     console.print(f"{workflows}: {errors}, {warnings}, {advice}", markup=False)
     return passed
+
+
+def _shared_advice(
+    findings: Sequence[n8n.Finding],
+) -> dict[str, tuple[n8n.Finding, list[str]]]:
+    """Return the advice that holds for more than one tool, with their names, by its message."""
+    tools: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.level == "advice":
+            tools.setdefault(finding.message, []).append(finding.tool)
+    first = {finding.message: finding for finding in reversed(findings)}
+    return {said: (first[said], names) for said, names in tools.items() if len(names) > 1}
+
+
+def _some(names: Sequence[str], of: int) -> str:
+    """Say which tools are meant: `all 7 tools`, or `3 of 7 tools: a, b, c`."""
+    if len(names) == of:
+        return f"all {of} tools"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{len(names)} of {of} tools: {', '.join(names[:MAX_NAMED])}{more}"
+
+
+def _print_tool(console: Console, entry: ToolEntry) -> None:
+    """Print a tool as the model reads it: its name, description and schema, and its examples."""
+    shown = json.dumps(entry.schema["function"], ensure_ascii=False)
+    console.print(f"  model    {shown}", markup=False, style="dim")
+    for example in entry.spec.examples:
+        arguments = json.dumps(dict(example.arguments), ensure_ascii=False)
+        console.print(f"  example  {example.utterance} -> {arguments}", markup=False, style="dim")
+
+
+def _print_finding(console: Console, finding: n8n.Finding, where: str) -> None:
+    console.print(f"  {finding.level:8}", style=_STYLES[finding.level], end=" ")
+    console.print(f"{where}{finding.message}", markup=False)
+    console.print(f"           mend: {finding.mend}", markup=False, style="dim")
 
 
 def _count(number: int, one: str, many: str) -> str:

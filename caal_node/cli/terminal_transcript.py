@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from caal_node.core.events import (
     CuePlayed,
@@ -31,9 +33,23 @@ class TerminalTranscript:
 
     def print_ready(self, tools: int, failed: Mapping[str, str]) -> None:
         """Print how many tools there are, and the sources that have failed with the reason."""
-        self._console.print(f"[dim]{tools} tools. Type, and press Enter; Ctrl-D ends.[/dim]")
+        how = "Type, and press Enter; /help lists the commands, Ctrl-D ends."
+        self._console.print(f"[dim]{tools} tools. {how}[/dim]")
         for source, reason in failed.items():
             self._console.print(f"[yellow]no tools from {escape(f'{source}: {reason}')}[/yellow]")
+
+    def print_note(self, words: str) -> None:
+        """Print something about the conversation."""
+        self._console.print(f"[dim]{escape(words)}[/dim]")
+
+    @contextmanager
+    def waiting(self, what: str) -> Generator[None]:
+        """Show on a terminal that something goes on, and for how long, until it is over."""
+        columns = SpinnerColumn(), TextColumn("[dim]{task.description}[/]"), TimeElapsedColumn()
+        moves = self._console.is_terminal and not self._console.is_dumb_terminal
+        with Progress(*columns, console=self._console, transient=True, disable=not moves) as bar:
+            bar.add_task(escape(what), total=None)
+            yield
 
     def __call__(self, event: Event) -> None:
         if (line := self._format(event)) is not None:

@@ -18,7 +18,10 @@ from rich.progress import track
 from rich.table import Table
 
 import mcp_bridge
+from caal_node.agent import CaalAgent
 from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.cli.completion import keep_tools
+from caal_node.cli.output import console, print_table
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError, ModelReplyError, UnknownTool
@@ -38,10 +41,11 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
     agent = chosen_agent(settings, agent_name)
     try:
         await agent.reload_tools()
+        entries = await all_entries(agent)
         choice = await choose(settings)
         if as_json:
             found = {
-                "tools": [_row(entry) for entry in agent.table],
+                "tools": [_row(entry, agent.table) for entry in entries],
                 "servers": [dataclasses.asdict(server) for server in agent.servers],
                 "failed": dict(agent.failed),
                 "way_of_asking": {
@@ -52,31 +56,48 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
             }
             print(json.dumps(found, ensure_ascii=False))
             return
-        console = Console()
-        table = Table("tool", "tier", "source", "what it does")
-        for entry in agent.table:
-            first_line = entry.spec.description.partition("\n")[0]
-            table.add_row(entry.exposed, entry.spec.tier, entry.spec.source, first_line)
-        console.print(table)
+        out = console()
+        print_table(out, tool_table(entries, agent.table))
         if agent.servers:
-            console.print(_server_table(agent.servers))
+            print_table(out, _server_table(agent.servers))
         listed = {server.name for server in agent.servers}
         for source, reason in agent.failed.items():
             if source not in listed:
-                console.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
+                out.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
         asking = f"{settings.model} is asked for them: {choice.words} ({choice.why})"
-        console.print(asking, style="dim", markup=False, highlight=False)
+        out.print(asking, style="dim", markup=False)
     finally:
         await agent.close_tools()
 
 
-def _row(entry: ToolEntry) -> dict[str, Any]:
+async def all_entries(agent: CaalAgent) -> list[ToolEntry]:
+    """Return what the model is offered, then what it has to search for, and keep the names."""
+    whole = await agent.all_tools()
+    entries = [*agent.table, *(entry for entry in whole if entry.exposed not in agent.table)]
+    await asyncio.to_thread(keep_tools, [entry.exposed for entry in entries])
+    return entries
+
+
+def tool_table(entries: Sequence[ToolEntry], offered: ToolTable) -> Table:
+    """Return a line a tool. Where the model searches for some, a column says for which."""
+    is_searched = any(entry.exposed not in offered for entry in entries)
+    table = Table("tool", "tier", "source", *(["model"] if is_searched else []), "what it does")
+    for entry in entries:
+        how = "is offered it" if entry.exposed in offered else "searches it"
+        first_line = entry.spec.description.partition("\n")[0]
+        cells = [entry.exposed, entry.spec.tier, entry.spec.source]
+        table.add_row(*map(escape, [*cells, *([how] if is_searched else []), first_line]))
+    return table
+
+
+def _row(entry: ToolEntry, offered: ToolTable) -> dict[str, Any]:
     return {
         "name": entry.exposed,
         "tier": entry.spec.tier,
         "source": entry.spec.source,
         "description": entry.spec.description,
         "parameters": entry.schema["function"]["parameters"],
+        "offered": entry.exposed in offered,
     }
 
 
@@ -102,13 +123,22 @@ async def explain_tool(
     agent = chosen_agent(settings, agent_name)
     try:
         await agent.reload_tools()
-        entry = resolve_tool(agent.table, name)
+        entry = await find_entry(agent, name)
     finally:
         await agent.close_tools()
     if as_json:
         print(json.dumps(explanation(entry), ensure_ascii=False))
     else:
-        _print_explanation(Console(highlight=False, soft_wrap=True), entry)
+        print_explanation(console(), entry)
+
+
+async def find_entry(agent: CaalAgent, name: str) -> ToolEntry:
+    """Return the entry of a name that a person typed, whether the model searches for it or not.
+
+    Raises:
+        ConfigError: there is no such tool; the message has the nearest names.
+    """
+    return agent.table.get(name) or resolve_tool(await agent.all_tools(), name)
 
 
 def resolve_tool(table: ToolTable, name: str) -> ToolEntry:
@@ -149,24 +179,26 @@ def explanation(entry: ToolEntry) -> dict[str, Any]:
     }
 
 
-def _print_explanation(console: Console, entry: ToolEntry) -> None:
+def print_explanation(out: Console, entry: ToolEntry) -> None:
+    """Print what `explanation` knows of a tool."""
     spec = entry.spec
     known = explanation(entry)
-    console.print(f"{entry.exposed} ({spec.tier}, {spec.source})", style="bold", markup=False)
-    console.print(known["description"], markup=False)
+    out.print(f"{entry.exposed} ({spec.tier}, {spec.source})", style="bold", markup=False)
+    out.print(known["description"], markup=False)
     if spec.details:
-        console.print(f"the prompt has of that: {spec.description}", style="dim", markup=False)
+        out.print(f"the prompt has of that: {spec.description}", style="dim", markup=False)
     table = Table("parameter", "required", "schema", "found in")
     for row in known["parameters"]:
         schema = json.dumps(row["schema"], ensure_ascii=False)
-        table.add_row(row["name"], "yes" if row["required"] else "", schema, row["from"])
+        cells = row["name"], "yes" if row["required"] else "", schema, row["from"]
+        table.add_row(*map(escape, cells))
     if known["parameters"]:
-        console.print(table)
+        print_table(out, table)
     for example in spec.examples:
         arguments = json.dumps(dict(example.arguments), ensure_ascii=False)
-        console.print(f"example: {example.utterance} -> {arguments}", markup=False)
+        out.print(f"example: {example.utterance} -> {arguments}", markup=False)
     for fact in spec.facts:
-        console.print(fact, style="dim", markup=False)
+        out.print(fact, style="dim", markup=False)
 
 
 async def make_missing_examples(settings: Settings, agent_name: str | None) -> None:
@@ -175,7 +207,7 @@ async def make_missing_examples(settings: Settings, agent_name: str | None) -> N
     Raises:
         ModelError: the model's server cannot be asked. What was made before that is kept.
     """
-    console = Console(stderr=True)
+    progress = console(stderr=True)
     agent = chosen_agent(settings, agent_name)
     model = make_llm(settings)
     store = await asyncio.to_thread(ExampleStore, paths.state_folder() / FILE_NAME)
@@ -184,11 +216,17 @@ async def make_missing_examples(settings: Settings, agent_name: str | None) -> N
         await agent.reload_tools()
         existing = agent.examples()
         missing = [entry for entry in agent.table if not existing.get(entry.exposed)]
-        for entry in track(missing, "Writing examples", console=console, transient=True):
+        for entry in track(
+            missing,
+            "Writing examples",
+            console=progress,
+            transient=True,
+            disable=not progress.is_terminal,
+        ):
             try:
                 examples = await make_examples(model.backend, entry.schema)
             except ModelReplyError as error:
-                console.print(f"{entry.exposed}: {error}", style="yellow", markup=False)
+                progress.print(f"{entry.exposed}: {error}", style="yellow", markup=False)
                 continue
             if examples:
                 made[entry.exposed] = entry.spec, examples
@@ -199,9 +237,9 @@ async def make_missing_examples(settings: Settings, agent_name: str | None) -> N
         await agent.close_tools()
     for name, (_, examples) in made.items():
         for example in examples:
-            console.print(f"{name}: {example.utterance}", markup=False, highlight=False)
+            progress.print(f"{name}: {example.utterance}", markup=False)
     left = len(missing) - len(made)
-    console.print(f"{len(made)} tools have examples now, {left} still have none: {store.path}")
+    progress.print(f"{len(made)} tools have examples now, {left} still have none: {store.path}")
 
 
 def _keep(store: ExampleStore, made: Mapping[str, tuple[ToolSpec, tuple[Example, ...]]]) -> None:
@@ -234,15 +272,15 @@ async def accept_changed_tools(name: str) -> None:
         waiting = await asyncio.to_thread(pins.waiting)
         hint = f"what waits: {', '.join(waiting)}" if waiting else "no tool waits"
         raise ConfigError(f"no tool of {name!r} waits to be accepted; {hint}")
-    console = Console(highlight=False, soft_wrap=True)
+    out = console()
     for tool in accepted:
-        console.print(f"accepted {tool.server}__{tool.tool}", markup=False)
+        out.print(f"accepted {tool.server}__{tool.tool}", markup=False)
         if tool.was:
-            console.print(f"  it says what {tool.was} said, which is gone", markup=False)
+            out.print(f"  it says what {tool.was} said, which is gone", markup=False)
         if tool.new:
-            console.print(f"  it is new, and says: {tool.after}", markup=False)
+            out.print(f"  it is new, and says: {tool.after}", markup=False)
         elif tool.before == tool.after:
-            console.print("  its words are the same, its schema is another", markup=False)
+            out.print("  its words are the same, its schema is another", markup=False)
         else:
-            console.print(f"  it said: {tool.before}\n  it says: {tool.after}", markup=False)
-    console.print("Live rooms offer them after /reload-tools.", style="dim")
+            out.print(f"  it said: {tool.before}\n  it says: {tool.after}", markup=False)
+    out.print("Live rooms offer them after /reload-tools.", style="dim")

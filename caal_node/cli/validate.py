@@ -9,13 +9,14 @@ from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from caal_node.cli.chosen_agent import with_chosen_model
+from caal_node.cli.output import console, print_table
 from caal_node.config.instructions import instructions_of
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
-from caal_node.core.model_ref import parse_reference
+from caal_node.evaluation.expectations import expectations
 from caal_node.evaluation.model_identity import identify
 from caal_node.evaluation.report import markdown, table
 from caal_node.evaluation.result import Validation, to_object
@@ -40,18 +41,16 @@ async def run_validate(
         ConfigError: MODEL cannot be read, or the store or the report's file cannot be written.
         ModelError: the server cannot be asked; nothing is stored then.
     """
-    try:
-        settings = settings.with_model(parse_reference(model))
-    except ValueError as error:
-        raise ConfigError(f"MODEL {model!r}: {error}") from None
+    settings = with_chosen_model(settings, model, "MODEL")
     store = store or EvaluationStore()
     await asyncio.to_thread(store.check)  # before minutes are spent, not after
     with _progress() as on_step:
         found = await validate(settings, full=full, on_step=on_step)
     if as_json:
-        print(json.dumps(to_object(found), ensure_ascii=False))
+        shown = {**to_object(found), "by_voice": [*expectations(found)]}
+        print(json.dumps(shown, ensure_ascii=False))
     else:
-        Console().print(table(found))
+        print_table(console(), table(found))
     try:
         await asyncio.to_thread(store.add, found)
     finally:  # minutes went into it, so one that cannot be written does not cost the other
@@ -102,7 +101,8 @@ def _progress() -> Generator[OnStep]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    out = console(stderr=True)
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
         task = bar.add_task("looking at the server", total=None)
 
         def on_step(done: int, total: int, what: str) -> None:

@@ -10,15 +10,24 @@ LiveKit runs one process a room, so what a session needs is made in `entrypoint`
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import gc
 import sys
 import warnings
 from typing import Final
 
 from livekit.agents import AgentServer, JobContext, JobProcess, cli
+from pydantic import SecretStr
 
-from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.cli.checks.check import run_check
+from caal_node.cli.checks.room import require_livekit
+from caal_node.cli.chosen_agent import agent_class, chosen_agent
+from caal_node.cli.console import run_console
+from caal_node.cli.doctor import STT, TTS
+from caal_node.cli.model_server import ready_settings, sentence
 from caal_node.config.settings import Settings, load_settings
+from caal_node.core.errors import ConfigError
 from caal_node.factories import make_voice, session_llm, voice_session
 from caal_node.models.llm import LLM
 from caal_node.room.relink_participant import start_and_stay
@@ -26,21 +35,54 @@ from caal_node.room.relink_participant import start_and_stay
 TRIES: Final = 8_640
 """Attempts to reach the LiveKit server, ten seconds apart: a day. After LiveKit's own 16, two
 minutes, the worker would end, and somebody had to start it again once the server is back."""
+ONLY_ASKING: Final = frozenset({"--help", "--list-devices"})
+"""Options with which nothing is run, so nothing has to be there."""
 
 
 def run_worker(command: str, arguments: list[str]) -> None:
     """Hand over to LiveKit's own command line, with the settings' address and keys.
 
     Raises:
-        ConfigError: a setting is wrong.
+        ConfigError: a setting is wrong, or something that the command needs is missing.
     """
     settings = load_settings()
-    server = make_server(settings, always_free=command != "start")
-    sys.argv = ["caal-node", command, *arguments]
-    with warnings.catch_warnings():
-        # Its successor is a separate Go program; this one is there wherever livekit-agents is.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        cli.run_app(server)
+
+    def hand_over(server: AgentServer) -> None:
+        sys.argv = ["caal-node", command, *arguments]
+        with warnings.catch_warnings():
+            # Its successor is a separate Go program; this one is there wherever livekit-agents is.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            cli.run_app(server)
+
+    if ONLY_ASKING.intersection(arguments):
+        hand_over(AgentServer())
+    elif command == "console":
+        run_console(settings, arguments, hand_over)
+    else:
+        settings = with_options(settings, arguments)
+        require_livekit(settings)
+        agent_class(settings.agent)
+        _require_speech(settings)
+        ready_settings(settings)
+        hand_over(make_server(settings, always_free=command != "start"))
+
+
+def with_options(settings: Settings, arguments: list[str]) -> Settings:
+    """Return the settings with the address and the keys of LiveKit's own options, if any."""
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--url", dest="livekit_url")
+    options.add_argument("--api-key", dest="livekit_api_key")
+    options.add_argument("--api-secret", dest="livekit_api_secret", type=SecretStr)
+    given = vars(options.parse_known_args(arguments)[0])
+    return settings.model_copy(update={k: v for k, v in given.items() if v is not None})
+
+
+def _require_speech(settings: Settings) -> None:
+    """Say here what is missing, once: each room's process would say it again, and end."""
+    for spec, check in ((settings.stt, STT), (settings.tts, TTS)):
+        for finding in asyncio.run(run_check(check, settings)) if spec == "local" else ():
+            if finding.status == "fail":
+                raise ConfigError(sentence(finding))
 
 
 def make_server(settings: Settings, *, always_free: bool) -> AgentServer:

@@ -94,7 +94,7 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
     Raises:
         ConfigError: The file cannot be read, is no TOML, or has a key that is no setting.
     """
-    text = _read(path)
+    text = read_text(path)
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -117,8 +117,10 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
     return given
 
 
-def _read(path: Path) -> str:
-    """Return the file's text. It names code and servers, so it must be its user's alone to write.
+def read_text(path: Path) -> str:
+    """Return the file's text, "" where there is none.
+
+    It names code and servers, so it must be its user's alone to write.
 
     Raises:
         ConfigError: It cannot be read, or others may write it.

@@ -30,8 +30,14 @@ from pydantic import (
 )
 
 from caal_node.config.file import GivenSetting, explained, from_environment, from_file
-from caal_node.core.addresses import canonical_url, ollama_url, server_url
-from caal_node.core.model_ref import Api, ModelReference, parse_reference
+from caal_node.core.addresses import (
+    LIVEKIT_PORT,
+    N8N_PORT,
+    canonical_url,
+    ollama_url,
+    server_url,
+)
+from caal_node.core.model_ref import CLOUD, Api, ModelReference, parse_reference
 from caal_node.core.paths import from_home
 from caal_node.core.tool_spec import Example
 
@@ -42,6 +48,11 @@ _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
 TOKEN_MIN_CHARS: Final = 16
 """64 bits, where they are random hexadecimal digits. `mcp-bridge serve` wants as many."""
+EMBEDDED: Final = "embedded"
+"""Stands for the address of the engine that this node runs itself."""
+EMBEDDED_MODEL: Final = "qwen2.5-coder-0.5b-instruct-q4_k_m"
+"""The default of `model` there: a weight of the catalogue, which answers in a second on two
+cores."""
 _OBJECT_REFERENCE: Final = re.compile(r"[\w.]+:\w+")
 
 
@@ -142,8 +153,11 @@ class _ExampleRow(BaseModel):
 
 OllamaUrl: TypeAlias = Annotated[str, AfterValidator(ollama_url)]
 HttpUrl: TypeAlias = Annotated[str, AfterValidator(lambda s: server_url(s, ("http", "https")))]
+N8nUrl: TypeAlias = Annotated[
+    str, AfterValidator(lambda s: server_url(s, ("http", "https"), N8N_PORT))
+]
 RoomUrl: TypeAlias = Annotated[
-    str, AfterValidator(lambda s: server_url(s, ("ws", "wss", "http", "https")))
+    str, AfterValidator(lambda s: server_url(s, ("ws", "wss", "http", "https"), LIVEKIT_PORT))
 ]
 Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_secret)]
 Token: TypeAlias = Annotated[Secret, AfterValidator(_token)]
@@ -168,8 +182,13 @@ class Settings(BaseModel):
     # The model.
     ollama_host: OllamaUrl = "http://127.0.0.1:11434"
     """It is always a URL, whichever of Ollama's spellings was given."""
-    model: Annotated[str, Field(min_length=1)] = "qwen3:8b"
     api: Api = "ollama"
+    model: str = Field(
+        default_factory=lambda data: (
+            EMBEDDED_MODEL if data.get("api") == "embedded" else "qwen3:8b"
+        ),
+        min_length=1,
+    )
     base_url: HttpUrl | None = None
     """None stands for `ollama_host`; see `model_address`."""
     api_key: Secret | None = None
@@ -189,6 +208,22 @@ class Settings(BaseModel):
     text_protocol: TextProtocol = "auto"
     """How calls are written in text. auto is one JSON object for a whole reply where the server can
     hold it to a schema, else JSONL."""
+    server_runs_tools: bool = False
+    """Whether words behind a call on `/v1` are the answer of a server that has run it by itself,
+    and says so nowhere. Else a model wrote them that did not wait, and nobody hears them."""
+    text_iterations: Annotated[int, Field(ge=1, le=64)] = 8
+    """Replies with calls in one turn of a model that is asked by text; `max_tool_rounds` may be
+    lower. The next five are its other limits."""
+    text_calls: Annotated[int, Field(ge=1, le=256)] = 16
+    """Calls of one reply."""
+    text_turn_calls: Annotated[int, Field(ge=1, le=1_000)] = 32
+    """Calls of all replies of a turn."""
+    text_payload: Annotated[int, Field(ge=256, le=400_000)] = 32_768
+    """Characters of one call's arguments as JSON. All of a reply may have 524,288."""
+    text_observation: Annotated[int, Field(ge=200, le=200_000)] = 3_000
+    """Characters of one result; of a longer one the model reads the structure and the ids."""
+    text_seconds: Annotated[float, Field(gt=0, le=86_400)] = 600
+    """Seconds of a turn after which the model may only speak."""
     fallbacks: Annotated[
         tuple[ModelReference, ...], BeforeValidator(_references), Field(max_length=8)
     ] = ()
@@ -239,7 +274,10 @@ class Settings(BaseModel):
     process, or a server's model, `[api:]model@url`. See docs/discovery.md."""
     tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
     """Seconds for one call. After longer silence people think that the line is broken."""
-    n8n_url: HttpUrl | None = None
+    own_tools: Literal["livekit", "bounded"] = "livekit"
+    """How the agent's own function tools run: as in plain LiveKit, or with the deadline, the short
+    results and the order of remote ones."""
+    n8n_url: N8nUrl | None = None
     n8n_mcp_token: Secret | None = None
     n8n_api_key: Secret | None = None
     n8n_auth: Annotated[WebhookSecrets, BeforeValidator(_json), Field(max_length=500)] = {}
@@ -278,10 +316,42 @@ class Settings(BaseModel):
 
     @property
     def model_address(self) -> str:
-        """The URL of the model's server: `base_url`, else Ollama (its `/v1` for OpenAI's API)."""
+        """The URL of the model's server: `base_url`, else the service's own, else Ollama (its `/v1`
+        for OpenAI's API).
+
+        The embedded engine has none until it runs, and is `EMBEDDED`.
+        """
+        if self.api == "embedded":
+            return EMBEDDED
         if self.base_url is not None:
             return self.base_url
+        if self.api in CLOUD:
+            return CLOUD[self.api]
         return self.ollama_host if self.api == "ollama" else f"{self.ollama_host}/v1"
+
+    def with_given(self, place: str, given: Mapping[str, Any]) -> Settings:
+        """Return these settings with the values of `given`, judged as those of a file are.
+
+        Raises:
+            ConfigError: One line names the wrong one, as `place(name)`, and what to write.
+        """
+        try:
+            judged = Settings.model_validate(dict(given))
+        except ValidationError as error:
+            sources = {
+                name: GivenSetting(value, f"{place}({name})", Path())
+                for name, value in given.items()
+            }
+            raise explained(error, sources, SECRETS) from None
+        names = set(given)
+        if "api" in given and "model" not in self.model_fields_set:
+            names.add("model")  # nobody has named one, and its default is the API's
+        return self.model_copy(update={name: getattr(judged, name) for name in names})
+
+    @property
+    def has_rooms(self) -> bool:
+        """Whether this node is set up for a LiveKit server, in whole or in part."""
+        return any((self.livekit_url, self.livekit_api_key, self.livekit_api_secret))
 
     def listed_server(self, address: str) -> str | None:
         """Return `address` as the owner has written it down for models; None where they have not.
@@ -289,7 +359,8 @@ class Settings(BaseModel):
         So a caller chooses among addresses, and what is asked is never the caller's own text.
         """
         models = (self, *map(self.with_model, self.fallbacks))
-        own = (*(model.model_address for model in models), self.ollama_host, *self.model_servers)
+        addresses = (model.model_address for model in models if model.api != "embedded")
+        own = (*addresses, self.ollama_host, *self.model_servers)
         # Ollama speaks OpenAI's API behind /v1.
         both = (url for each in own for url in (each, f"{each}/v1"))
         wanted = canonical_url(address)

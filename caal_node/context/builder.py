@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final
 
+from caal_node.context.budget import ContextBudget
 from caal_node.context.pairing import repair
 from caal_node.context.token_estimate import item_tokens, items_tokens, text_tokens
 from caal_node.context.tool_data import ToolDataCache
@@ -29,7 +30,6 @@ MAX_TOKENS: Final = 6_144
 """Tokens of a whole prompt: three quarters of an 8,192-token context. The rest is for the reply
 and for what the estimate misses."""
 DATA_ID: Final = "tool-data"
-DATA_HEADING: Final = "(Earlier tool results, for reference. Not said by the user.)"
 
 _CACHED_MESSAGES: Final = 32
 """Cuts whose message is kept. One is in use; the others belong to requests that LiveKit began early
@@ -75,17 +75,30 @@ class ContextBuilder:
             raise ValueError("max_turns and max_tokens must be above zero")
         self._max_turns = max_turns
         self._max_tokens = max_tokens
+        self._talk = 0
+        self._budget: ContextBudget | None = None
         self._data = data if data is not None else ToolDataCache()
         self._messages: dict[_CutKey, UserItem | None] = {}
+        self._places: dict[str, str] = {}
+        """For each result that a program has added, the words in front of which it stands."""
+
+    def share(self, budget: ContextBudget) -> None:
+        """Take the limits of `budget`: another model may read more or less. What `tighten` found
+        stays for as long as the budget does."""
+        if budget != self._budget:
+            self._budget = budget
+            self._max_tokens, self._talk = budget.window, budget.talk
 
     def build(self, items: Iterable[Item], tools_tokens: int = 0) -> tuple[Item, ...]:
         """Return instructions, the tool data of dropped calls (after a cut), and the newest turns.
 
-        The result depends on `items`, on `tools_tokens` (see `token_estimate.tools_tokens`) and on
-        the tool data at the first build of this cut, never on other calls of this method.
+        The result depends on `items`, on `tools_tokens` (see `token_estimate.tools_tokens`), on the
+        limits, and on the tool data at the first build of this cut, never on other calls of this
+        method. What a program has added to the tool data stands where it was first built in.
         """
-        history = repair(items)
-        window = cut(history, WindowLimits(self._max_turns, self._max_tokens, tools_tokens))
+        history = self._with_own_data(repair(items))
+        limits = WindowLimits(self._max_turns, self._max_tokens, tools_tokens, self._talk)
+        window = cut(history, limits)
         message = self._data_message(history, window)
         return (*window.head, *((message,) if message else ()), *window.kept)
 
@@ -96,16 +109,17 @@ class ContextBuilder:
         will be so in the next turn too. Return False, and change nothing, where nothing more can
         be left out.
         """
-        history, old_limit = repair(items), self._max_tokens
+        history, old_limits = tuple(items), (self._max_tokens, self._talk)
         old_tokens = items_tokens(self.build(history, tools_tokens))
         self._max_tokens = int((old_tokens + tools_tokens) * KEPT)
+        self._talk = int(min(self._talk, old_tokens) * KEPT)
         if items_tokens(self.build(history, tools_tokens)) < old_tokens:
             return True
-        self._max_tokens = old_limit
+        self._max_tokens, self._talk = old_limits
         return False
 
     def _data_message(self, history: tuple[Item, ...], window: Window) -> UserItem | None:
-        call_ids = tuple(item.call_id for item in window.dropped if isinstance(item, CallItem))
+        call_ids = tuple(call_id for item in window.dropped for call_id in _data_ids(item))
         if window.cut_at is None or not call_ids:
             return None
         key = (call_ids, window.cut_at, history[window.cut_at])
@@ -117,6 +131,26 @@ class ContextBuilder:
                 del self._messages[next(iter(self._messages))]
         return self._messages[key]
 
+    def _with_own_data(self, history: tuple[Item, ...]) -> tuple[Item, ...]:
+        """Put what a program has added in front of the words that were the newest by then."""
+        own = self._data.own_ids
+        words = {item.id: at for at, item in enumerate(history) if isinstance(item, UserItem)}
+        if not own or not words:
+            return history
+        newest = next(reversed(words))
+        self._places = {
+            each: place if (place := self._places.get(each)) in words else newest for each in own
+        }
+        items: list[Item] = []
+        for at, item in enumerate(history):
+            if words.get(item.id) == at:
+                here = [each for each, place in self._places.items() if place == item.id]
+                chars = DATA_TOKENS * _CHARS_PER_TOKEN
+                if text := self._data.message(here, max_chars=chars):
+                    items.append(UserItem(text, f"{DATA_ID}:{','.join(here)}"))
+            items.append(item)
+        return tuple(items)
+
     def _render(self, call_ids: tuple[str, ...], max_tokens: int) -> UserItem | None:
         # It is a user's message and not a system's, because Ollama puts every system message in
         # front of the tools, so that each new text would make it evaluate the tools again (2,910
@@ -125,8 +159,8 @@ class ContextBuilder:
         # joins it to the user's message behind it with an empty line, as a client must do for a
         # server whose template insists on alternating roles.
         max_chars = max_tokens * _CHARS_PER_TOKEN
-        while text := self._data.render(call_ids, max_chars=max_chars):
-            message = UserItem(f"{DATA_HEADING}\n{text}", DATA_ID)
+        while text := self._data.message(call_ids, max_chars=max_chars):
+            message = UserItem(text, DATA_ID)
             tokens = item_tokens(message)
             if tokens <= max_tokens:
                 return message
@@ -136,11 +170,15 @@ class ContextBuilder:
 
 @dataclass(frozen=True, slots=True)
 class WindowLimits:
-    """Limits of a window. `tokens` counts all that the model reads: instructions, tools, items."""
+    """Limits of a window. `tokens` counts all that the model reads: instructions, tools, items.
+
+    `talk` is what the items get at least, however many tools there are.
+    """
 
     turns: int
     tokens: int
     tools_tokens: int = 0
+    talk: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +204,11 @@ def cut(items: Sequence[Item], limits: WindowLimits) -> Window:
     results, but never its newest result and never anything that was said.
 
     The window has more than `limits.tokens` only where head, tools, words and that newest result
-    together have more.
+    together have more, or head, tools and `limits.talk` do.
     """
     head = tuple(item for item in takewhile(_is_system, items) if isinstance(item, SystemItem))
     fixed = limits.tools_tokens + items_tokens(head)
-    room = max(0, limits.tokens - -(-fixed // FIXED_STEP) * FIXED_STEP)
+    room = max(limits.talk, limits.tokens - -(-fixed // FIXED_STEP) * FIXED_STEP)
     replay = _Replay(limits.turns, room)
     for position in range(len(head), len(items)):
         replay.add(position, items[position])
@@ -190,6 +228,17 @@ def _is_system(item: Item) -> bool:
     return isinstance(item, SystemItem)
 
 
+def _data_ids(item: Item) -> tuple[str, ...]:
+    """Return the ids under which the tool data has what the item brought."""
+    if isinstance(item, CallItem):
+        return (item.call_id,)
+    return tuple(item.id.removeprefix(f"{DATA_ID}:").split(",")) if _is_own_data(item) else ()
+
+
+def _is_own_data(item: Item) -> bool:
+    return isinstance(item, UserItem) and item.id.startswith(f"{DATA_ID}:")
+
+
 @dataclass(slots=True)
 class _Turn:
     start: int
@@ -197,6 +246,7 @@ class _Turn:
     """Tokens that dropping the turn frees: all but its instructions, which move to the head."""
     has_user: bool = False
     has_calls: bool = False
+    """Whether there may be tool data of it, of calls or of a program's own."""
     results: deque[tuple[int, ResultItem]] = field(default_factory=deque[tuple[int, ResultItem]])
     """The results that can still be shortened with their positions, oldest first."""
 
@@ -221,7 +271,7 @@ class _Replay:
         turn = self._turn_of(position, item)
         if not isinstance(item, SystemItem):
             turn.tokens += tokens
-        if isinstance(item, CallItem):
+        if _data_ids(item):
             turn.has_calls = True
         elif isinstance(item, ResultItem):
             turn.results.append((position, item))
@@ -235,7 +285,7 @@ class _Replay:
         if not self.turns or (begins and self.turns[-1].has_user):
             self.turns.append(_Turn(position))
         turn = self.turns[-1]
-        turn.has_user = turn.has_user or begins
+        turn.has_user = turn.has_user or (begins and not _is_own_data(item))
         return turn
 
     def _drop_turns(self, position: int) -> None:

@@ -1,14 +1,15 @@
 """Keeps the results of tools after the window has dropped the calls that they belong to.
 
 A person may ask "tell me more about the second one" minutes after a list was read out. The list is
-kept here in its order, and the model gets it again with numbers.
+kept here in its order, and the model gets it again with numbers. A program may add what it knows by
+itself: `agent.tool_data.add("doorbell", {"seen": "a parcel"})` is read in the next turn.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -27,6 +28,10 @@ ARGUMENT_CHARS: Final = 120
 """Characters of a call's arguments: enough to tell two searches apart."""
 RENDER_CHARS: Final = 2_400
 """Characters of a rendered text by default: about 800 tokens."""
+
+DATA_HEADING: Final = "(Earlier tool results, for reference. Not said by the user.)"
+_OWN: Final = "own_"
+"""The beginning of the ids of what no call has brought."""
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -66,6 +71,7 @@ class ToolDataCache:
         self._clock = clock
         self._entries: dict[str, ToolData] = {}
         self._size_bytes = 0
+        self._added = 0
 
     def __len__(self) -> int:
         self._expire()
@@ -81,7 +87,39 @@ class ToolDataCache:
         self._expire()
         return self._size_bytes
 
-    def add(self, call_id: str, tool: str, arguments: Mapping[str, Any] | str, value: Any) -> None:
+    def __iter__(self) -> Iterator[ToolData]:
+        """Everything that is kept, the oldest first."""
+        self._expire()
+        return iter(tuple(self._entries.values()))
+
+    def add(self, name: str, data: Any) -> None:
+        """Keep what a program knows by itself, under a name that tells the model what it is.
+
+        The model reads it from the next turn on, in front of the person's words, and what was added
+        under the same name before stays. Data without content is not kept.
+        """
+        self._added += 1
+        self.add_result(f"{_OWN}{self._added}", name, "", data)
+
+    @property
+    def own_ids(self) -> tuple[str, ...]:
+        """The ids of what `add` has added, the oldest first."""
+        return tuple(entry.call_id for entry in self if entry.call_id.startswith(_OWN))
+
+    def message(
+        self, call_ids: Iterable[str] | None = None, *, max_chars: int = RENDER_CHARS
+    ) -> str:
+        """Return the message by which the model gets the data of `call_ids`, as `render` writes it.
+
+        None takes everything that is kept. The message is empty where nothing is.
+        """
+        ids = [entry.call_id for entry in self] if call_ids is None else call_ids
+        text = self.render(ids, max_chars=max_chars)
+        return f"{DATA_HEADING}\n{text}" if text else ""
+
+    def add_result(
+        self, call_id: str, tool: str, arguments: Mapping[str, Any] | str, value: Any
+    ) -> None:
         """Keep the result of a call, in place of an earlier one of the same call.
 
         A value that is too large is shortened with a note (see `to_line`). Values without content
@@ -152,7 +190,8 @@ def _omitted_note(count: int) -> str:
 
 def _block(entry: ToolData, max_chars: int) -> str | None:
     """Write the entry in at most `max_chars`, or return None where that is too little for it."""
-    title = f"{entry.tool} {entry.arguments}:"
+    own = entry.call_id.startswith(_OWN)
+    title = f"{entry.tool}:" if own else f"{entry.tool} {entry.arguments}:"
     room = max_chars - len(title) - 1
     limit = room
     line = entry.line

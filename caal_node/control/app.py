@@ -261,7 +261,12 @@ class _Reloads:
 
     async def _one(self, room: str, request: ReloadRequest) -> bytes:
         report = await _ask(self._rooms, room, request, ReloadReport, CHANGE_S)
-        reloaded = ReloadResponse(status="reloaded", room_name=room, **report)
+        known, asked = report.pop("found"), request.tool_name
+        found = None if asked is None else asked in known
+        name = known.get(asked, asked)
+        reloaded = ReloadResponse(
+            status="reloaded", room_name=room, tool_name=name, found=found, **report
+        )
         return await asyncio.to_thread(_bytes_of, reloaded)
 
 

@@ -15,8 +15,8 @@ _UNLISTED: Final = (
     "named as CAAL_MODEL_SERVERS, or model_servers in caal.toml."
 )
 _NAMES_CODE: Final = (
-    "This agent asks a plugin's model, whose name is code to be run; "
-    "send an api: ollama, openai or completions."
+    "This agent's model is a plugin's, whose name is code to be run, or a file of this machine; "
+    "send an api: ollama, openai, completions, anthropic or google."
 )
 
 
@@ -30,7 +30,8 @@ def chosen_model(settings: Settings, request: ModelRequest, *, in_use: str) -> S
         NotAllowed: the request names an address that is not listed, or code.
         ConfigError: the wire format is none.
     """
-    api = api_of(request.api or (None if in_use == "livekit" else in_use))
+    no_name = in_use in ("livekit", "embedded")
+    api = api_of(request.api or (None if no_name else in_use))
     if api is None:
         raise NotAllowed(_NAMES_CODE)
     address = None

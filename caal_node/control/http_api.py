@@ -94,8 +94,13 @@ class ReloadBody(RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"tool_name": "get_weather"}]})
     room_name: Name | None = ROOM
-    tool_name: Name | None = Field(default=None, description="The tool that is new.")
-    message: Sentence | None = Field(default=None, description="A sentence to say when it is done.")
+    tool_name: Name | None = Field(
+        default=None, description="The tool that is new; where it is there, that is said aloud."
+    )
+    message: Sentence | None = Field(
+        default=None,
+        description="A sentence to say when it is done, but not where `tool_name` is not there.",
+    )
 
 
 class ModelBody(RequestBody):
@@ -174,6 +179,12 @@ class ReloadResponse(BaseModel):
     changed: list[str]
     failed: list[str]
     new: list[str]
+    tool_name: str | None = Field(
+        description="The tool that was named, by its exact name where it is there."
+    )
+    found: bool | None = Field(
+        description="Whether that tool is there now; null where none was named."
+    )
 
 
 class ModelResponse(BaseModel):

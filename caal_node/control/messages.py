@@ -34,7 +34,7 @@ class ReloadRequest(_Message):
     tool_name: str | None = None
     """This is the tool that is new, when the caller says so."""
     message: str | None = None
-    """This sentence is said aloud when it is done."""
+    """This sentence is said aloud when it is done, unless `tool_name` is not there."""
 
 
 class ModelRequest(_Message):
@@ -121,7 +121,8 @@ class ReloadReport(_Message):
 
     The names are the tools' exposed names, in order; `failed` names the sources that did not
     answer, and tools that are held back; `new` what known MCP servers have added, whenever that
-    was, until a person has accepted it.
+    was, until a person has accepted it; `found` the exposed name of each tool that a request named,
+    by the name it gave, where there is such a tool.
     """
 
     answer: Literal["reload"] = "reload"
@@ -131,6 +132,7 @@ class ReloadReport(_Message):
     changed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+    found: dict[str, str] = {}
 
 
 class ModelReport(_Message):

@@ -7,6 +7,11 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 OLLAMA_PORT: Final = 11434
+N8N_PORT: Final = 5678
+LIVEKIT_PORT: Final = 7880
+_LOCAL_ENDINGS: Final = (".local", ".localhost", ".lan", ".home", ".internal", ".home.arpa")
+"""Names that end so are of one network alone."""
+_SCHEMES: Final = ("http", "https", "ws", "wss")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -32,15 +37,26 @@ def ollama_url(host: str) -> str:
     return f"{parts.scheme}://{host_part}:{port}{parts.path.rstrip('/')}"
 
 
-def server_url(text: str, schemes: tuple[str, ...]) -> str:
-    """Check a whole URL with one of `schemes`, and return it without a slash at its end.
+def server_url(text: str, schemes: tuple[str, ...], port: int | None = None) -> str:
+    """Return a URL with one of `schemes` and no slash at its end; people may leave out the scheme.
+
+    Then `localhost:5678` gets the first scheme, and a public name without a port the second, which
+    is the encrypted one: keys go there. A host of one's own network gets `port` where it has none.
 
     Raises:
         ValueError: This is no such URL; the message says why in plain words.
     """
-    parts = _split(text.strip(), schemes)
+    text, has_scheme = text.strip(), "://" in text
+    if not has_scheme and text.partition("/")[0].rstrip(":") in _SCHEMES:
+        raise _wrong_scheme(schemes)  # such as http//host
+    parts = _split(text if has_scheme else f"{schemes[0]}://{text}", schemes)
     if not parts.hostname:
         raise ValueError(f"the address has no host; write e.g. {schemes[0]}://127.0.0.1:8000")
+    if not has_scheme and parts.port is None:
+        if not _is_of_this_network(parts.hostname):
+            parts = parts._replace(scheme=schemes[1])
+        elif port is not None:
+            parts = parts._replace(netloc=f"{parts.netloc.rstrip(':')}:{port}")
     return parts.geturl().rstrip("/")
 
 
@@ -64,6 +80,18 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _is_of_this_network(host: str) -> bool:
+    """Return whether a name or an address cannot be one of the public Internet's."""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host.rstrip(".") or host.endswith(_LOCAL_ENDINGS)
+
+
+def _wrong_scheme(schemes: tuple[str, ...]) -> ValueError:
+    return ValueError(f"the address must begin with {' or '.join(f'{s}://' for s in schemes)}")
+
+
 def _split(text: str, schemes: tuple[str, ...]) -> SplitResult:
     try:
         parts = urlsplit(text)
@@ -71,7 +99,7 @@ def _split(text: str, schemes: tuple[str, ...]) -> SplitResult:
     except ValueError as error:
         raise ValueError("this is no address; check brackets and port (0 to 65535)") from error
     if parts.scheme not in schemes:
-        raise ValueError(f"the address must begin with {' or '.join(f'{s}://' for s in schemes)}")
+        raise _wrong_scheme(schemes)
     if parts.username is not None or parts.password is not None:
         # Addresses are shown to people and written to logs; secrets have settings of their own.
         raise ValueError("leave user name and password out of the address")

@@ -17,6 +17,7 @@
         ├── ToolRefused         policy or plan said no
         ├── ToolTimeout         the deadline passed
         ├── ToolUnavailable     the tool's server cannot be reached
+        │   └── ToolStarting    it is being set up, and comes by itself
         └── ToolBroke           the tool answered with an error, or raised
 
 `spoken` is the key, in prompts/sentences.toml, of the sentence that a person hears. An exception's
@@ -79,10 +80,13 @@ class ModelLacksTools(ModelError):
 class ModelReplyError(ModelError):
     kind = "model_reply"
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, said: str = "") -> None:
         super().__init__(message)
         self.status = status
         """The HTTP status, or None where the error came inside a stream with status 200."""
+        self.said = said
+        """More of the server's own words than the message has. They are for reading, not for
+        logs."""
 
 
 class ModelContextFull(ModelReplyError):
@@ -133,6 +137,10 @@ class ToolUnavailable(ToolFailure):
     kind = "unavailable"
     spoken = "tool_unavailable"
     retryable = True
+
+
+class ToolStarting(ToolUnavailable):
+    spoken = "tool_starting"
 
 
 class ToolBroke(ToolFailure):

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import re
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from caal_node.core.addresses import ollama_url, server_url
 
-Api: TypeAlias = Literal["ollama", "openai", "completions", "livekit"]
-_WITH_URL: Final = re.compile(r"(.*?)@(\w+://.*)")
+Api: TypeAlias = Literal[
+    "ollama", "openai", "completions", "livekit", "embedded", "anthropic", "google"
+]
+_WITH_URL: Final = re.compile(r"(.*?)@(\w+://.*|[\w.-]+:\d{1,5}(?:/.*)?)")
+"""A name may hold an `@` too, so an address without a scheme is known by its port."""
+CLOUD: Final[Mapping[Api, str]] = {
+    "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
+}
+"""Services whose models LiveKit's own plugins ask, with the address of each."""
 APIS: Final[tuple[Api, ...]] = typing.get_args(Api)
 
 

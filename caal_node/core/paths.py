@@ -34,6 +34,11 @@ def sign_ins() -> Path:
     return state_folder() / "mcp-sign-ins"
 
 
+def mcp_inputs() -> Path:
+    """Return the file with what people answered to `${input:ID}` of files of MCP servers."""
+    return state_folder() / "mcp-inputs.json"
+
+
 def validations() -> Path:
     """Return the database with the results of `caal-node validate`."""
     return state_folder() / "validations.db"

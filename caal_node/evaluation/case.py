@@ -16,6 +16,7 @@ SuiteName: TypeAlias = Literal[
     "abstention",
     "argument_types",
     "tool_result",
+    "dialogue",
     "reasoning",
     "streaming",
     "text_protocol",
@@ -66,12 +67,7 @@ class ExpectedSpeech:
     """Whether it must arrive as it is written, not all at once at its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedCleanText:
-    """A call or speech is expected, whichever, without anything that nobody should hear."""
-
-
-Right: TypeAlias = ExpectedCalls | ExpectedSpeech | ExpectedCleanText
+Right: TypeAlias = ExpectedCalls | ExpectedSpeech
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +108,6 @@ def fault(right: Right, reply: Reply, pieces: int = 2) -> str:
         return "a call that cannot be made"
     if _MARKERS.search(reply.text):
         return f"spoke {_short(reply.text)}"
-    if isinstance(right, ExpectedCleanText):
-        return "" if reply.calls or reply.text.strip() else "no reply"
     if isinstance(right, ExpectedCalls):
         return _calls_fault(right.wanted, reply)
     return _speech_fault(right, reply, pieces)
@@ -125,11 +119,16 @@ def _speech_fault(right: ExpectedSpeech, reply: Reply, pieces: int) -> str:
         return f"called {_names(reply.calls)}"
     if not spoken:
         return "said nothing"
-    if right.words and not any(word.lower() in spoken.lower() for word in right.words):
+    if right.words and not any(_says(spoken, word) for word in right.words):
         return f"said {_short(spoken)}"
     if right.in_pieces and pieces < 2 and len(spoken) >= PIECES_FROM_CHARS:
         return "its speech came in one piece"
     return ""
+
+
+def _says(spoken: str, word: str) -> bool:
+    """Return whether `word` is said as a word of its own: 14 is no 4."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", spoken, re.IGNORECASE) is not None
 
 
 def _calls_fault(wanted: Sequence[ExpectedCall], reply: Reply) -> str:

@@ -8,6 +8,7 @@ has beside its copy of OpenAI's API too; else OpenAI's list, with llama.cpp's `/
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from importlib.metadata import version
 from pathlib import PurePath
 from typing import Final, TypeVar
@@ -16,14 +17,19 @@ from pydantic import BaseModel, ValidationError
 
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ModelMissing, ModelReplyError, ModelTimeout
+from caal_node.core.model_ref import CLOUD
 from caal_node.evaluation.result import Identity
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 from caal_node.models.backends.openai_server import ListedModel, LlamaProps, ModelList
+from caal_node.models.embedded_engine import require_engine
+from caal_node.weights.gguf import find_gguf
 
 FETCH: Final = TransportDeadlines(connect=3.0, first=5.0, between=5.0)
 """Deadlines of small questions that every server answers at once, also while a model writes."""
 IDENTIFY_S: Final = 3.0
 """Seconds for all of them when a room opens, which waits for this."""
+TEMPLATE_CHARS: Final = 12
+"""Characters of a chat template's digest. Ollama's digest of a model holds its template already."""
 NAMES_SHOWN: Final = 5
 """Names of other models in a message."""
 
@@ -50,9 +56,14 @@ async def identify(settings: Settings) -> Identity:
         ModelUnreachable, ModelTimeout: nobody answers.
         ModelMissing: the server does not have the settings' model.
         ModelReplyError: it is no model server, or refuses the key.
+        ConfigError: the embedded engine or its model is not here.
     """
     if settings.api == "livekit":  # A plugin's model tells nothing of its weights.
         return Identity("livekit", version("livekit-agents"), settings.model)
+    if settings.api in CLOUD:
+        return Identity(settings.api, "", settings.model)
+    if settings.api == "embedded":
+        return await asyncio.to_thread(_embedded, settings.model)
     key = settings.api_key.get_secret_value() if settings.api_key else None
     base = settings.model_address.removesuffix("/v1")
     variable = "CAAL_BASE_URL" if settings.base_url else "OLLAMA_HOST"
@@ -90,6 +101,12 @@ async def identify_in_time(settings: Settings) -> Identity:
         raise ModelTimeout(f"the server did not answer in {IDENTIFY_S:g} s") from error
 
 
+def _embedded(model: str) -> Identity:
+    require_engine()
+    path = find_gguf(model)
+    return Identity("embedded", version("xllamacpp"), f"{path.name}:{path.stat().st_size}")
+
+
 async def _ollama(transport: HttpTransport, model: str, release: str) -> Identity:
     tags = await _read(transport, "/api/tags", _Tags)
     listed = {tag.name: tag.digest for tag in (tags.models if tags else ())}
@@ -121,7 +138,8 @@ async def _llama(transport: HttpTransport, served: ListedModel) -> Identity:
     # A digest of gigabytes is too much to ask for. Name and length tell files apart.
     name = PurePath(props.model_path or served.id).name
     size = f":{served.meta.size or 0}" if served.meta else ""
-    return Identity("llama.cpp", props.build_info or "", f"{name}{size}")
+    template = hashlib.sha256(props.chat_template.encode()).hexdigest()[:TEMPLATE_CHARS]
+    return Identity("llama.cpp", props.build_info or "", f"{name}{size}:{template}")
 
 
 async def _read(transport: HttpTransport, path: str, kind: type[M]) -> M | None:

@@ -1,8 +1,9 @@
 """What sessions found out about a model, kept for the next one, which need not find it out again.
 
-A profile holds for the weights and the server that it was found with, and for `KEPT_DAYS`; a
-finding of `caal-node validate` goes before it. What cannot be read or written is logged, and found
-out anew: a session must begin without it.
+A profile holds for the weights, the server with its address and version, the chat template and the
+way of thinking that it was found with, and for `KEPT_DAYS`; a finding of `caal-node validate` goes
+before it. What cannot be read or written is logged, and found out anew: a session must begin
+without it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -21,6 +22,7 @@ from caal_node.core.errors import ConfigError, ModelError
 from caal_node.evaluation.case import Asking
 from caal_node.evaluation.model_identity import identify_in_time
 from caal_node.evaluation.store import EvaluationStore
+from caal_node.models.backends.dialect import Dialect, SchemaForm
 
 logger = logging.getLogger("caal_node.evaluation")
 
@@ -29,6 +31,10 @@ KEPT_DAYS: Final = 30
 WHY_CHARS: Final = 500
 THRESHOLDS_MAX: Final = 20
 """Call thresholds that are kept of one model: its agents' tables of tools, as they change."""
+
+
+REFUSED_MAX: Final = 50
+"""Fields of a request that a server refuses; a request has a dozen."""
 
 
 class ModelProfile(BaseModel):
@@ -40,6 +46,9 @@ class ModelProfile(BaseModel):
     """When it was found out how the model is asked."""
     thinks_aloud: bool = False
     """Whether its replies begin in thinking that the prompt has opened."""
+    refused: dict[str, str | None] = Field(default_factory=dict, max_length=REFUSED_MAX)
+    """See `caal_node.models.backends.dialect.Dialect`, as is the next."""
+    schema_form: SchemaForm | Literal["none"] | None = None
     call_thresholds: dict[str, float] = Field(
         default_factory=dict[str, float], max_length=THRESHOLDS_MAX
     )
@@ -71,6 +80,16 @@ class ModelProfiles:
 
     async def keep_thinks_aloud(self, thinks_aloud: bool) -> None:
         await self._change(lambda p: p.model_copy(update={"thinks_aloud": thinks_aloud}))
+
+    async def dialect(self) -> Dialect | None:
+        """Return what the server was found to take."""
+        found = await self._read()
+        return found and Dialect(dict(found.refused), found.schema_form)
+
+    async def keep_dialect(self, dialect: Dialect) -> None:
+        if len(dialect.refused) <= REFUSED_MAX:
+            found = {"refused": dict(dialect.refused), "schema_form": dialect.schema_form}
+            await self._change(lambda profile: profile.model_copy(update=found))
 
     async def call_threshold(self, prefix: str) -> float | None:
         """Return the call threshold for the prompt prefix of this digest."""
@@ -117,8 +136,9 @@ class ModelProfiles:
         except (ModelError, ConfigError) as error:
             logger.debug("%s: not identified: %s", settings.model, type(error).__name__)
             return None
-        names = (settings.api, settings.model, found.server, found.version, found.digest)
-        return json.dumps(names)
+        # A stand-in, or a copy of the server elsewhere, may say the same of itself.
+        asked = (settings.api, settings.model, settings.model_address, settings.think)
+        return json.dumps((*asked, found.server, found.version, found.digest))
 
 
 def _now() -> datetime:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from caal_node.evaluation.case import WAY_NAMES, WAYS, Asking
+from caal_node.evaluation.expectations import expectations
 from caal_node.evaluation.result import Outcome, Tally, Validation
 from caal_node.evaluation.suites import SUITES
 
@@ -23,7 +24,8 @@ FILE_FAULTS: Final = 200
 
 
 def table(validation: Validation) -> Group:
-    """Lay out the counts of every suite in both ways, then the faults, then the conclusion."""
+    """Lay out the counts of every suite in both ways, then the faults, what to expect by voice, and
+    the conclusion."""
     counts = Table("suite", "what it tries", header_style="bold", show_edge=False)
     for way in WAYS:
         counts.add_column(way, justify="right")
@@ -43,6 +45,9 @@ def table(validation: Validation) -> Group:
         Text(),
         *faults,
         *([Text()] if faults else []),
+        Text("By voice:"),
+        *(Text(f"  {line}") for line in expectations(validation)),
+        Text(),
         Text(conclusion(validation), style=color),
     )
 
@@ -64,6 +69,8 @@ def markdown(validation: Validation) -> str:
         ),
         *(f"| {name} | | {' | '.join(cells)} |" for name, cells in _figures(validation)),
     ]
+    lines += ["", "What to expect by voice:", ""]
+    lines += [f"- {line}" for line in expectations(validation)]
     if faults := list(_faults(validation, FILE_FAULTS)):
         lines += ["", "What was not right:", "", *(f"- {_escaped(line)}" for line in faults)]
     return "\n".join(lines) + "\n"

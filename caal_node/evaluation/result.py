@@ -32,6 +32,8 @@ class Outcome:
     seconds: float
     prompt_tokens: int
     completion_tokens: int
+    behind_call: bool = False
+    """Whether words stood behind one of the server's own calls in the same reply."""
 
 
 @dataclass(frozen=True, slots=True)

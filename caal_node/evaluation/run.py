@@ -33,7 +33,9 @@ from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
     Chunk,
+    NativeCall,
     ReplyDone,
+    ServerCall,
     TextChunk,
     Usage,
 )
@@ -91,9 +93,10 @@ async def run(subject: ValidationSubject, *, full: bool, on_step: OnStep) -> tup
             prepared[asking] = await _prepare(subject, asking)
         on_step(done, len(steps), f"{asking}: {suite.name.replace('_', ' ')}")
         began = time.perf_counter()
-        usage = Usage()
+        recording = _RecordingBackend(subject.thinking if case.think else subject.backend)
+        question = _question(subject, case.said, stream=case.stream, max_tokens=_most(case))
         try:
-            mark, why, usage = await _tried(subject, asking, suite, case, prepared[asking])
+            mark, why = await _tried(recording, asking, suite, case, question, prepared[asking])
             failures = 0
         except ModelSilent:  # It is the model's fault, not its server's.
             mark, why = "wrong", "no reply"
@@ -107,8 +110,9 @@ async def run(subject: ValidationSubject, *, full: bool, on_step: OnStep) -> tup
         outcomes.append(
             Outcome(
                 *(suite.name, asking, case.name, mark, why, seconds),
-                prompt_tokens=usage.prompt,
-                completion_tokens=usage.completion,
+                prompt_tokens=recording.usage.prompt,
+                completion_tokens=recording.usage.completion,
+                behind_call=recording.behind_call,
             )
         )
     on_step(len(steps), len(steps), "done")
@@ -137,44 +141,45 @@ async def _prepare(subject: ValidationSubject, asking: Asking) -> ModelStats:
 
 
 async def _tried(
-    subject: ValidationSubject, asking: Asking, suite: Suite, case: Case, prepared: ModelStats
-) -> tuple[Mark, str, Usage]:
+    recording: _RecordingBackend,
+    asking: Asking,
+    suite: Suite,
+    case: Case,
+    question: Question,
+    prepared: ModelStats,
+) -> tuple[Mark, str]:
     """Ask one case as a session would that has begun in this way, and judge the reply.
 
     Raises:
         ModelError: no strategy gave a reply, or not in time.
     """
-    most = THINKING_TOKENS if case.think else REPLY_TOKENS
-    question = _question(subject, case.said, stream=case.stream, max_tokens=most)
-    recording = _RecordingBackend(subject.thinking if case.think else subject.backend)
     connection = ModelConnection(recording, asking == "native")
     stats = connection.retry_policy.stats
     stats.call_threshold = prepared.call_threshold
     stats.capabilities = prepared.capabilities
     events: list[Event] = []
-    usage = Usage()
     try:
         async with asyncio.timeout(CASE_S), aclosing(connection.ask(question)) as parts:
-            async for part in parts:
-                if isinstance(part, Event):
-                    events.append(part)
-                elif isinstance(part, ReplyDone):
-                    usage += part.usage
+            events = [part async for part in parts if isinstance(part, Event)]
     except TimeoutError as error:
         raise ModelTimeout(f"{recording.address} gave no whole reply in {CASE_S:g} s") from error
     reply = summarise(events)
     pieces = sum(isinstance(event, TextDelta) for event in events)
     if why := fault(case.right, reply, pieces):
-        return "wrong", why, usage
+        return "wrong", why
     # By text, a second request may be part of the strategy; natively it is a repair.
     repeated = asking == "native" and recording.requests > 1
     if repeated or stats.steps["plain"]:
-        return "mended", "right only when it was asked once more, or in another way", usage
+        return "mended", "right only when it was asked once more, or in another way"
     if stats.signals["leaked_call"]:
-        return "mended", "the call came as text", usage
+        return "mended", "the call came as text"
     if suite.name == "text_protocol" and not recording.fits_schema():
-        return "mended", "not in the form that was asked for", usage
-    return "right", "", usage
+        return "mended", "not in the form that was asked for"
+    return "right", ""
+
+
+def _most(case: Case) -> int:
+    return THINKING_TOKENS if case.think else REPLY_TOKENS
 
 
 def _question(subject: ValidationSubject, said: tuple[Item, ...], **more: Any) -> Question:
@@ -188,11 +193,15 @@ def _is_hopeless(error: ModelError) -> bool:
 
 
 class _RecordingBackend:
-    """A backend that counts the requests that go through it, and keeps the first reply's text."""
+    """A backend that counts the requests that go through it and their tokens, keeps the first
+    reply's text, and notices words behind a structured call."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.requests = 0
+        self.usage = Usage()
+        self.behind_call = False
+        """Whether words came behind a call: its server ran it, or its model did not wait."""
         self._schema: Mapping[str, Any] | None = None
         self._text = ""
 
@@ -223,7 +232,13 @@ class _RecordingBackend:
         if is_first:
             self._schema = request.schema
         async with aclosing(self._backend.ask(request)) as chunks:
+            called = False
             async for chunk in chunks:
+                called = called or isinstance(chunk, NativeCall | ServerCall)
+                if called and isinstance(chunk, TextChunk) and chunk.text.strip():
+                    self.behind_call = True
+                if isinstance(chunk, ReplyDone):
+                    self.usage += chunk.usage
                 if is_first and isinstance(chunk, TextChunk):
                     self._text += chunk.text
                 yield chunk

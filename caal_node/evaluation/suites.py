@@ -1,23 +1,23 @@
-"""The eight suites. Every utterance is written for them, and stands in no prompt and no example."""
+"""The nine suites. Every utterance is written for them, and stands in no prompt and no example."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
+from caal_node.context.pairing import INTERRUPTED
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.evaluation.case import (
     ABSENT,
     Case,
     ExpectedCall,
     ExpectedCalls,
-    ExpectedCleanText,
     ExpectedSpeech,
     Right,
     Suite,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of the suites and of their pass marks. What an earlier version found is stale."""
 
 
@@ -60,11 +60,13 @@ def _calls(*wanted: ExpectedCall) -> ExpectedCalls:
     return ExpectedCalls(wanted)
 
 
-def _asked(text: str, right: Right | ExpectedCall, **more: Any) -> Case:
-    """Make a case of one thing that a person says."""
+def _asked(
+    text: str, right: Right | ExpectedCall, *, before: tuple[Item, ...] = (), **more: Any
+) -> Case:
+    """Make a case of one thing that a person says, perhaps in a conversation that goes on."""
     if isinstance(right, ExpectedCall):
         right = ExpectedCalls((right,))
-    return Case(text, (UserItem(text),), right, **more)
+    return Case(text, (*before, UserItem(text)), right, **more)
 
 
 def _quick(text: str, right: Right | ExpectedCall, **more: Any) -> Case:
@@ -80,6 +82,39 @@ def _answered(text: str, call: CallItem, output: str, words: Sequence[str], **mo
     return Case(text, said, ExpectedSpeech(tuple(words)), **more)
 
 
+def _words(*words: str) -> ExpectedSpeech:
+    return ExpectedSpeech(words)
+
+
+_WEEKEND: Final[tuple[Item, ...]] = (
+    UserItem("How will the weekend be in Malmo?"),
+    CallItem("call_1", "get_forecast", '{"city":"Malmo","days":2}'),
+    ResultItem(
+        "call_1",
+        "get_forecast",
+        '{"city":"Malmo","days":[{"day":"Saturday","celsius":12},{"day":"Sunday","celsius":4}]}',
+    ),
+    AssistantItem("It will be twelve degrees on Saturday and four on Sunday."),
+)
+_BOOKED: Final[tuple[Item, ...]] = (
+    UserItem("We would like to eat at Sole Mio in Turin, the two of us."),
+    CallItem("call_1", "book_table", '{"place":{"name":"Sole Mio","city":"Turin"},"people":2}'),
+    ResultItem("call_1", "book_table", '{"booked":true,"at":"19:30","code":"KX7"}'),
+    AssistantItem("A table for two is booked at half past seven."),
+)
+_CUT_SHORT: Final[tuple[Item, ...]] = (
+    UserItem("What will it be like outside in Turin?"),
+    CallItem("call_1", "get_forecast", '{"city":"Turin"}'),
+    ResultItem("call_1", "get_forecast", '{"sky":"fog","celsius":6}'),
+    AssistantItem("In Turin it will be foggy, with"),
+)
+"""The person spoke into the answer."""
+_STOPPED: Final[tuple[Item, ...]] = (
+    UserItem("Book the Anchor in Bath for six."),
+    CallItem("call_1", "book_table", '{"place":{"name":"Anchor","city":"Bath"},"people":6}'),
+    ResultItem("call_1", "book_table", INTERRUPTED, is_error=True),
+)
+"""The person spoke before the call was over."""
 _TROMSO: Final = CallItem("call_1", "get_forecast", '{"city":"Tromso"}')
 
 SUITES: Final = (
@@ -215,17 +250,52 @@ SUITES: Final = (
         ),
     ),
     Suite(
-        "reasoning",
-        "thinking is kept apart from speech",
+        "dialogue",
+        "what was said and found before is meant, also after an interruption",
         (
-            _quick("What is two plus two?", ExpectedCleanText(), think=True),
+            _quick("Which of the two days will be colder?", _words("Sunday"), before=_WEEKEND),
+            _quick("How will the weather be in that city?", _forecast("Turin"), before=_BOOKED),
+            _quick("No, stop. I meant Turku.", _forecast("Turku"), before=_CUT_SHORT),
+            _quick("Wonderful, thank you, that is all.", _words(), before=_BOOKED),
+            _asked("What is the code of the booking?", _words("KX7"), before=_BOOKED),
             _asked(
-                "Anna is older than Ben, and Ben is older than Carl. Who is the oldest?",
-                ExpectedCleanText(),
+                "So I stay in. Light on in the study, and forty five minutes on the timer.",
+                _calls(_light("study", on=True), _timer(45)),
+                before=_WEEKEND,
+            ),
+            _asked("Never mind, forget the weather.", _words(), before=_CUT_SHORT),
+            _asked(
+                "Not for six people, make that table for eight.",
+                _table("Anchor", "the Anchor", city="Bath", people=8),
+                before=_STOPPED,
+            ),
+        ),
+        required=False,
+    ),
+    Suite(
+        "reasoning",
+        "it thinks, and what it says is the right answer without the thoughts",
+        (
+            _quick(
+                "What is seventeen plus eight?",
+                _words("25", "twenty-five", "twenty five"),
                 think=True,
             ),
-            _asked("How is the weather in Athens?", ExpectedCleanText(), think=True, stream=True),
+            _quick("Which day comes two days after Monday?", _words("Wednesday"), think=True),
+            _quick("How is the weather in Athens?", _forecast("Athens"), think=True, stream=True),
+            _asked(
+                "I had nine eggs, dropped two of them and then bought six. How many have I now?",
+                _words("13", "thirteen"),
+                think=True,
+            ),
+            _asked(
+                "A train leaves at nine and takes three hours. When does it arrive?",
+                _words("12", "12:00", "twelve", "noon"),
+                think=True,
+                stream=True,
+            ),
         ),
+        required=False,
     ),
     Suite(
         "streaming",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterable
+from http import HTTPStatus
 from itertools import groupby
 from typing import Any, Final
 
@@ -133,23 +134,31 @@ def call_delta(name: str, arguments: str) -> llm.ChoiceDelta:
     return llm.ChoiceDelta(role="assistant", tool_calls=[call])
 
 
-def as_api_error(error: CaalError) -> APIError:
-    """Return LiveKit's error for `error`, which says whether to ask once more."""
+def as_api_error(error: CaalError, *, retry_timeout: bool = False) -> APIError:
+    """Return LiveKit's error for `error`, which says whether to ask once more.
+
+    After a time-out that is only done with `retry_timeout`: a model that took two minutes will not
+    be quicker the second time round.
+    """
     if isinstance(error, ModelTimeout):
-        # A model that took two minutes will not be quicker the second time round.
-        return APITimeoutError(str(error), retryable=False)
+        return APITimeoutError(str(error), retryable=retry_timeout)
     if isinstance(error, ModelUnreachable):
         return APIConnectionError(str(error), retryable=True)
     if isinstance(error, ModelReplyError) and error.status is not None:
-        return APIStatusError(str(error), status_code=error.status, body=None, retryable=False)
+        # Busy servers are asked again, as by LiveKit's plugins; 500 was asked in every way.
+        again = error.status != HTTPStatus.INTERNAL_SERVER_ERROR
+        return APIStatusError(str(error), status_code=error.status, body=None, retryable=again)
     # The retry policy has asked once more and by every other strategy by then.
     return APIError(str(error), body=None, retryable=False)
 
 
 def spoken_key(error: BaseException | None) -> str:
     """Return the key of what to say about `error`, by the first CaalError among its causes."""
-    while error is not None:
-        if isinstance(error, CaalError):
-            return error.spoken
+    return (known_failure(error) or CaalError).spoken
+
+
+def known_failure(error: BaseException | None) -> CaalError | None:
+    """Return the first CaalError among `error` and its causes."""
+    while error is not None and not isinstance(error, CaalError):
         error = error.__cause__
-    return CaalError.spoken
+    return error

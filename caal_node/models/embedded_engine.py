@@ -147,10 +147,7 @@ class EmbeddedEngine:
         return answer.is_success
 
     def _check(self) -> None:
-        if importlib.util.find_spec("xllamacpp") is None:
-            raise ConfigError(
-                "the embedded engine is not installed; pip install 'caal-node[embedded]'"
-            )
+        require_engine()
         if not self.model.is_file():
             raise ConfigError(f"{self.model}: no such file; give the path of a GGUF file")
 
@@ -193,6 +190,12 @@ class EmbeddedEngine:
         process, self._process, self._address = self._process, None, None
         if process is not None:
             await child_process.end(process, deadline_s=deadline_s)
+
+
+def require_engine() -> None:
+    """Raises: ConfigError: the extra with the engine is not installed."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise ConfigError("the embedded engine is not installed; pip install 'caal-node[embedded]'")
 
 
 def usable_cores() -> int:

@@ -27,6 +27,7 @@ from caal_node.core.errors import ModelError
 from caal_node.models.backends.base import Backend
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
+from caal_node.models.request_options import given_timeout
 from caal_node.models.retry_policy import RetryPolicy
 
 logger = logging.getLogger("caal_node.models")
@@ -79,6 +80,7 @@ class FallbackLLM(LLM):
     ) -> llm.LLMStream:
         """See `LLM.chat`. Each member is given the same."""
         extra = extra_kwargs if is_given(extra_kwargs) else {}
+        deadlines = (given_timeout(conn_options), self._reply_within_s)
         return self._adapter.chat(
             chat_ctx=chat_ctx,
             tools=tools,
@@ -86,8 +88,20 @@ class FallbackLLM(LLM):
             conn_options=replace(conn_options, max_retry=0),
             parallel_tool_calls=parallel_tool_calls,
             tool_choice=tool_choice,
-            extra_kwargs={"reply_within_s": self._reply_within_s, **extra},
+            extra_kwargs={
+                "reply_within_s": min(filter(None, deadlines), default=None),
+                **extra,
+            },
         )
+
+    def update_options(
+        self, *, model: NotGivenOr[str] = NOT_GIVEN, **given: NotGivenOr[Any]
+    ) -> None:
+        """Change what every member is asked with; `model` is the first one's."""
+        first, *others = self.members
+        first.update_options(model=model, **given)
+        for member in others:
+            member.update_options(**given)
 
     async def switch(self, model: str, *given: Any, **options: Any) -> None:
         """Put another model in the first one's place, as `LLM.switch` does. The others stay."""

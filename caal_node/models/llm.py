@@ -1,7 +1,7 @@
 """`LLM`: any local model as a LiveKit `llm.LLM`, with replies understood and calls made whole.
 
 It works in an ordinary `Agent`, too. Spans, usage, retries, error events and cancellation are
-LiveKit's own, by `llm.LLMStream`.
+LiveKit's own, by `llm.LLMStream`. docs/livekit.md has what is the same as with LiveKit's plugins.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -12,79 +12,106 @@ LiveKit's own, by `llm.LLMStream`.
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from livekit.agents import APIConnectOptions, APITimeoutError, llm
+from livekit.agents import APIConnectOptions, llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
-from livekit.agents.utils import aio, is_given, shortuuid
+from livekit.agents.utils import aio, is_given
 
+from caal_node.config.settings import Settings, load_settings
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.errors import CaalError
+from caal_node.core.model_ref import CLOUD, Api
 from caal_node.core.tool_spec import examples_in
-from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult, Usage
-from caal_node.models.backends.factory import Api, make_backend
+from caal_node.livekit_plugin import register
+from caal_node.models.backends.base import Backend
 from caal_node.models.backends.livekit import LiveKitBackend
-from caal_node.models.chat_context import as_api_error, call_delta, to_items, to_schemas
+from caal_node.models.chat_context import to_items, to_schemas
+from caal_node.models.llm_stream import SERVER_RUN, ReplyStream
 from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory
+from caal_node.models.model_settings import backend_of, chosen_settings, text_limits
 from caal_node.models.question import Question
+from caal_node.models.request_options import RequestOptions, given_timeout
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
-from caal_node.reply_parser import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.models.strategies.turn_limits import TurnClock
 
-logger = logging.getLogger("caal_node.models")
+__all__ = ["LLM", "REPLY_TOKENS", "SERVER_RUN"]
 
-SERVER_RUN: Final = "caal_server_run"
-"""Key in a delta's `extra` of a ServerCall or ServerResult."""
-_BROKEN: Final = "The call was not made."
 REPLY_TOKENS: Final = 1024
 """Tokens of one reply: four minutes of speech. It ends a model that repeats itself for ever."""
+register()  # as LiveKit's plugins do when they are imported
+_ASKING: Final[Mapping[str, bool | None]] = {"auto": None, "native": True, "text": False}
 
 
 class LLM(llm.LLM[Literal["caal"]]):
     """A local model behind LiveKit's interface.
 
+    What is not given comes from the settings, those that `CaalAgent` reads: the environment and
+    `caal.toml`. A wrong value is refused here as it is there.
+
     Args:
         model: The server's name for it, such as `qwen3:8b`.
         api: The wire format: Ollama's own, OpenAI's chat completions, or bare completions;
-            `livekit` is any LiveKit plugin, `model` then being `module:factory` of one.
-        base_url: The server; None is Ollama's usual address.
+            `livekit` is any LiveKit plugin, `model` then being `module:factory` of one;
+            `embedded` is an engine of this process's own, `model` then being a GGUF file, a weight
+            of `caal_node.weights` or `owner/repository/file.gguf` of the model hub.
+        base_url: The server's address. The API key of the settings is not sent to another one.
         api_key: Sent as a bearer token where the server wants one.
         native_tools: True or False settles how tools are asked for; None finds out by asking.
-        why: Who settled `native_tools`, for the log and for `retry_policy.stats`.
-        memory: Told what is found out about the model, for the sessions to come.
         text_protocol: How calls are written where they are asked for by text.
         max_tokens: Tokens of one reply at most.
-        options: Passed to the backend: num_ctx, think, keep_alive, temperature.
+        tool_choice, parallel_tool_calls, extra_kwargs: Those of `chat` for every request.
+        settings: Take the place of those of the environment and `caal.toml`.
+        why: Who settled `native_tools`, for the log and for `retry_policy.stats`.
+        memory: Told what is found out about the model, for the sessions to come.
+        backend: Takes the place of a server, and of all settings.
+        options: Settings of that name (temperature, think, num_ctx, keep_alive), or arguments of
+            the backend (deadlines).
+
+    Raises:
+        ConfigError: a value does not fit; the message names it and says what to write.
     """
 
     def __init__(
         self,
-        model: str = "qwen3:8b",
-        api: Api = "ollama",
+        model: str | None = None,
+        api: Api | None = None,
         base_url: str | None = None,
         api_key: str | None = None,
         *,
-        native_tools: bool | None = None,
+        native_tools: NotGivenOr[bool | None] = NOT_GIVEN,
+        text_protocol: TextStyle | None = None,
+        max_tokens: int = REPLY_TOKENS,
+        tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
+        parallel_tool_calls: NotGivenOr[bool] = NOT_GIVEN,
+        extra_kwargs: Mapping[str, Any] | None = None,
+        settings: Settings | None = None,
         why: str = AS_CONFIGURED,
         memory: ModelMemory | None = None,
-        text_protocol: TextStyle = "auto",
-        max_tokens: int = REPLY_TOKENS,
         backend: Backend | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
-        self._text_protocol: TextStyle = text_protocol
+        if backend is None:
+            given = _given(model, api, base_url, api_key, text_protocol=text_protocol, **options)
+            settings = chosen_settings(settings or load_settings(), "LLM", given)
+            backend = backend_of(settings, "LLM", given)
+        self._settings: Settings = settings or Settings()
+        self._is_over = settings is None and isinstance(backend, LiveKitBackend)
+        if not is_given(native_tools):
+            native_tools = _ASKING[self._settings.tool_calls]
         self._connection = ModelConnection(
-            backend or make_backend(model, api, base_url, api_key, **options),
+            backend,
             native_tools,
-            text_protocol,
+            text_protocol or self._settings.text_protocol,
             why=why,
             memory=memory,
         )
-        self._api: Api = api
-        self._max_tokens = max_tokens
+        self._request = RequestOptions(
+            max_tokens, tool_choice, parallel_tool_calls, dict(extra_kwargs or {})
+        )
+        self._turn_clock = TurnClock()
         self._retiring: set[asyncio.Task[None]] = set()
         self._last_tools: tuple[tuple[llm.Tool, ...], PromptTools] | None = None
         """The tools of the last conversation, and what prompts show of them."""
@@ -95,7 +122,7 @@ class LLM(llm.LLM[Literal["caal"]]):
 
         `model` stays its owner's to close.
         """
-        return cls(backend=LiveKitBackend(model), api="livekit", native_tools=native_tools)
+        return cls(backend=LiveKitBackend(model), native_tools=native_tools)
 
     @property
     def model(self) -> str:
@@ -103,7 +130,9 @@ class LLM(llm.LLM[Literal["caal"]]):
 
     @property
     def provider(self) -> str:
-        return self._api
+        """The API, or the provider of the LiveKit model that this one stands over."""
+        over = self._is_over and self._settings.api not in CLOUD
+        return self._connection.backend.address if over else self._settings.api
 
     @property
     def backend(self) -> Backend:
@@ -113,6 +142,40 @@ class LLM(llm.LLM[Literal["caal"]]):
     def retry_policy(self) -> RetryPolicy:
         """The ways of asking the model in use, and what was seen on them."""
         return self._connection.retry_policy
+
+    def update_options(
+        self,
+        *,
+        model: NotGivenOr[str] = NOT_GIVEN,
+        temperature: NotGivenOr[float] = NOT_GIVEN,
+        max_tokens: NotGivenOr[int] = NOT_GIVEN,
+        tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
+        parallel_tool_calls: NotGivenOr[bool] = NOT_GIVEN,
+        extra_kwargs: NotGivenOr[Mapping[str, Any]] = NOT_GIVEN,
+    ) -> None:
+        """Change what is given from the next `chat` on; replies under way end as they began.
+
+        `extra_kwargs` takes the place of all that were given before. Whether the server has
+        `model` shows at the next request; `switch` asks first.
+
+        Raises:
+            ConfigError: a value does not fit; nothing is changed.
+        """
+        given = {"model": model, "temperature": temperature}
+        given = {name: value for name, value in given.items() if is_given(value)}
+        settings = chosen_settings(self._settings, "update_options", given)
+        request = self._request.updated(max_tokens, tool_choice, parallel_tool_calls, extra_kwargs)
+        if is_given(temperature):
+            request = request.with_field("temperature", settings.temperature)
+        if is_given(model):
+            new = ModelConnection(
+                backend_of(settings, "update_options", given),
+                _ASKING[settings.tool_calls],
+                settings.text_protocol,
+            )
+            self._leave(self._connection)
+            self._connection, self._is_over = new, False
+        self._settings, self._request = settings, request
 
     async def switch(
         self,
@@ -127,25 +190,34 @@ class LLM(llm.LLM[Literal["caal"]]):
     ) -> None:
         """Ask another model from the next request on; replies under way end on the old one.
 
-        The arguments are those of the class; `api` None is the one in use.
+        The arguments are those of the class; what is not given stays as it is.
 
         Raises:
             ModelError: the server does not answer or has no such model; the old one stays in use.
             ConfigError: an address or an option cannot be used; the old one stays in use.
         """
-        api = api or self._api
+        given = _given(model, api, base_url, api_key, **options)
+        settings = chosen_settings(self._settings, "switch", given)
         new = ModelConnection(
-            backend or make_backend(model, api, base_url, api_key, **options),
-            native_tools,
-            self._text_protocol,
+            backend or backend_of(settings, "switch", given), native_tools, settings.text_protocol
         )
         try:
             await new.backend.capabilities()
         except BaseException:
             await new.aclose()
             raise
-        old, self._connection, self._api = self._connection, new, api
-        leaving = asyncio.create_task(old.retire(), name="caal-retire-model")
+        old, self._connection, self._settings = self._connection, new, settings
+        self._is_over = False
+        self._leave(old)
+
+    def _leave(self, connection: ModelConnection) -> None:
+        """Close `connection` once nobody reads a reply of it any more."""
+        try:
+            leaving = asyncio.get_running_loop().create_task(
+                connection.retire(), name="caal-retire-model"
+            )
+        except RuntimeError:
+            return  # Without an event loop nothing was ever asked, so nothing is open.
         self._retiring.add(leaving)
         leaving.add_done_callback(self._retiring.discard)
 
@@ -161,23 +233,36 @@ class LLM(llm.LLM[Literal["caal"]]):
     ) -> llm.LLMStream:
         """Ask the model.
 
-        `extra_kwargs` takes `stream` (bool), `reply_within_s` (seconds in which the reply must
-        begin), and `question`: what to ask, as a `Question` that the caller has made, in place of
-        the one that is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans alone.
+        `extra_kwargs` goes into the request as it is (`top_p`, `seed`, `stop`), but for `stream`
+        (bool), `reply_within_s` (seconds in which the reply must begin, in place of the time-out
+        of `conn_options`), and `question`: what to ask, as a `Question` that the caller has made,
+        in place of the one that is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans
+        alone.
+
+        The time-out of `conn_options` holds for the reply's first piece and between two, but not
+        LiveKit's own default, in which a local model may not even be loaded.
+
+        Raises:
+            ValueError: `tool_choice` names no tool of these, or `extra_kwargs` has what no
+                server of ours can be sent.
         """
-        extra = extra_kwargs if is_given(extra_kwargs) else {}
-        question: Question | None = extra.get("question")
+        request = self._request.updated(
+            NOT_GIVEN, tool_choice, parallel_tool_calls, NOT_GIVEN
+        ).with_fields(extra_kwargs if is_given(extra_kwargs) else {})
+        question: Question | None = request.fields.pop("question", None)
+        stream: bool = request.fields.pop("stream", True)
+        own_patience = "reply_within_s" in request.fields
+        within: float | None = request.fields.pop("reply_within_s", None)
         if question is None:
-            question = self.question(
-                chat_ctx,
-                tools or [],
-                stream=extra.get("stream", True),
-                may_call=not (is_given(tool_choice) and tool_choice == "none"),
-            )
-        if question.max_tokens is None:
-            question = replace(question, max_tokens=self._max_tokens)
+            question = self.question(chat_ctx, tools or [], stream=stream)
+        timeout_s = None if own_patience else given_timeout(conn_options)
+        question = replace(
+            request.applied(question),
+            timeout_s=timeout_s,
+            lasts_s=self._turn_clock.lasts(question.items),
+        )
         given: Any = {"chat_ctx": chat_ctx, "tools": tools or [], "conn_options": conn_options}
-        return _Stream(self, self._connection, question, extra.get("reply_within_s"), **given)
+        return ReplyStream(self, self._connection, question, within, **given)
 
     def question(
         self,
@@ -193,7 +278,8 @@ class LLM(llm.LLM[Literal["caal"]]):
             examples = {tool.id: examples_in(tool.__doc__) for tool in tools}
             self._last_tools = given, PromptTools(to_schemas(tools), examples)
         shown = self._last_tools[1]
-        return Question(to_items(chat_ctx), shown, stream=stream, may_call=may_call)
+        limits = text_limits(self._settings)
+        return Question(to_items(chat_ctx), shown, stream=stream, may_call=may_call, limits=limits)
 
     async def warm(self, question: Question) -> None:
         """Load the model and have its server read the prompt's head, which turns then share.
@@ -222,76 +308,9 @@ class LLM(llm.LLM[Literal["caal"]]):
         await self._connection.aclose()
 
 
-class _Stream(llm.LLMStream):
-    """One reply, as LiveKit's chunks."""
-
-    def __init__(
-        self,
-        model: LLM,
-        connection: ModelConnection,
-        question: Question,
-        reply_within_s: float | None,
-        **given: Any,
-    ) -> None:
-        super().__init__(model, **given)
-        self._reply_within_s = reply_within_s
-        self._connection = connection
-        self._question = question
-        self._request_id = shortuuid("caal_")
-        # A second attempt after speech has gone out would say it twice.
-        self._retry_on_chunk_sent = False
-
-    async def _run(self) -> None:
-        usage = Usage()
-        sent: set[tuple[str, str]] = set()
-        try:
-            async with asyncio.timeout(self._reply_within_s) as begin:
-                with self._connection.in_use():
-                    if self._question.tools.schemas:
-                        await self._connection.find_strategy()
-                    async for event in self._connection.ask(self._question):
-                        begin.reschedule(None)
-                        if isinstance(event, ReplyDone):
-                            usage += event.usage
-                        elif isinstance(event, ServerCall | ServerResult):
-                            told = llm.ChoiceDelta(extra={SERVER_RUN: event})
-                            self._event_ch.send_nowait(
-                                llm.ChatChunk(id=self._request_id, delta=told)
-                            )
-                        elif (delta := _delta(event, sent)) is not None:
-                            chunk = llm.ChatChunk(id=self._request_id, delta=delta)
-                            self._event_ch.send_nowait(chunk)
-        except CaalError as error:
-            raise as_api_error(error) from error
-        except TimeoutError as error:
-            raise APITimeoutError(f"no reply began within {self._reply_within_s:g} s") from error
-        self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, usage=_completion(usage)))
-
-
-def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
-    """The chunk of an event. A call that this reply has made already is not made again."""
-    if isinstance(event, TextDelta):
-        return llm.ChoiceDelta(role="assistant", content=event.text)
-    if isinstance(event, ToolCallEnd):
-        arguments = json.dumps(event.arguments, ensure_ascii=False, separators=(",", ":"))
-        if (event.name, arguments) in sent:
-            return None
-        sent.add((event.name, arguments))
-        return call_delta(event.name, arguments)
-    if isinstance(event, UnknownCall):
-        # LiveKit answers it with the valid names; the model may then choose again.
-        return call_delta(event.name, "{}")
-    if isinstance(event, BrokenCall):
-        # No object, so that LiveKit runs nothing, and answers it with these words.
-        arguments = json.dumps(f"{_BROKEN} {event.problem}", ensure_ascii=False)
-        return call_delta(event.name or "unnamed", arguments)
-    return None
-
-
-def _completion(usage: Usage) -> llm.CompletionUsage:
-    return llm.CompletionUsage(
-        prompt_tokens=usage.prompt,
-        completion_tokens=usage.completion,
-        prompt_cached_tokens=usage.cached,
-        total_tokens=usage.prompt + usage.completion,
-    )
+def _given(
+    model: str | None, api: str | None, base_url: str | None, api_key: str | None, **others: Any
+) -> dict[str, Any]:
+    """Return the arguments that were given, by their names."""
+    named = {"model": model, "api": api, "base_url": base_url, "api_key": api_key, **others}
+    return {name: value for name, value in named.items() if value is not None}

@@ -6,13 +6,22 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, contextmanager
+from copy import deepcopy
+from dataclasses import replace
 from typing import Final, Literal, Protocol, TypeAlias
 
 from livekit.agents.utils import aio
 
 from caal_node.core.errors import ModelError, ModelSilent
-from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult
-from caal_node.models.model_preparation import calibrate, probe, warm
+from caal_node.models.backends.base import (
+    Backend,
+    LearnsDialect,
+    ReplyDone,
+    ServerCall,
+    ServerResult,
+)
+from caal_node.models.backends.dialect import Dialect
+from caal_node.models.model_preparation import calibrate, find_schema_form, probe, warm
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
@@ -29,8 +38,8 @@ FOUND_TEXT: Final = "it answered a sample request without a structured call"
 
 
 class ModelMemory(Protocol):
-    """What outlives a session: how its model is asked, whether its replies begin in thinking, and
-    how sure of a call it has to be.
+    """What outlives a session: how its model is asked, whether its replies begin in thinking, what
+    its server takes, and how sure of a call it has to be.
 
     It is of one model on one server. Nothing here raises: a session must go on without it.
     """
@@ -44,6 +53,12 @@ class ModelMemory(Protocol):
         ...
 
     async def keep_thinks_aloud(self, thinks_aloud: bool) -> None: ...
+
+    async def dialect(self) -> Dialect | None:
+        """Return what its server was found to take."""
+        ...
+
+    async def keep_dialect(self, dialect: Dialect) -> None: ...
 
     async def call_threshold(self, prefix: str) -> float | None:
         """Return what was kept for the prompt prefix of this digest."""
@@ -74,6 +89,8 @@ class ModelConnection:
         self._memory = memory
         self._kept_native = native_tools
         self._kept_thinks_aloud = False
+        self._kept_dialect: Dialect | None = None
+        self._recalled = False
         if native_tools is False:
             self.retry_policy.stats.leave_native(why)
         self._finding_out: asyncio.Task[None] | None = None
@@ -102,8 +119,10 @@ class ModelConnection:
             ModelError: no strategy gave a reply.
         """
         policy = self.retry_policy
+        await self._recall_dialect()
         if question.tools or not policy.native:
-            await self._learn_capabilities()
+            async with asyncio.timeout(question.timeout_s):
+                await self._learn_capabilities()
         step = policy.first_step(question)
         first = step.strategy.name
         while True:
@@ -126,13 +145,13 @@ class ModelConnection:
             if attempt.signal is None or attempt.spoke:
                 for event in attempt.rest():
                     yield event
-                if attempt.signal is None and question.may_call:
+                if attempt.signal is None and question.may_call and not question.must_call:
                     policy.stats.note_success(step.strategy.name, first)
                 return
             following = policy.next_step(step, attempt)
             if following is None:
-                name = self.backend.model
-                raise failure or ModelSilent(f"{name} gave no reply in any way of asking")
+                name, what = self.backend.model, "no call" if question.must_call else "no reply"
+                raise failure or ModelSilent(f"{name} gave {what} in any way of asking")
             step = following
 
     async def find_strategy(self) -> None:
@@ -155,6 +174,7 @@ class ModelConnection:
         strategy = self.retry_policy.first_strategy(prefix)
         request = strategy.request(prefix)
         await warm(self.backend, request)
+        await self._learn_context()
         if isinstance(strategy, JsonReplyStrategy):
             digest = hashlib.sha256(repr(request.items).encode()).hexdigest()[:DIGEST_CHARS]
             self.retry_policy.stats.call_threshold = await self._call_threshold(digest, prefix)
@@ -182,6 +202,7 @@ class ModelConnection:
         if self._memory is not None and self._kept_thinks_aloud != thinks_aloud:
             self._kept_thinks_aloud = thinks_aloud
             await self._memory.keep_thinks_aloud(thinks_aloud)
+        await self._keep_dialect()
         await self.backend.aclose()
 
     async def _learn_capabilities(self) -> None:
@@ -194,19 +215,47 @@ class ModelConnection:
             self.retry_policy.stats.capabilities = await self.backend.capabilities()
 
     async def _find_out(self) -> None:
+        await self._recall_dialect()
         await self._learn_capabilities()
         stats = self.retry_policy.stats
         if self._memory is not None and await self._memory.thinks_aloud():
             self._kept_thinks_aloud = True
             stats.note_thinking_aloud()
-        if self._native_tools is not None:
+        if self._native_tools is None:
+            found = await probe(self.backend)
+            if not found.native:
+                stats.leave_native(FOUND_TEXT)
+            if found.thinks_aloud:
+                stats.note_thinking_aloud()
+            await self._keep_strategy()
+        known = stats.capabilities
+        if not stats.native and known is not None and known.schema is None:
+            stats.capabilities = replace(known, schema=await find_schema_form(self.backend))
+        await self._keep_dialect()
+        await self._learn_context()
+
+    async def _learn_context(self) -> None:
+        """Ask again how much the server reads, if it could not tell before the model was loaded."""
+        stats = self.retry_policy.stats
+        if stats.capabilities is not None and stats.capabilities.context_tokens is None:
+            tokens = (await self.backend.capabilities()).context_tokens
+            stats.capabilities = replace(stats.capabilities, context_tokens=tokens)
+
+    async def _recall_dialect(self) -> None:
+        if self._recalled or self._memory is None or not isinstance(self.backend, LearnsDialect):
             return
-        found = await probe(self.backend)
-        if not found.native:
-            stats.leave_native(FOUND_TEXT)
-        if found.thinks_aloud:
-            stats.note_thinking_aloud()
-        await self._keep_strategy()
+        self._recalled = True
+        if (known := await self._memory.dialect()) is not None:
+            self.backend.dialect = known
+            self._kept_dialect = deepcopy(known)
+
+    async def _keep_dialect(self) -> None:
+        if self._memory is None or not isinstance(self.backend, LearnsDialect):
+            return
+        dialect = self.backend.dialect
+        if dialect != (self._kept_dialect or Dialect()):
+            self._kept_dialect = deepcopy(dialect)
+            await self._memory.keep_dialect(dialect)
 
     async def _keep_strategy(self) -> None:
         self._kept_native = self.retry_policy.native

@@ -1,7 +1,8 @@
 """What is done with a model before anybody speaks: warm it, probe it, and calibrate it.
 
 `warm` has the server read the prompt's prefix. `probe` finds out whether the model calls tools the
-way its server says. `calibrate` measures how sure of a call the model has to be.
+way its server says, `find_schema_form` whether and how the server holds a reply to a schema.
+`calibrate` measures how sure of a call the model has to be.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Final
+from typing import Final, Literal
 
-from caal_node.core.errors import ModelLacksTools, ModelReplyError
+from caal_node.core.errors import ModelError, ModelLacksTools, ModelReplyError
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import (
     Backend,
     BackendRequest,
+    LearnsDialect,
     NativeCall,
     ReplyDone,
     TextChunk,
     Usage,
 )
+from caal_node.models.backends.dialect import SCHEMA_FORMS, SchemaForm
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import signal_of_error
 from caal_node.models.strategies import JsonReplyStrategy
@@ -61,6 +64,23 @@ _PROBE: Final = BackendRequest(
     tools=(_PROBE_TOOL,),
     stream=False,
     max_tokens=PROBE_TOKENS,
+)
+
+_HELD: Final = {"code": "k7q2"}
+"""A reply that no model gives by itself."""
+_HELD_TOKENS: Final = 24
+"""Tokens of such a reply, at most: it has ten, with blanks. Where nothing holds the model to it,
+each of four questions costs so many."""
+_SCHEMA_PROBE: Final = BackendRequest(
+    items=(UserItem("Hello."),),
+    stream=False,
+    max_tokens=_HELD_TOKENS,
+    schema={
+        "type": "object",
+        "properties": {"code": {"type": "string", "enum": [_HELD["code"]]}},
+        "required": ["code"],
+        "additionalProperties": False,
+    },
 )
 
 _NEED_NO_TOOL: Final[Sequence[str]] = json.loads(read("needs_no_tool.json"))
@@ -136,6 +156,47 @@ async def probe(backend: Backend) -> ProbeResult:
             raise
     events += text.finish()
     return ProbeResult(native, any(isinstance(event, TextWasThinking) for event in events))
+
+
+async def find_schema_form(backend: Backend) -> bool | None:
+    """Find out by which field, if any, the server holds a reply to a schema; None: it is fixed.
+
+    Many servers take a field and pay no heed to it (mlx_lm.server does with `response_format`), so
+    only a reply that the schema alone explains counts.
+
+    Raises:
+        ModelError: the server could not be asked; nothing is known then.
+    """
+    if not isinstance(backend, LearnsDialect):
+        return None
+    dialect = backend.dialect
+    if dialect.schema_form is None:
+        found: SchemaForm | Literal["none"] = "none"
+        for form in SCHEMA_FORMS:
+            dialect.schema_form = form
+            try:
+                held = await _is_held(backend)
+            except ModelError as error:
+                if signal_of_error(error) is None:
+                    dialect.schema_form = None
+                    raise
+                held = False
+            if held:
+                found = form
+                break
+        dialect.schema_form = found
+    return dialect.schema_form != "none"
+
+
+async def _is_held(backend: Backend) -> bool:
+    text = ""
+    async with aclosing(backend.ask(_SCHEMA_PROBE)) as chunks:
+        async for chunk in chunks:
+            text += chunk.text if isinstance(chunk, TextChunk) else ""
+    try:
+        return json.loads(text) == _HELD
+    except (ValueError, RecursionError):
+        return False
 
 
 async def calibrate(backend: Backend, prefix: Question) -> float:

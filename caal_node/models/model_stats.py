@@ -167,9 +167,9 @@ class ModelStats:
         Where `may_call` is false no tools were offered, so nothing is learnt of how a model calls.
         """
         self.signals[signal] += 1
-        level = logging.INFO if signal in DOUBTS else logging.WARNING
+        level = logging.INFO if signal in DOUBTS or signal == "no_call" else logging.WARNING
         logger.log(level, "%s: %s with the %s strategy", self._model, signal, strategy)
-        if signal in DOUBTS or signal == "context_cut":
+        if signal in DOUBTS or signal in ("context_cut", "no_call"):
             return
         if strategy == "native":
             self._native_failures[signal] += may_call

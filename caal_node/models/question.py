@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import CallItem, Item, ResultItem, SystemItem
+from caal_node.models.reply_limits import AS_NATIVE, TextLimits
 from caal_node.reply_parser.escaping import escape_markers
 
 
@@ -24,9 +27,21 @@ class Question:
     """False: nothing is passed on before the whole reply is there and has been understood."""
     may_call: bool = True
     """False in a turn's last round: the reply has to be speech."""
+    must_call: bool = False
+    """The reply has to hold a call: what it says otherwise is no reply."""
+    parallel: bool | None = None
+    """False: one call at most. None leaves it to the server."""
     max_tokens: int | None = None
     in_thinking: bool = False
     """The model's prompt leaves a think block open: nothing is speech before its closer."""
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """Further fields of the request by OpenAI's names, such as `temperature` or `seed`."""
+    limits: TextLimits = AS_NATIVE
+    """What holds where calls are asked for by text."""
+    lasts_s: float = 0.0
+    """Seconds since the turn's first request."""
+    timeout_s: float | None = None
+    """Seconds for the reply's first piece and between two; None leaves it to the backend."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(map(_escaped, self.items)))

@@ -12,10 +12,17 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
-from caal_node.core.errors import ModelContextFull, ModelError, ModelLacksTools, ModelReplyError
+from caal_node.core.errors import (
+    ModelContextFull,
+    ModelError,
+    ModelLacksTools,
+    ModelReplyError,
+    ModelTimeout,
+)
 from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.base import (
     Backend,
+    BackendRequest,
     Chunk,
     NativeCall,
     ReplyDone,
@@ -25,7 +32,7 @@ from caal_node.models.backends.base import (
     Usage,
 )
 from caal_node.models.question import Question
-from caal_node.models.reply_limits import SLICE_CHARS, ReplyLimits, calls_left
+from caal_node.models.reply_limits import AS_NATIVE, SLICE_CHARS, ReplyLimits, calls_left
 from caal_node.models.strategies import CallStrategy
 from caal_node.models.strategies.base import Doubt, only_speech, without_thinking
 from caal_node.reply_parser import (
@@ -48,6 +55,7 @@ FailureSignal: TypeAlias = (
         "grammar",  # The server's own grammar for calls did not fit what the model wrote.
         "broke_off",  # A stream had no end, or an error in its middle.
         "context_cut",  # The server dropped a part of the prompt, perhaps the person's own words.
+        "no_call",  # The reply had to hold a call, and is speech.
     ]
     | Doubt
 )
@@ -94,11 +102,14 @@ class ReplyAttempt:
     """Asks once. What it has shown is known once `run` has ended, also if by an error."""
 
     def __init__(self, backend: Backend, strategy: CallStrategy, question: Question) -> None:
-        calls = calls_left(question.items)
+        limits = AS_NATIVE if strategy.name == "native" else question.limits
+        calls = calls_left(question.items, limits)
         if question.may_call and not calls:
-            question = replace(question, may_call=False)
+            question = replace(question, may_call=False, must_call=False)
+        if question.parallel is False:
+            calls = min(calls, 1)
         self.strategy = strategy
-        self.request = strategy.request(question)
+        self.request = _as_asked(strategy.request(question), question)
         self.signal: FailureSignal | None = None
         """How the attempt failed. None if it did not."""
         self.spoke = False
@@ -113,7 +124,7 @@ class ReplyAttempt:
         self._backend = backend
         self._question = question
         self._events: list[Event] = []
-        self._limits = ReplyLimits(calls)
+        self._limits = ReplyLimits(calls, limits.payload)
         self._structured = False
 
     @property
@@ -124,8 +135,11 @@ class ReplyAttempt:
     @property
     def leaked_call(self) -> bool:
         """Whether calls were made, and none of them came as the structured call it should be."""
-        calls = any(isinstance(event, ToolCallEnd) for event in self._events)
-        return self.strategy.name == "native" and calls and not self._structured
+        return self.strategy.name == "native" and self._calls and not self._structured
+
+    @property
+    def _calls(self) -> bool:
+        return any(isinstance(event, ToolCallEnd) for event in self._events)
 
     @property
     def thought_aloud(self) -> bool:
@@ -143,7 +157,7 @@ class ReplyAttempt:
         reader = self.strategy.reader(self._question)
         done: ReplyDone | None = None
         async with aclosing(self._backend.ask(self.request)) as chunks:
-            async for chunk in chunks:
+            async for chunk in self._in_time(chunks):
                 if isinstance(chunk, ReplyDone):
                     done, self.usage = chunk, chunk.usage
                     continue
@@ -162,6 +176,8 @@ class ReplyAttempt:
                     # A whole reply, or what one packet holds of a stream, comes all at once.
                     await asyncio.sleep(0)
                     self._limits.count(len(part.text) if isinstance(part, TextChunk) else 0)
+                    if reader.invented_result:
+                        self._limits.end_behind_call()
                     if self._limits.reached:
                         break
                 if self._limits.reached:
@@ -170,6 +186,8 @@ class ReplyAttempt:
             for event in self._certain(self._limits.admit(reader.finish())):
                 yield event
         self.signal = signal_of_reply(self._events, done)
+        if self.signal in (None, "empty") and self._question.must_call and not self._calls:
+            self.signal = "no_call"
         if self._limits.reached == "thinking" and not self._holds_a_reply:
             raise ModelError(f"{self._backend.model} thought on and on, and said nothing")
         self.lacked_argument = reader.doubt == "missing_argument"
@@ -182,7 +200,9 @@ class ReplyAttempt:
         else:
             events = [] if self._question.stream else without_thinking(self._events)
             self._note_spoken(events)
-        if self._limits.note is not None and self._question.may_call:
+        # Who asked for one call at a time has the model ask for the next one itself.
+        one_each = self._question.parallel is False
+        if self._limits.note is not None and self._question.may_call and not one_each:
             events = [*events, self._limits.note]
         if self.dropped_call and self.spoke:
             # What was said may have announced the call.
@@ -195,6 +215,25 @@ class ReplyAttempt:
             isinstance(event, ToolCallEnd) or (isinstance(event, TextDelta) and event.text.strip())
             for event in self._events
         )
+
+    async def _in_time(self, chunks: AsyncGenerator[Chunk]) -> AsyncGenerator[Chunk]:
+        """Yield `chunks`, each within the question's `timeout_s`.
+
+        Raises:
+            ModelTimeout: one took longer.
+        """
+        timeout_s = self._question.timeout_s
+        while True:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    chunk = await anext(chunks, None)
+            except TimeoutError:
+                raise ModelTimeout(
+                    f"{self._backend.address} did not go on within {timeout_s} s"
+                ) from None
+            if chunk is None:
+                return
+            yield chunk
 
     def _certain(self, events: list[Event]) -> list[Event]:
         """Keep `events`, and return those that can be passed on now."""
@@ -212,6 +251,18 @@ class ReplyAttempt:
 
     def _note_spoken(self, events: list[Event]) -> None:
         self.spoke |= any(isinstance(event, TextDelta | ToolCallEnd) for event in events)
+
+
+def _as_asked(request: BackendRequest, question: Question) -> BackendRequest:
+    """Return `request` with what `question` wants of any way of asking."""
+    return replace(
+        request,
+        # A reply that is held back only for its call comes in pieces where they have to be in time.
+        stream=request.stream or (question.must_call and question.timeout_s is not None),
+        must_call=question.must_call and bool(request.tools),
+        parallel=question.parallel if request.tools else None,
+        fields=question.fields,
+    )
 
 
 def _slices(chunk: Chunk) -> Iterator[Chunk]:

@@ -3,12 +3,17 @@
 A model that goes round in circles ends here, and so does a server that plays one. The request is
 closed as soon as a limit is reached: what was said until then is the reply, calls beyond the limit
 are not made, and the model is told so.
+
+A reply also ends at its calls. What a model writes behind them was written without their results:
+small models make those up, and tell them as if they were true. None of it is heard or believed, and
+its tokens are saved. Calls may follow each other; only thinking and blanks may stand between them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from caal_node.core.items import Item, ResultItem, UserItem
@@ -47,27 +52,53 @@ SLICE_CHARS: Final = 1_024
 _PROBE_CHARS: Final = 16
 """The end of a text by which its period is looked for."""
 
-Limit: TypeAlias = Literal["calls", "speech", "thinking", "size"]
+
+@dataclass(frozen=True, slots=True)
+class TextLimits:
+    """What a model that is asked by text may do in one turn; the settings' `text_...`."""
+
+    iterations: int = 8
+    """Replies with calls. The next reply can only be speech."""
+    calls: int = CALLS_MAX
+    """Calls of one reply."""
+    turn_calls: int = CALLS_PER_TURN_MAX
+    """Calls of all replies of the turn."""
+    payload: int = ARGUMENTS_CHARS_MAX
+    """Characters of one call's arguments as JSON."""
+    observation: int = 3_000
+    """Characters of one result that the model reads, about 1,000 tokens. Of a longer one it reads
+    the structure and the ids."""
+    seconds: float = 600.0
+    """From the turn's first request on. After that the model may only speak. It is as long as one
+    reply may take."""
 
 
-def calls_left(items: Sequence[Item]) -> int:
+AS_NATIVE: Final = TextLimits()
+"""What holds for a server's own tool calls, whatever the settings say of text."""
+
+Limit: TypeAlias = Literal["calls", "speech", "thinking", "size", "behind_call"]
+
+
+def calls_left(items: Sequence[Item], limits: TextLimits = AS_NATIVE) -> int:
     """Return how many calls the reply to `items` may have."""
     made = 0
     for item in reversed(items):
         if isinstance(item, UserItem):
             break
         made += isinstance(item, ResultItem)
-    return max(0, min(CALLS_MAX, CALLS_PER_TURN_MAX - made))
+    return max(0, min(limits.calls, limits.turn_calls - made))
 
 
 class ReplyLimits:
     """Takes the events of one reply until one of the limits is reached."""
 
-    def __init__(self, calls: int = CALLS_MAX) -> None:
+    def __init__(self, calls: int = CALLS_MAX, payload: int = ARGUMENTS_CHARS_MAX) -> None:
         self.reached: Limit | None = None
         """The limit that ended the reply; nothing more of it is taken."""
         self._calls = calls
         self._calls_left = calls
+        self._called = False
+        self._payload = payload
         self._last_call = ""
         self._chars_left = REPLY_CHARS_MAX
         self._speech_left = SPEECH_CHARS_MAX
@@ -106,11 +137,14 @@ class ReplyLimits:
                         self._refuse(name)
                 case _:
                     if self.call(event.name):
-                        kept.append(of_allowed_size(event))
+                        kept.append(of_allowed_size(event, self._payload))
         return kept
 
     def speech(self, text: str) -> str:
         """Return what may be said of `text`, which comes next in the reply."""
+        if self._called and text.strip():
+            self.end_behind_call()
+            return ""
         if len(text) > self._speech_left:
             self.reached = "speech"
             head = text[: self._speech_left]
@@ -130,8 +164,12 @@ class ReplyLimits:
             self._refuse(name)
             return False
         self._calls_left -= 1
-        self._last_call = name
+        self._called, self._last_call = True, name
         return True
+
+    def end_behind_call(self) -> None:
+        """End the reply: what comes was written without the results of its calls."""
+        self.reached = self.reached or "behind_call"
 
     def _refuse(self, name: str) -> None:
         self.reached = "calls"
@@ -153,16 +191,16 @@ def _is_periodic(text: str) -> bool:
     return period <= PERIOD_CHARS and text[period:] == text[:-period]
 
 
-def of_allowed_size(event: Event) -> Event:
-    """Return `event`, or, where it is a call with too long arguments, that it cannot be made."""
+def of_allowed_size(event: Event, most: int = ARGUMENTS_CHARS_MAX) -> Event:
+    """Return `event`; of a call whose arguments are longer than `most`, that it cannot be made."""
     if not isinstance(event, ToolCallEnd):
         return event
     size = len(json.dumps(event.arguments, ensure_ascii=False, default=str))
-    if size <= ARGUMENTS_CHARS_MAX:
+    if size <= most:
         return event
-    return BrokenCall(event.id, event.name, too_long(size))
+    return BrokenCall(event.id, event.name, too_long(size, most))
 
 
-def too_long(size: int) -> str:
+def too_long(size: int, most: int = ARGUMENTS_CHARS_MAX) -> str:
     """Return what the model is told of arguments of `size` characters."""
-    return f"The arguments have {size} characters; {ARGUMENTS_CHARS_MAX} are allowed."
+    return f"The arguments have {size} characters; {most} are allowed."

@@ -72,7 +72,7 @@ class RetryPolicy:
 
     def first_strategy(self, question: Question) -> CallStrategy:
         """Return the strategy with which `question` is asked first."""
-        if not question.tools or self.stats.plain_first:
+        if not question.tools or (self.stats.plain_first and not question.must_call):
             return PlainStrategy(as_text=not self.native)
         return NativeStrategy() if self.native else self._by_text()
 
@@ -91,7 +91,10 @@ class RetryPolicy:
         strategy = self.first_strategy(question)
         if question.tools:
             self.stats.note_question()
-        if self.stats.server_runs_tools:
+        if question.must_call:
+            # What is said in place of a call must not be heard.
+            question = replace(question, stream=False)
+        elif self.stats.server_runs_tools:
             # A whole reply would tell of a tool only when all is over.
             question = replace(question, stream=True)
         if self.stats.truncation.room is not None:
@@ -105,6 +108,8 @@ class RetryPolicy:
         """Note what an attempt has shown. It may turn out that its prompt was cut."""
         stats, question, strategy = self.stats, step.question, step.strategy.name
         may_call = question.may_call
+        if attempt.signal == "refused" and (question.must_call or question.parallel is not None):
+            may_call = False  # It may have refused that, which says nothing of tools as such.
         if question.in_thinking:
             stats.note_read_as_thinking(in_vain=attempt.never_was_thinking)
         if attempt.thought_aloud:
@@ -154,6 +159,12 @@ class RetryPolicy:
                 return replace(step, strategy=plain, question=shorter)
             room = self.stats.truncation.room
             raise ModelContextFull(f"{self._model}: the server reads {room} tokens only")
+        if signal == "no_call":
+            # Where a schema leaves no room for speech, that is the end of it; a word may help else.
+            again = not isinstance(strategy, NativeStrategy)
+            if again and step.repeated:
+                return None
+            return replace(step, strategy=strategy if again else self._by_text(), repeated=again)
         # After a call that may not be made, the same words would bring the same call.
         if signal != "refused" and not step.repeated and not attempt.dropped_call:
             return replace(step, question=repaired(question, attempt.uncertain), repeated=True)
@@ -171,10 +182,13 @@ class RetryPolicy:
             return self._by_text()
         if isinstance(strategy, JsonReplyStrategy) and signal == "refused":
             return TextProtocolStrategy()
-        if isinstance(strategy, TextProtocolStrategy) and signal == "refused":
-            if strategy.constrain:
-                return TextProtocolStrategy(strategy.style)
-        elif isinstance(strategy, PlainStrategy):
+        if (
+            isinstance(strategy, TextProtocolStrategy)
+            and strategy.constrain
+            and signal == "refused"
+        ):
+            return TextProtocolStrategy(strategy.style)
+        if isinstance(strategy, PlainStrategy) or question.must_call:
             return None
         return PlainStrategy(as_text=not self.native)
 

@@ -14,7 +14,12 @@ from caal_node.reply_parser.argument_repair import (
     repair_object,
 )
 from caal_node.reply_parser.literal_parser import LiteralParser, UnquotedText, UnreadableLiteral
-from caal_node.reply_parser.tool_index import ToolSignature, mapping, normalised
+from caal_node.reply_parser.repeated_keys import RepeatedValues, collect, last
+from caal_node.reply_parser.tool_index import (
+    ToolSignature,
+    mapping,
+    normalised,
+)
 
 ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "input", "params"),
@@ -54,11 +59,37 @@ def from_json(text: str, tool: ToolSignature | None) -> dict[str, Any]:
     """
     try:
         value: Any = load_json(text)
+        # Where there are more colons than keys, one may stand twice.
+        keys = len(cast("dict[str, Any]", value)) if isinstance(value, dict) else 0
+        if (
+            tool is not None
+            and 0 < keys < text.count(":")
+            and any(text.count(f'"{key}"') > 1 for key in tool.properties)
+        ):
+            value = _with_repeated_keys(text)
     except ValueError:
         if not text.rstrip().endswith("}"):
             raise BadArguments("The arguments were cut off.") from None
         return _settled(repair_object(text, tool), tool)
     return from_value(value, tool)
+
+
+def _with_repeated_keys(text: str) -> Any:
+    """Return the value of JSON; of an object, all the values of its own keys."""
+
+    def collected(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        inner = [(key, _without_repeated(value)) for key, value in pairs]
+        return collect(inner)
+
+    return json.loads(text, strict=False, object_pairs_hook=collected)
+
+
+def _without_repeated(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: last(one) for key, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_without_repeated(one) for one in cast("list[Any]", value)]
+    return value
 
 
 def from_value(value: Any, tool: ToolSignature | None) -> dict[str, Any]:
@@ -101,13 +132,26 @@ def _unwrapped(given: dict[str, Any], tool: ToolSignature | None) -> dict[str, A
 def _settled(arguments: dict[str, Any], tool: ToolSignature | None) -> dict[str, Any]:
     """Return `arguments` with keys and enum values as the schema spells them."""
     if tool is None or not tool.properties:
-        return arguments
+        return {key: last(value) for key, value in arguments.items()}
     settled: dict[str, Any] = {}
     for key, value in arguments.items():
         own = _own_key(key, tool, arguments)
         schema = tool.properties.get(own)
+        if isinstance(value, RepeatedValues):
+            value = _own_list(value, schema, tool)
         settled[own] = _own_enum(_own_type(value, schema, tool), mapping(schema))
     return settled
+
+
+def _own_list(values: RepeatedValues, schema: Any, tool: ToolSignature) -> Any:
+    """Return the values of a key that was repeated, as a list if its schema allows one."""
+    if "array" not in allowed_types(schema, tool.schema):
+        return last(values)
+    items, found = mapping(schema).get("items"), list[Any]()
+    for value in values:
+        one = _own_enum(_own_type(value, items, tool), mapping(items))
+        found += cast("list[Any]", one) if isinstance(one, list) else [one]
+    return found
 
 
 def _own_key(key: str, tool: ToolSignature, given: Mapping[str, Any]) -> str:

@@ -17,8 +17,8 @@ from caal_node.reply_parser.events import (
 )
 from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, has_gap, plausible
 
-_NUMBERED = re.compile(r"^(?:functions\.)?(.+?)(?::\d+)?$", re.DOTALL)
-"""How some models dress a name: `functions.set_timer:0`."""
+_NUMBERED = re.compile(r"^(?:functions\.)?(.+?)(?::\d+(?:\.\d+)*)?$", re.DOTALL)
+"""How some models dress a name: `functions.set_timer:0`, or `:1.0`."""
 _MAX_UNKNOWN_NAME_CHARS = 64
 
 

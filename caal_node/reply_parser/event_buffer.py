@@ -57,14 +57,36 @@ class EventBuffer:
         """Whether the next text's leading white space belongs to a marker before it."""
         self.gap = False
         """Whether a marker stood between what was spoken and what comes."""
+        self._held_from: int | None = None
+        """Where the events of a call begin that was found in thinking. It is made only if the
+        thinking never ends, as models forget to end it."""
+        self._before_held = self._before
+        """Tail, brackets and `spoken` in front of them."""
         self._text_open = False
         """Whether there is text that a closer without an opener would turn into thinking."""
 
     def take(self) -> list[Event]:
         """Return the events that were collected since the last time."""
-        self._flush()
+        if self._parts:
+            self._events.append(self._delta("".join(self._parts)))
+            self._parts.clear()
         events, self._events = self._events, []
+        if self._held_from is not None:
+            self._events = events[self._held_from :]
+            del events[self._held_from :]
+            self._held_from = 0
         return events
+
+    def hold(self) -> None:
+        """Keep back what comes from now on, until `end_unopened_thinking` or `release`."""
+        self._flush()
+        if self._held_from is None:
+            self._held_from = len(self._events)
+            self._before_held = self._tail, self._open_braces, self.spoken
+
+    def release(self) -> None:
+        """The reply is over: calls that were held back are made."""
+        self._held_from = None
 
     def emit(self, event: Event) -> None:
         """Add an event that is no text."""
@@ -120,6 +142,16 @@ class EventBuffer:
         """A closer came without its opener: what was taken for speech was thinking."""
         self._space.clear()
         self.skip_space = True
+        if self._held_from is not None:
+            self._flush()
+            held = self._events[self._held_from :]
+            self._events[self._held_from :] = [
+                ReasoningDelta(event.text)
+                for event in held
+                if isinstance(event, TextDelta | ReasoningDelta)
+            ]
+            self._held_from, self._text_open = None, False
+            self._tail, self._open_braces, self.spoken = self._before_held
         if self._text_open:
             self._text_open = False
             self._tail, self._open_braces, self.spoken = self._before

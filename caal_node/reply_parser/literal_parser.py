@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from caal_node.reply_parser.repeated_keys import add
+
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?(?![\w.])")
 _NEXT = re.compile(r"\s*(\S?)")
 _WORDS = {
@@ -14,12 +16,37 @@ _WORDS = {
     "none": None,
     "nan": float("nan"),
 }
+_KEY_OR_VALUE_END = re.compile(r"[:,{}\[\]()]")
 _UNICODE_ESCAPE = re.compile(r"u([0-9a-fA-F]{4})")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "\n": ""}
 _UNQUOTED_END = re.compile(r",\s*[\w\"'-]+\s*:|\}\s*(?:$|[,\]}])")
 GEMMA_QUOTES = ('<|"|>', "<escape>")
 """What Gemma's models put around strings."""
 _MAX_DEPTH = 64
+_MAX_BLANKS = 8
+_BEHIND_QUOTE = re.compile(rf"[ \t]{{0,{_MAX_BLANKS}}}")
+
+
+def quote_ends_string(text: str, at: int, *, closed: bool = True) -> bool | None:
+    """Return whether the quote at `at` ends its Python string. None: more text is needed.
+
+    Models forget to escape quotes and apostrophes, as in `'it's tea'`. Words go on behind such a
+    one; behind a string come a comma, a bracket or the end.
+
+    closed: no more text comes.
+    """
+    blanks = _BEHIND_QUOTE.match(text, at + 1)
+    behind = blanks.end() if blanks is not None else at + 1
+    following = text[behind : behind + 1]
+    if following == text[at] and behind == at + 1:
+        # `"say "hi""`: the second one ends it.
+        after = text[behind + 1 : behind + 2]
+        if not after and not closed:
+            return None
+        return after not in (",", ")", "]", "}", "")
+    if not following:
+        return True if closed else None
+    return not (following.isalnum() or following in "_?!")
 
 
 class UnreadableLiteral(ValueError):
@@ -58,7 +85,7 @@ class LiteralParser:
         began = self.at
         char = self.skip_space()
         if char == "{":
-            return self.mapping(depth)
+            return self._sequence("}", depth) if self._begins_set() else self.mapping(depth)
         if char in ("[", "("):
             return self._sequence("]" if char == "[" else ")", depth)
         text = self._string(char)
@@ -70,8 +97,24 @@ class LiteralParser:
         found: dict[str, Any] = {}
         while self._has_next("}"):
             key = self._key()
-            found[key] = self.value(depth + 1, ends=",}")
+            value = self.value(depth + 1, ends=",}")
+            if depth:
+                found[key] = value
+            else:
+                add(found, key, value)
         return found
+
+    def _begins_set(self) -> bool:
+        """Return whether the curly bracket here opens a set, `{'a', 'b'}`: no key comes first."""
+        began, self.at = self.at, self.at + 1
+        text = self._string(self.skip_space())
+        if text is None:
+            found = _KEY_OR_VALUE_END.search(self.text, self.at)
+            sign = found.group() if found is not None and found.start() > self.at else ""
+        else:
+            sign = self.skip_space()
+        self.at = began
+        return sign in (",", "}")
 
     def _sequence(self, end: str, depth: int) -> list[Any]:
         self.at += 1
@@ -122,6 +165,9 @@ class LiteralParser:
                 return None  # The quote is never closed.
             parts.append(self.text[at : found.start()])
             at = found.end()
+            if found.group() == char and not quote_ends_string(self.text, found.start()):
+                parts.append(char)
+                continue
             if found.group() != "\\":
                 break
             text, at = self._escape(at)
@@ -210,6 +256,6 @@ def parse_keywords(text: str, names: tuple[str, ...], *, literal: bool = False) 
         value = parser.value(ends=",")
         if literal and isinstance(value, UnquotedText):
             raise UnreadableLiteral("not a literal")
-        found[key] = str(value).strip() if isinstance(value, UnquotedText) else value
+        add(found, key, str(value).strip() if isinstance(value, UnquotedText) else value)
         if parser.at == before or parser.skip_space() not in ("", ","):
             raise UnreadableLiteral("not an argument list")

@@ -116,6 +116,7 @@ class TextPosition:
     def after_unopened_thinking(self) -> None:
         """Thinking is over whose opener was never written, so the text so far was no speech."""
         self.after_thinking()
+        self.behind_call = False
         self.forget()
 
     def forget(self) -> str:
@@ -159,6 +160,8 @@ class CallFormat:
     """Whether the value of an undeclared parameter is read as JSON where that is possible."""
     turn: bool = False
     """Whether its openers begin another turn, so that no block of calls goes on behind one."""
+    name_and_json: bool = False
+    """Whether any name right in front of a JSON object is a call, even if no tools are known."""
     unquote: bool = False
     """Whether a declared string may stand in quotes that are not part of it."""
     in_thinking: bool = True
@@ -186,6 +189,12 @@ class ParseContext:
         """What may close the speech in which markers mean nothing; empty outside of it."""
         self.gap_before_marker = False
         """What `events.gap` was before the marker that was found last."""
+        self.invented_result = False
+        """Whether a result that the model made up stood behind a call."""
+
+    def note_result(self) -> None:
+        """Note that a tool's result, or another's turn, begins here, which no model can know."""
+        self.invented_result = self.invented_result or self.position.behind_call
 
     def begin_thinking(self, closers: tuple[str, ...]) -> None:
         """Take what follows for thinking, up to one of `closers`."""

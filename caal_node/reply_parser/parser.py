@@ -48,13 +48,20 @@ class ReplyParser:
         self._steps = self._read()
         self._finished = False
 
+    @property
+    def invented_result(self) -> bool:
+        """Whether the model has begun to make up, behind a call, what that call gave. Whatever
+        comes from then on rests on it."""
+        return self._context.invented_result
+
     def feed(self, chunk: str) -> list[Event]:
         """Take the next piece of the reply, and return the events that it made certain."""
         if self._finished or not chunk:
             return []
-        self._context.cursor.append(chunk)
+        context = self._context
+        context.cursor.append(chunk)
         next(self._steps, None)
-        return self._context.events.take()
+        return context.events.take()
 
     def finish(self) -> list[Event]:
         """End the reply, and return the events that are left. Later chunks are not read."""
@@ -91,6 +98,7 @@ class ReplyParser:
             if not cursor.closed:
                 yield
             elif cursor.at >= len(cursor.text):
+                context.events.release()
                 return
 
     def _handle(self, text: str) -> Steps[bool]:
@@ -157,6 +165,8 @@ class ReplyParser:
         context = self._context
         closes = marker in (context.thinking or ())
         if call_format is not None and (closes or call_format.in_thinking):
+            if not closes and not call_format.ends:
+                context.events.hold()
             yield from context.read_format(call_format, marker)
         elif closes:
             context.thinking = None

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 MAX_NAME_CHARS = 128
 """Longer text is no name. Names that models are offered have at most 64 characters."""
-_TAIL = re.compile(r"(?:<[|｜]|\[|\().*$|:\d+$", re.DOTALL)
+_TAIL = re.compile(r"(?:<[|｜]|\[|\().*$|[:.#]\d{1,9}(?:\.\d{1,9}){0,3}$", re.DOTALL)
+"""What is no part of a name behind it: a marker, a bracket, or the call's number, 0 or 1.0."""
 _GAP = re.compile(r"\w_\s|\s_\w|(?:\A|\s)–\s")
 """What stands where a marker was left out between the two halves of a name."""
 _ONE_WORD = re.compile(r"[^\s<>{}\[\]]*\w[^\s<>{}\[\]]*")
@@ -19,7 +20,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _FILLER = frozenset(
     ("a", "an", "the", "of", "for", "to", "in", "on", "and", "or", "by", "with", "this", "is")
 )
-_WRAPPING = "\"'`“”‘’ \t\r\n"
+_WRAPPING = "\"'`“”‘’ \t\r\nĠ▁Ċ"
 _MAX_CACHED = 8
 """Tables of tools whose index is kept: few are in use at the same time."""
 _NEAREST = 5
@@ -231,7 +232,11 @@ def _spellings(name: str) -> list[str]:
     if cut and cut != bare:
         found.append(cut)
     for separator in (".", "/", ":"):
-        space, _, last = cut.rpartition(separator)
-        if last and last != cut and not re.search(r"\s", space) and not last[0].isspace():
-            found.append(last)
+        if separator not in bare:
+            continue
+        for whole in dict.fromkeys((bare, cut)):
+            # The name may hold the separator itself: `functions.model_1.0`.
+            for space, _, last in (whole.rpartition(separator), whole.partition(separator)):
+                if space and last and not last[0].isspace() and not re.search(r"\s", space):
+                    found += [last, _TAIL.sub("", last)]
     return found

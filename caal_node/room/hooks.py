@@ -6,7 +6,7 @@ calls none of them. `on_event` gets every event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from caal_node.core.events import (
     TurnEnded,
     UserSaid,
 )
+from caal_node.room.callback_queue import CallbackQueue
 
 Phase: TypeAlias = Literal["thinking", "calling", "answering", "idle"]
 """In this order: the model is asked, tools run, the model has their results, the turn is over."""
@@ -33,13 +34,17 @@ def _do_nothing(*_: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Callbacks on the event loop. They must not block; one that fails is logged."""
+    """Callbacks on the event loop, plain or async.
 
-    on_status: Callable[[Phase], None] = _do_nothing
+    They must not block. An async one is awaited before the next one is called, and the conversation
+    goes on meanwhile. One that fails is logged.
+    """
+
+    on_status: Callable[[Phase], Awaitable[None] | None] = _do_nothing
     """It gets each phase of a turn once, as the phase begins."""
-    on_interim_speech: Callable[[str], None] = _do_nothing
+    on_interim_speech: Callable[[str], Awaitable[None] | None] = _do_nothing
     """It gets what a reply says before its calls ("Let me check that."), once these begin."""
-    on_tool_call: Callable[[str, Mapping[str, Any]], None] = _do_nothing
+    on_tool_call: Callable[[str, Mapping[str, Any]], Awaitable[None] | None] = _do_nothing
     """It gets the name and the arguments of a call that begins."""
 
 
@@ -48,6 +53,8 @@ class HookNotifier:
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
+        self.queue: Final = CallbackQueue()
+        """Makes the calls of all three, in order."""
         self._open: set[str] = set()
         self._phase: Phase = "idle"
         self._interim: dict[str, str] = {}
@@ -67,9 +74,9 @@ class HookNotifier:
                 if not call_id.startswith(API_CALL):  # an API call belongs to no turn
                     self._open.add(call_id)
                     if text := self._interim.pop(call_id, ""):
-                        self._hooks.on_interim_speech(text)
+                        self.queue.call(self._hooks.on_interim_speech, text)
                     self._enter("calling")
-                self._hooks.on_tool_call(tool, arguments or {})
+                self.queue.call(self._hooks.on_tool_call, tool, arguments or {})
             case ToolCallEnded(call_id=call_id) if call_id in self._open:
                 self._open.discard(call_id)
                 if not self._open:
@@ -83,4 +90,4 @@ class HookNotifier:
     def _enter(self, phase: Phase) -> None:
         if phase != self._phase:
             self._phase = phase
-            self._hooks.on_status(phase)
+            self.queue.call(self._hooks.on_status, phase)

@@ -14,7 +14,8 @@ The agent, its prompts, the understanding of replies, the tools and LiveKit's ex
 ones; only what is outside of the process is scripted.
 """
 
-from caal_node.testing.conversation import AgentConversation, CallRecord, TurnRecord, plain_settings
+from caal_node.conversation import CallRecord, TurnRecord
+from caal_node.testing.conversation import AgentConversation, plain_settings
 from caal_node.testing.scripted import (
     ScriptedCall,
     ScriptedModel,

@@ -27,6 +27,7 @@ from caal_node.models.backends.base import (
     Usage,
 )
 from caal_node.models.llm import LLM
+from caal_node.models.question import Question
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
 
 SAMPLE_RATE_HZ: Final = 24_000
@@ -62,6 +63,9 @@ class ScriptedModel(LLM):
     def __init__(self, *replies: ScriptedReply, native_tools: bool = True) -> None:
         self._script: Final = _ScriptedBackend(replies)
         super().__init__("scripted", backend=self._script, native_tools=native_tools)
+
+    async def warm(self, question: Question) -> None:
+        """Do nothing: no reply of the script is for a warm-up."""
 
     @property
     def requests(self) -> Sequence[BackendRequest]:

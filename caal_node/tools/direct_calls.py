@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -32,6 +33,8 @@ from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import becomes_text
 from caal_node.tools.table import ToolEntry
+
+logger = logging.getLogger("caal_node.tools")
 
 MAX_RESULT_CHARS: Final = 1024 * 1024
 """Characters of a result as JSON. A longer one is given as text, cut."""
@@ -138,6 +141,11 @@ class DirectCalls:
             if isinstance(error.__cause__, ToolFailure):
                 raise error.__cause__ from None
             raise ToolBroke(error.message) from error
+        except ToolFailure:
+            raise
+        except Exception as error:
+            logger.exception("%s failed", entry.exposed)  # as LiveKit logs it in a conversation
+            raise ToolBroke(f"{entry.exposed} failed with {type(error).__name__}.") from error
         finally:
             self._method_calls.discard(call_id)
         if not (value is None or becomes_text(value)):

@@ -6,6 +6,9 @@
 4. Its value becomes one line of text for the model, is redacted, and is kept as tool data.
 5. Its outcome is noted for those who report it to people, and logged.
 
+The agent's own tools go the same way without what plain LiveKit does not do to them: they wait for
+nothing, have no deadline, and neither their results nor their errors are changed (`run_own`).
+
 `Gates` holds an owner's rules: who may refuse, delay or redact a call. Each place holds one
 function, so that a rule is a function, and two rules are two functions called in turn.
 """
@@ -16,12 +19,16 @@ import asyncio
 import json
 import logging
 import time
+import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias, cast
+
+from livekit.agents import StopResponse, ToolError
+from livekit.agents.llm import ToolResult
 
 from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
@@ -40,6 +47,9 @@ TOOL_TIMEOUT_S: Final = 20.0
 """Seconds a call may take. After 20 s of ticks a person has given up on an answer."""
 RESULT_CHARS: Final = 6_000
 """Characters of a result that the model is shown: about 1,500 tokens, a fifth of its window."""
+OWN_RESULT_CHARS: Final = 524_288
+"""Characters of a result of an agent's own tool. It is more than any window of a local model holds,
+and what is longer would hold the loop wherever the history is read or sent."""
 LONG_CHARS: Final = 16_384
 LONG_VALUES: Final = 1_000
 """Results with more characters or values than this become text in a thread: it takes 15 ms for
@@ -135,6 +145,12 @@ class Pipeline:
         """Knows the secrets of the process, which no text of a tool may hold."""
         self._plan = self._gates.plan or CallScheduler()
         self._timeout_s = timeout_s
+        self._under_way: Final[set[asyncio.Task[Any]]] = set()
+
+    def cancel_calls(self) -> None:
+        """Cancel every call under way. LiveKit lets them go on when a reply is interrupted."""
+        for task in tuple(self._under_way):
+            task.cancel()
 
     async def run(
         self,
@@ -160,9 +176,7 @@ class Pipeline:
         Raises:
             ToolFailure: whatever went wrong, in one of its kinds.
         """
-        began = time.perf_counter()
-        outcome: Outcome = "cancelled"
-        try:
+        with self._noted(entry, call_id):
             with ExitStack() as turns:
                 turn = self._plan(entry, arguments, call_id)
                 turns.enter_context(turn)
@@ -176,14 +190,62 @@ class Pipeline:
                 value = await self._execute(entry, execute, deadline)
             if becomes_text(value):
                 value = await self._text(entry, call_id, arguments, value)
-            outcome = "ok"
             return value
+
+    async def run_own(
+        self,
+        entry: ToolEntry,
+        call_id: str,
+        arguments: Arguments,
+        execute: Execute,
+        *,
+        validate: bool,
+        becomes_text: Callable[[Any], bool],
+    ) -> Any:
+        """Run one call of an agent's own tool as LiveKit does; see `run` for the parameters.
+
+        There is no deadline, no result of up to `OWN_RESULT_CHARS` is cut, and calls wait for each
+        other only where `Gates` has a plan of the owner's. What the tool raises, LiveKit gets.
+
+        Returns:
+            What the tool returns, with secrets redacted, and with JSON in place of a dict or list.
+        """
+        with self._noted(entry, call_id):
+            plan = self._gates.plan
+            turn = None if plan is None else plan(entry, arguments, call_id)
+            with nullcontext() if turn is None else turn:
+                await self._gates.policy(entry, arguments)
+                if validate:
+                    check_arguments(entry, arguments)
+                if turn is not None:
+                    await turn.come()
+                value = await execute()
+            result = value.output if isinstance(value, ToolResult) else value
+            if not (isinstance(result, dict | list | str) and becomes_text(result)):
+                return value
+            text = await self._text(entry, call_id, arguments, result, whole=True)
+            return replace(value, output=text) if isinstance(value, ToolResult) else text
+
+    @contextmanager
+    def _noted(self, entry: ToolEntry, call_id: str) -> Generator[None]:
+        """Note the outcome of the call inside, and keep secrets out of the errors it ends with."""
+        began = time.perf_counter()
+        outcome: Outcome = "cancelled"
+        task = asyncio.current_task()
+        assert task is not None
+        self._under_way.add(task)
+        try:
+            yield
+            outcome = "ok"
         except Exception as error:
             outcome = outcome_of(error)
             if isinstance(error, ToolFailure):
                 self._redact_failure(error)
+            elif isinstance(error, ToolError) and self.redact(error.message) != error.message:
+                raise ToolError(self.redact(error.message)) from None
             raise
         finally:
+            self._under_way.discard(task)
             self.outcomes.note(call_id, outcome)
             took_ms = (time.perf_counter() - began) * 1000
             tool = entry.exposed, entry.spec.tier
@@ -214,28 +276,40 @@ class Pipeline:
             # Unless the deadline has passed, the time-out is the tool's own.
             waited = f" in {timeout_s:g} seconds" if timeout.expired() else " in time"
             raise ToolTimeout(f"{entry.exposed} gave no answer{waited}.") from error
-        except ToolFailure:
+        except (ToolFailure, ToolError, StopResponse):
             raise
         except Exception as error:
-            # An exception's text may hold anything, so neither the model nor the log gets it.
+            # An exception's text may hold anything, so neither the model nor the log gets it; the
+            # lines of the program that it went through say what is broken.
+            lines = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+            logger.error("%s failed with %s\n%s", entry.exposed, type(error).__name__, lines)
             raise ToolBroke(f"{entry.exposed} failed with {type(error).__name__}.") from error
 
     async def _text(
-        self, entry: ToolEntry, call_id: str, arguments: Arguments, value: Any
+        self,
+        entry: ToolEntry,
+        call_id: str,
+        arguments: Arguments,
+        value: Any,
+        *,
+        whole: bool = False,
     ) -> str | VerbatimResult:
         """Make the redacted line for the model, and keep the result as tool data."""
         words = None
         if isinstance(value, VerbatimResult):
             value, words = value.value, self.redact(value.words)
+        make = self._whole if whole else self._lines
         if _is_long(value) or self.redaction.has_many:
             # Only text is made in the thread: a call cancelled meanwhile leaves no tool data.
-            line, kept = await asyncio.to_thread(self._lines, value)
+            line, kept = await asyncio.to_thread(make, value)
         else:
-            line, kept = self._lines(value)
+            line, kept = make(value)
         shown = self.redact(line)
         if entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
-            self._data.add(call_id, entry.exposed, arguments, kept if shown == line else shown)
+            self._data.add_result(
+                call_id, entry.exposed, arguments, kept if shown == line else shown
+            )
         return shown if words is None else VerbatimResult(shown, words)
 
     def _lines(self, value: Any) -> tuple[str, str]:
@@ -243,6 +317,25 @@ class Pipeline:
         value = self.redaction.value(value)  # before the line is cut, which would halve one
         line = to_line(value, max_chars=RESULT_CHARS)
         return line, line if len(line) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
+
+    def _whole(self, value: Any) -> tuple[str, str]:
+        """Return all of the value as text, and the line for the tool data, without secrets."""
+        value = self.redaction.value(value)
+        text = value if isinstance(value, str) else whole_json(value)
+        if len(text) > OWN_RESULT_CHARS:
+            text = to_line(value, max_chars=OWN_RESULT_CHARS)
+        return text, text if len(text) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
+
+
+def whole_json(value: Any) -> str:
+    """Return a dict or list as JSON on one line, with all that is in it.
+
+    What JSON has no form for is written as LiveKit would, by `str`.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    except (TypeError, ValueError, RecursionError):  # keys that are tuples, or a ring
+        return str(value)
 
 
 def error_text(error: CaalError) -> str:
@@ -263,6 +356,8 @@ def error_text(error: CaalError) -> str:
 
 def outcome_of(error: BaseException) -> Outcome:
     """Return the word by which events report a call that ended with `error`."""
+    if isinstance(error, StopResponse):
+        return "ok"  # the tool wants silence, and has done its work
     kind = error.kind if isinstance(error, ToolFailure) else ""
     return _OUTCOMES.get(kind, "error")
 

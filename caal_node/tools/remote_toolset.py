@@ -40,6 +40,8 @@ logger = logging.getLogger("caal_node.tools")
 
 DISCOVERY_S: Final = 15.0
 """Seconds all tiers together may take to list their tools; they are asked side by side."""
+_LOGGED: Final = 20
+"""So many tools that are missing or new are logged one by one; a server may list thousands."""
 
 
 class RemoteToolset(Toolset):
@@ -124,10 +126,12 @@ class RemoteToolset(Toolset):
             if only is not None and not any(changed):
                 return
             await self._replace_table()
-        for source, reason in self.failed.items():
+        for source, reason in itertools.islice(self.failed.items(), _LOGGED):
             logger.warning("tools of %s are missing: %s", source, reason)
-        for name in self.new:
+        for name in self.new[:_LOGGED]:
             logger.warning("%s is new at a server that is known; read and accept it", name)
+        if more := max(0, len(self.failed) - _LOGGED) + max(0, len(self.new) - _LOGGED):
+            logger.warning("and so it is with %d more; `caal-node doctor` has them", more)
         logger.info("%d tools, %d sources failed", len(self.table), len(self.failed))
 
     async def catalog(self) -> ToolCatalog:
@@ -203,18 +207,23 @@ class RemoteToolset(Toolset):
 
     def _on_change(self, tier: TierName, listing: ToolListing) -> None:
         self._listings[tier] = listing
-        change = asyncio.create_task(self._take_change(), name="caal-tools-changed")
+        change = asyncio.create_task(self.refresh(), name="caal-tools-changed")
         self._changes.add(change)
         change.add_done_callback(self._changes.discard)
 
-    async def _take_change(self) -> None:
-        async with self._reloading:
-            await self._replace_table()
+    async def refresh(self, methods: Sequence[ToolSpec] | None = None) -> None:
+        """Replace table and tools by what is listed now; `methods` are the agent's own from now on.
 
-    async def _replace_table(self) -> None:
+        None takes those that the agent has.
+        """
+        async with self._reloading:
+            await self._replace_table(methods)
+
+    async def _replace_table(self, methods: Sequence[ToolSpec] | None = None) -> None:
         """Make table and tools from the listings."""
         listings = list(self._listings.values())
-        specs = [*self._methods(), *(spec for listing in listings for spec in listing.specs)]
+        own = self._methods() if methods is None else methods
+        specs = [*own, *(spec for listing in listings for spec in listing.specs)]
         # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
         table = await asyncio.to_thread(_make_table, specs)
         tools: list[Tool | Toolset] = [

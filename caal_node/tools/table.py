@@ -22,7 +22,7 @@ from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.reply_parser.escaping import escaped_value
-from caal_node.reply_parser.tool_index import ToolIndex
+from caal_node.reply_parser.tool_index import ToolIndex, normalised
 
 NAME_MAX: Final = 64
 """Characters. The bound of OpenAI's and Ollama's function names: `^[A-Za-z0-9_-]{1,64}$`."""
@@ -77,6 +77,18 @@ class ToolTable:
             known = ToolIndex.from_schemas([entry.schema for entry in self])
             raise UnknownTool(name, known.nearest(name))
         return entry
+
+    def named(self, name: str) -> ToolEntry | None:
+        """The tool that a person calls `name`, by its exposed name or by its source's own.
+
+        Case, spaces and separators may differ. None where there is none, or more than one.
+        """
+        if name in self._entries or not (key := normalised(name)):
+            return self._entries.get(name)
+        exposed = [entry for entry in self if normalised(entry.exposed) == key]
+        own = [entry for entry in self if normalised(entry.spec.own_name or entry.spec.name) == key]
+        fitting = exposed or own
+        return fitting[0] if len(fitting) == 1 else None
 
     @cached_property
     def prompt_tools(self) -> PromptTools:

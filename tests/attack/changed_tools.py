@@ -308,6 +308,34 @@ async def names_without_end(probe: Probe) -> Ending:
     return Ending(kept=0 < size <= 2**20, heard=f"{size:,} bytes are kept")
 
 
+@attack("changed tools", "a server lists 2,000 tools, and others at the next reload", deadline_s=20)
+async def long_lists(probe: Probe) -> Ending:
+    """Through the whole agent: each list is read, judged, kept and searched."""
+    mine = owner()
+    entry = json.loads(mine.settings.mcp_servers.read_text(encoding="utf-8"))["files"]
+    mine.offers()
+    servers = {"long": entry}
+    mine.settings.mcp_servers.write_text(json.dumps(servers), encoding="utf-8")
+    fields = {f"field_{number}": {"type": "string"} for number in range(3)}
+    schema = {"type": "object", "properties": fields}
+
+    def named(prefix: str) -> list[dict[str, Any]]:
+        tool = {"description": "Reads a file of some kind.", "inputSchema": schema}
+        return [{"name": f"{prefix}_{number}", **tool} for number in range(2_000)]
+
+    async with mine.room() as agent:
+        remote = agent._remote  # pyright: ignore[reportPrivateUsage]
+        await agent.reload_tools()
+        mine.offers(*named("read"))
+        await probe.watch(agent.reload_tools)
+        first = len((await remote.catalog()).specs)
+        mine.offers(*named("send"))
+        await probe.watch(agent.reload_tools)
+        second = len((await remote.catalog()).specs)
+    said = f"{first} and then {second} tools are offered"
+    return Ending(kept=(first, second) == (2_000, 0), heard=said)
+
+
 def _learn(process: int) -> None:
     """One process of many that see tools of the same server for the first time."""
     config = ServerConfig("files", command="x")

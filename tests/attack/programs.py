@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_bridge import ConfigError, parse_servers
+from mcp_bridge import parse_servers
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.transports.process import spawn
 from tests.attack.harness import Ending, Probe, attack
@@ -146,10 +146,9 @@ async def _objection(entry: Entry) -> str:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         document = json.dumps({"peer": _written(entry, folder)})
-        try:
-            (config,) = await asyncio.to_thread(parse_servers, document, environ={})
-        except ConfigError as error:
-            return str(error) if '"allow": [' in str(error) else ""
+        (config,) = await asyncio.to_thread(parse_servers, document, environ={})
+        if config.fault:
+            return config.fault if '"allow": [' in config.fault else ""
         try:
             process = await spawn(config)
         except ServerUnavailable as error:  # not on this machine
@@ -212,8 +211,9 @@ async def every_variable(probe: Probe) -> Ending:
     async def all_of_them() -> None:
         for name, value in DANGEROUS.items():
             entry = {"command": "uvx", "args": ["mcp-server-time"], "env": {name: value}}
-            with contextlib.suppress(ConfigError):
-                await asyncio.to_thread(parse_servers, json.dumps({"peer": entry}), environ={})
+            document = json.dumps({"peer": entry})
+            (config,) = await asyncio.to_thread(parse_servers, document, environ={})
+            if not config.fault:
                 passed.append(name)
 
     await probe.watch(all_of_them)

@@ -81,7 +81,7 @@ def main() -> None:
 
 def keep_and_line(value: Any) -> None:
     """What one tool result costs in one step: tool data and the line for the model."""
-    ToolDataCache().add("call", "tool", {}, value)
+    ToolDataCache().add_result("call", "tool", {}, value)
     to_line(value, max_chars=LINE_CHARS)
 
 

@@ -214,5 +214,5 @@ def _rendered(items: tuple[Item, ...]) -> str:
     calls = {item.call_id: item for item in items if isinstance(item, CallItem)}
     for item in items:
         if isinstance(item, ResultItem) and (call := calls.get(item.call_id)):
-            data.add(call.call_id, call.name, call.arguments, item.output)
+            data.add_result(call.call_id, call.name, call.arguments, item.output)
     return data.render(calls)

@@ -88,6 +88,8 @@ async def test_a_reload_without_a_body_reaches_the_only_room() -> None:
         "changed": ["timer"],
         "failed": ["files"],
         "new": [],
+        "tool_name": None,
+        "found": None,
     }
     assert not rooms.is_open
 
@@ -96,7 +98,9 @@ async def test_the_named_room_is_asked_with_the_tool_and_the_message() -> None:
     rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"]})
     body = {"room_name": "cellar", "tool_name": "get_weather", "message": " Weather is here. "}
     response = await post(rooms, body)
-    assert response.json()["room_name"] == "cellar"
+    told = response.json()
+    assert told["room_name"] == "cellar"
+    assert (told["tool_name"], told["found"]) == ("get_weather", False)
     [(room, identity, request)] = rooms.asked
     assert (room, identity) == ("cellar", "b")
     assert isinstance(request, ReloadRequest)

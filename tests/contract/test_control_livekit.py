@@ -27,7 +27,9 @@ from caal_node.control.rooms import (
 )
 from caal_node.control.rpc import METHOD, REFUSED, FetchChunk, sign_request
 from tests.control_process import control_process
+from tests.conversation import FakeTier, conversation, weather_spec
 from tests.livekit_server import LiveKit
+from tests.stand_in_model import StandInModel
 
 pytestmark = pytest.mark.livekit
 
@@ -110,11 +112,46 @@ async def test_a_separate_control_process_reloads_a_live_agent(livekit: LiveKit)
             "changed": [],
             "failed": ["files"],
             "new": [],
+            "tool_name": None,
+            "found": None,
         }
         [request] = asked
         assert request.message == "There is a new tool."
         missing = await http.post(url, json={"room_name": "no-such-room"}, headers=bearer)
         assert missing.status_code == 404
+
+
+async def test_who_names_a_tool_is_told_whether_it_is_there_and_only_then_is_it_announced(
+    livekit: LiveKit,
+) -> None:
+    room, tier = room_name(), FakeTier()
+    async with (
+        StandInModel() as model,
+        conversation(model, tier=tier) as talk,
+        agent_in(livekit, room, talk.agent.on_reload),
+        control_process(livekit, TOKEN) as address,
+        httpx2.AsyncClient(
+            base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=ANSWER_S
+        ) as http,
+    ):
+
+        async def named(tool: str, **more: str) -> tuple[str, bool]:
+            body = {"room_name": room, "tool_name": tool, **more}
+            told = (await http.post("/reload-tools", json=body)).json()
+            return told["tool_name"], told["found"]
+
+        def said() -> list[str | None]:
+            return [item.text_content for item in talk.history if item.type == "message"]
+
+        assert await named("list_events") == ("list_events", False)
+        assert await named("list_events", message="I can read calendars.") == ("list_events", False)
+        tier.specs.append(weather_spec(name="list_events"))
+        assert await named("List events") == ("list_events", True)
+        assert await named("list_events", message="I can read calendars.") == ("list_events", True)
+        async with asyncio.timeout(ANSWER_S):
+            while len(said()) < 2:  # noqa: ASYNC110 - the history announces nothing
+                await asyncio.sleep(0.01)
+        assert said() == ["I can use a new tool now: list events.", "I can read calendars."]
 
 
 async def test_a_reload_longer_than_the_servers_patience_runs_once(livekit: LiveKit) -> None:

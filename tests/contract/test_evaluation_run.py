@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from caal_node.cli.validate import run_validate, validate
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError, ModelError, ModelMissing, ModelUnreachable
+from caal_node.evaluation.case import WAYS
+from caal_node.evaluation.expectations import expectations
 from caal_node.evaluation.model_identity import identify
 from caal_node.evaluation.result import Identity, Validation
 from caal_node.evaluation.run import FAILURES_IN_A_ROW
@@ -21,7 +24,7 @@ from caal_node.evaluation.store import EvaluationStore, ValidationRecord
 from caal_node.evaluation.suites import SUITES
 from tests import stand_in_model
 from tests.perfect_model import PerfectModel, case_of
-from tests.stand_in_model import Asked, Break, Refuse, Reply, StandInModel, Think
+from tests.stand_in_model import Asked, Break, Call, Refuse, Reply, StandInModel, Think
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +123,33 @@ async def test_a_piece_of_a_call_that_is_spoken_is_found() -> None:
     assert not result.tally("reasoning", "native").passed
 
 
+async def test_wrong_conclusions_are_not_right_however_clean_they_are() -> None:
+    def answer(asked: Asked) -> Reply:
+        case = case_of(asked.json)
+        if case is None or not case.think:
+            return PerfectModel()(asked)
+        said = "It is forty two, on a Friday."
+        return [said if asked.json.get("tools") else json.dumps({"say": said})]
+
+    async with StandInModel(answer=answer) as server:
+        result = await found(server, full=True)
+    assert {result.tally("reasoning", way).right for way in WAYS} == {0}
+
+
+async def test_words_behind_a_call_are_found_and_may_be_a_servers_own_run() -> None:
+    def answer(asked: Asked) -> Reply:
+        said = PerfectModel()(asked)
+        made = any(isinstance(step, Call) for step in said)
+        return [*said, "It is done."] if made and asked.json["stream"] else said
+
+    async with StandInModel(answer=answer) as server:
+        result = await found(server, api="openai", base_url=server.openai_url)
+    behind = {o.case for o in result.outcomes if o.behind_call}
+    assert "Set a timer for six minutes." in behind
+    assert "CAAL_SERVER_RUNS_TOOLS=on" in "\n".join(expectations(result))
+    assert [o for o in result.outcomes if o.mark != "right"] == []  # Nobody hears the words.
+
+
 async def test_one_reply_that_breaks_off_costs_one_case() -> None:
     broken: list[Asked] = []
 
@@ -176,6 +206,7 @@ async def test_the_result_is_printed_written_and_kept(
     assert code == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["passed"], shown["asking"], shown["server"]) == (True, "text", "ollama")
+    assert "One request at a time is done (4 of 4 right)." in shown["by_voice"]
     assert "# stand-in" in report.read_text(encoding="utf-8")
     [record] = await kept(server)
     assert (record.passed, record.asking, record.address) == (True, "text", server.url)
@@ -225,7 +256,9 @@ async def test_another_api_and_address_may_stand_in_the_models_name() -> None:
 async def test_a_server_is_known_by_what_it_tells() -> None:
     async with StandInModel(llama=True) as server:
         by_v1 = Settings(api="openai", base_url=server.openai_url, model="any")
-        assert await identify(by_v1) == Identity("llama.cpp", "", "stand-in.gguf")
+        found = await identify(by_v1)
+        assert (found.server, found.version) == ("llama.cpp", "")
+        assert re.fullmatch(r"stand-in\.gguf:[0-9a-f]{12}", found.digest)
     async with StandInModel() as server:
         # Ollama's own pages tell more than its copy of OpenAI's.
         by_v1 = Settings(api="openai", base_url=server.openai_url, model=server.model)

@@ -10,6 +10,7 @@ import pytest
 
 from caal_node.core.errors import ModelReplyError
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.models import model_preparation
 from caal_node.models.backends.base import (
     Backend,
     BackendRequest,
@@ -18,6 +19,7 @@ from caal_node.models.backends.base import (
     TextChunk,
 )
 from caal_node.models.backends.completions import CompletionsBackend
+from caal_node.models.backends.dialect import SchemaForm
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.model_preparation import warm
 
@@ -53,6 +55,15 @@ async def test_it_answers(backend: OpenAIBackend, stream: bool) -> None:
     assert text.startswith("Hello")
     assert done.usage.prompt > 5
     assert done.usage.completion > 1
+
+
+@pytest.mark.parametrize("form", ["response_format", "json_schema"])
+async def test_it_holds_a_reply_to_a_schema_in_two_forms(
+    backend: OpenAIBackend, form: SchemaForm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_preparation, "SCHEMA_FORMS", [form])
+    assert await model_preparation.find_schema_form(backend) is True
+    assert backend.dialect.schema_form == form
 
 
 async def test_capabilities_come_from_its_template(backend: OpenAIBackend) -> None:

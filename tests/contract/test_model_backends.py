@@ -267,6 +267,7 @@ async def test_the_conversation_on_openais_wire() -> None:
         "max_tokens": 9,
         "temperature": 0.0,
         "chat_template_kwargs": {"enable_thinking": False},
+        "reasoning_effort": "none",
         "id_slot": 1,
     }
     assert "stream_options" not in second.json
@@ -378,6 +379,21 @@ async def test_arguments_as_text_are_a_call_on_ollamas_wire_too() -> None:
         await backend.aclose()
 
 
+async def test_a_name_and_then_its_arguments_in_pieces_are_one_call_on_ollamas_wire() -> None:
+    functions = [
+        {"name": "add_event", "arguments": {}},
+        {"arguments": '{"when": {"day"'},
+        {"arguments": ': "mon"}}'},
+    ]
+    lines = [_line(message={"tool_calls": [{"function": f}]}, done=False) for f in functions]
+    sent = b"".join(json.dumps(line).encode() + b"\n" for line in [*lines, _line(message={})])
+    async with StandInModel([stand_in.Raw(sent), stand_in.Vanish()]) as server:
+        backend = OllamaBackend("stand-in", host=server.url)
+        call, _ = await collect(backend)
+        assert call == NativeCall("", "add_event", '{"when": {"day": "mon"}}')
+        await backend.aclose()
+
+
 @pytest.mark.parametrize(
     "garbage",
     [b"<html>\n", b"[1]\n", b'{"message": 5, "choices": 7}\n', b"data: {oh\n\n", b"\xff\xfe\n"],
@@ -456,7 +472,8 @@ async def test_a_cancelled_request_is_closed(make: Make, steps: stand_in.Reply) 
     async with StandInModel(steps, ["Next."]) as server:
         backend = make(server)
         await backend.capabilities()  # so that the next request is the chat
-        await server.request_arrived()
+        for _ in server.requests:
+            await server.request_arrived()
         task = asyncio.create_task(collect(backend))
         await server.request_arrived()
         task.cancel()
@@ -530,7 +547,7 @@ async def test_a_url_that_is_none_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="OLLAMA_HOST"):
         OllamaBackend("m", host="ftp://x")
     with pytest.raises(ConfigError, match="CAAL_BASE_URL"):
-        OpenAIBackend("m", base_url="localhost:8080")
+        OpenAIBackend("m", base_url="ftp://localhost:8080")
     with pytest.raises(ConfigError, match="CAAL_API_KEY"):
         OpenAIBackend("m", api_key="k\r\nX-Evil: 1")
 

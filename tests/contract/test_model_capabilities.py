@@ -9,10 +9,17 @@ import pytest
 
 from caal_node.core.errors import ModelLacksTools, ModelMissing, ModelReplyError, ModelTimeout
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
-from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, TextChunk, Usage
+from caal_node.models.backends.base import (
+    BackendRequest,
+    Capabilities,
+    ReplyDone,
+    TextChunk,
+    Think,
+    Usage,
+)
 from caal_node.models.backends.completions import CompletionsBackend
 from caal_node.models.backends.http_transport import TransportDeadlines
-from caal_node.models.backends.ollama import OllamaBackend, Think
+from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.model_preparation import warm
 from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Hang, Refuse, StandInModel, Wait

@@ -95,6 +95,31 @@ async def test_other_weights_are_found_out_anew() -> None:
         assert (await choose(of(other))).asking is None
 
 
+async def test_a_newer_version_of_the_server_is_found_out_anew() -> None:
+    async with StandInModel(CALLS) as server:
+        await begun(of(server))
+        server.version = "0.18.0"
+        assert (await choose(of(server))).asking is None
+
+
+async def test_another_chat_template_is_found_out_anew() -> None:
+    async with StandInModel(CALLS, llama=True) as server:
+        settings = of(server, api="openai", base_url=server.openai_url)
+        await begun(settings)
+        assert (await choose(settings)).asking == "native"
+        server.template = "{{ tools }}{{ messages }}"
+        assert (await choose(settings)).asking is None
+
+
+async def test_the_same_model_elsewhere_and_another_way_of_thinking_are_found_out_anew() -> None:
+    """A stand-in says of itself what the real server says."""
+    async with StandInModel(CALLS) as server, StandInModel() as real:
+        await begun(of(server))
+        assert (await choose(of(server))).asking == "native"
+        assert (await choose(of(real))).asking is None
+        assert (await choose(of(server, think=True))).asking is None
+
+
 async def test_an_old_profile_no_longer_holds() -> None:
     long_ago = (datetime.now(UTC) - timedelta(days=KEPT_DAYS + 1)).isoformat()
     async with StandInModel(CALLS) as server:

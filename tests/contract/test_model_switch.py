@@ -13,6 +13,7 @@ from caal_node.config.settings import Settings
 from caal_node.control.chosen_model import chosen_model
 from caal_node.control.messages import ModelRequest
 from caal_node.core.errors import ConfigError, ModelMissing, NotAllowed
+from caal_node.core.model_ref import parse_reference
 from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.factory import make_backend
 from caal_node.models.llm import LLM
@@ -157,5 +158,10 @@ def test_a_callers_model_keeps_the_owners_key_at_the_owners_server() -> None:
     assert chosen_model(settings, other, in_use="openai").api_key is None
     with pytest.raises(NotAllowed, match="code to be run"):
         chosen_model(settings, ModelRequest(model="os:getcwd"), in_use="livekit")
+    with pytest.raises(NotAllowed, match="a file of this machine"):
+        chosen_model(settings, ModelRequest(model="/any/file.gguf"), in_use="embedded")
     by_name = ModelRequest(model="m", api="ollama")
     assert chosen_model(settings, by_name, in_use="livekit").api == "ollama"
+    assert (
+        settings.with_model(parse_reference("embedded:mine.gguf")).listed_server("http://x") is None
+    )

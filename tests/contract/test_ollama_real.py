@@ -15,7 +15,7 @@ from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDo
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.embedding import EmbeddingApi, ServerEmbedder
-from caal_node.models.model_preparation import warm
+from caal_node.models.model_preparation import find_schema_form, warm
 from mcp_bridge import EmbeddingUnavailable
 from tests.fixtures_models import OllamaModels
 
@@ -167,6 +167,25 @@ async def test_the_openai_api_of_ollama(ollama: OllamaModels) -> None:
         await spoken(missing, BackendRequest(items=HELLO))
     await backend.aclose()
     await missing.aclose()
+
+
+async def test_its_openai_api_holds_a_reply_to_a_schema(ollama: OllamaModels) -> None:
+    backend = OpenAIBackend(ollama.with_tools, base_url=f"{ollama.url}/v1")
+    assert (await backend.capabilities()).schema is None
+    assert await find_schema_form(backend) is True
+    assert backend.dialect.schema_form == "response_format"
+    assert (await backend.capabilities()).schema is True
+    await backend.aclose()
+
+
+async def test_levels_of_thinking_that_its_openai_api_refuses_are_left_out(
+    ollama: OllamaModels,
+) -> None:
+    backend = OpenAIBackend(ollama.with_tools, base_url=f"{ollama.url}/v1", think="low")
+    text, _ = await spoken(backend, BackendRequest(items=HELLO, max_tokens=4))
+    assert text
+    assert backend.dialect.refused == {"reasoning_effort": None}
+    await backend.aclose()
 
 
 @pytest.mark.parametrize("api", ["ollama", "openai"])

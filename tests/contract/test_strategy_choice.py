@@ -76,7 +76,7 @@ async def test_doctor_says_when_it_was_validated_and_asks_nothing() -> None:
         check = await looked(of(server))
         assert server.chats == []
     assert check.status == "ok"
-    assert "the text protocol: validated, 6 of 6 right on 2026-01-05" in check.found
+    assert "the text protocol: validated, 7 of 7 right on 2026-01-05" in check.found
     assert check.mend == ""
 
 
@@ -133,7 +133,7 @@ async def test_tools_says_how_they_are_asked_for(
         await keep(server, "text")
         await list_tools(of(server), None, as_json=False)
         printed = " ".join(capsys.readouterr().out.split())
-        assert "stand-in is asked for them: the text protocol (validated, 6 of 6" in printed
+        assert "stand-in is asked for them: the text protocol (validated, 7 of 7" in printed
         assert server.chats == []
 
 

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from caal_node.version import __version__
 from tests.stand_in_model import Call, StandInModel
+from tests.terminal import clean_environment
 
 RUN_S = 90
 
 
-def run(*args: str, folder: Path, typed: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    foreign = ("CAAL_", "N8N_", "OLLAMA_")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(foreign) or k == "CAAL_STATE"}
+HELP = ("-h", "--help")
+LONG = f"Start a timer{' that is told of at length' * 6}."
+
+
+def run(
+    *args: str, folder: Path, typed: str = "", module: str = "caal_node.cli", **env: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "caal_node.cli", *args],
+        [sys.executable, "-m", module, *args],
         input=typed,
         cwd=folder,
-        env={**clean, **env},
+        env=clean_environment(**env),
         capture_output=True,
         text=True,
         timeout=RUN_S,
@@ -82,18 +88,18 @@ async def test_chat_prints_an_event_a_line_and_nothing_else(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("env", "part"),
+    ("command", "env", "part"),
     [
-        ({"CAAL_DETECTION": "sometimes"}, "CAAL_DETECTION"),
-        ({"OLLAMA_HOST": "ftp://x"}, "OLLAMA_HOST"),
-        ({"CAAL_AGENT": "nowhere:Agent"}, "CAAL_AGENT"),
-        ({"CAAL_CUE_TOOL": "missing.wav"}, "missing.wav"),
+        ("chat", {"CAAL_DETECTION": "sometimes"}, "CAAL_DETECTION"),
+        ("chat", {"OLLAMA_HOST": "ftp://x"}, "OLLAMA_HOST"),
+        ("chat", {"CAAL_AGENT": "nowhere:Agent"}, "CAAL_AGENT"),
+        ("tools", {"CAAL_CUE_TOOL": "missing.wav"}, "missing.wav"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_names_it(
-    tmp_path: Path, env: dict[str, str], part: str
+    tmp_path: Path, command: str, env: dict[str, str], part: str
 ) -> None:
-    done = run("chat", folder=tmp_path, **env)
+    done = run(command, folder=tmp_path, **env)
     assert done.returncode == 1
     (line,) = done.stderr.strip().splitlines()
     assert part in line
@@ -109,11 +115,122 @@ def test_a_broken_file_of_servers_is_told_and_stops_nothing(tmp_path: Path) -> N
     assert "comand" in reason
 
 
-def test_a_missing_model_server_is_an_apology_and_no_crash(tmp_path: Path) -> None:
-    done = run("chat", "--json", folder=tmp_path, typed="hello\n", OLLAMA_HOST="127.0.0.1:9")
-    assert done.returncode == 0, done.stderr
-    spoken = [e["text"] for e in map(json.loads, done.stdout.splitlines()) if e["type"] == "speech"]
-    assert " ".join(spoken).startswith("Sorry")
+@pytest.mark.parametrize("options", [["--json"], [], ["--verbose"]])
+def test_a_missing_model_server_is_one_line_with_the_mend(
+    tmp_path: Path, options: list[str]
+) -> None:
+    done = run("chat", *options, folder=tmp_path, typed="hello\n", OLLAMA_HOST="127.0.0.1:9")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert "ollama serve" in line
+
+
+async def test_a_model_server_that_goes_ends_a_chat_over_a_pipe(tmp_path: Path) -> None:
+    import asyncio
+
+    server = StandInModel(answer=lambda _: ["Here I am."])
+    async with server:
+        chat = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "caal_node", "chat", "--json"),
+            cwd=tmp_path,
+            env=clean_environment(OLLAMA_HOST=server.url, CAAL_MODEL=server.model),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert chat.stdin is not None
+        assert chat.stdout is not None
+        chat.stdin.write(b"hello\n")
+        while b"turn_ended" not in await asyncio.wait_for(chat.stdout.readline(), RUN_S):
+            pass
+    said, errors = await asyncio.wait_for(chat.communicate(b"hello again\nand again\n"), RUN_S)
+    assert chat.returncode == 1
+    types = [json.loads(line)["type"] for line in said.splitlines()]
+    assert types == ["user", "cue", "speech", "speech", "turn_ended"]
+    (line,) = errors.decode().strip().splitlines()
+    assert "ollama serve" in line
+
+
+def test_a_pipe_gets_whole_lines_without_escape_codes(tmp_path: Path) -> None:
+    (tmp_path / "my_agent.py").write_text(
+        "from livekit.agents import function_tool\n"
+        "from caal_node import CaalAgent\n"
+        "class Kitchen(CaalAgent):\n"
+        "    @function_tool\n"
+        "    async def set_timer(self, minutes: float) -> str:\n"
+        f"        '''{LONG}'''\n"
+        "        return 'started'\n",
+        encoding="utf-8",
+    )
+    done = run("tools", folder=tmp_path, CAAL_AGENT="my_agent:Kitchen")
+    assert f"set_timer\tagent\tKitchen\t{LONG}" in done.stdout.splitlines()
+    assert "\x1b" not in done.stdout + done.stderr
+    done = run("tools", "--explain", "set_timer", folder=tmp_path, CAAL_AGENT="my_agent:Kitchen")
+    assert LONG in done.stdout.splitlines()
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_tools_that_the_model_searches_for_are_listed_and_explained(tmp_path: Path) -> None:
+    servers = {"time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]}}
+    (tmp_path / "mcp_servers.json").write_text(json.dumps(servers), encoding="utf-8")
+    done = run("tools", "--json", folder=tmp_path, CAAL_MCP_TOKENS="1")
+    listed = {tool["name"]: tool["offered"] for tool in json.loads(done.stdout)["tools"]}
+    assert listed.pop("mcp_discover") is True
+    assert listed
+    assert not any(listed.values())
+    for name in listed:
+        done = run("tools", "--explain", name, folder=tmp_path, CAAL_MCP_TOKENS="1")
+        assert done.returncode == 0, done.stderr
+        assert name in done.stdout
+
+
+def test_the_bridge_tells_its_version_and_its_help(tmp_path: Path) -> None:
+    run_bridge = partial(run, module="mcp_bridge.serve", folder=tmp_path)
+    assert run_bridge("--version").stdout == f"mcp-bridge {__version__}\n"
+    for command in ([], ["serve"], ["unit"]):
+        short, long = (run_bridge(*command, each) for each in HELP)
+        assert short.returncode == 0
+        assert short.stdout == long.stdout
+    done = run_bridge("serve", "--tls-key", "key.pem", "--", "true", FORCE_COLOR="1", NO_COLOR="1")
+    assert done.stderr.strip() == "mcp-bridge: --tls-key goes with --tls-cert; give both"
+
+
+@pytest.mark.parametrize("module", ["caal_node", "caal_node.cli"])
+def test_the_version_and_the_help_are_told(tmp_path: Path, module: str) -> None:
+    assert run("--version", folder=tmp_path, module=module).stdout == f"caal-node {__version__}\n"
+    for command in ([], ["chat"], ["n8n", "check"]):
+        short, long = (run(*command, each, folder=tmp_path, module=module) for each in HELP)
+        assert short.returncode == 0
+        assert short.stdout == long.stdout
+        assert " ".join(["Usage: caal-node", *command]) in short.stdout
+
+
+def test_a_file_of_variables_is_read_and_told(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text('export CAAL_DETECTION="sometimes" # often\nCAAL_MODEL=\n')
+    done = run("tools", folder=tmp_path, CAAL_MODEL="own")
+    told, wrong = done.stderr.strip().splitlines()
+    assert told == "caal-node: .env sets CAAL_DETECTION"
+    assert "CAAL_DETECTION: 'sometimes'" in wrong
+    assert run("tools", folder=tmp_path, CAAL_DETECTION="streamed").returncode == 0
+    (tmp_path / ".env").chmod(0o666)
+    done = run("tools", folder=tmp_path)
+    assert done.returncode == 1
+    assert "chmod go-w" in done.stderr
+
+
+async def test_chat_asks_the_model_that_is_named(tmp_path: Path) -> None:
+    import asyncio
+
+    async with StandInModel(answer=lambda _: ["Here I am."], model="other") as server:
+        told = f"ollama:other@{server.url}"
+        done = await asyncio.to_thread(
+            run, "chat", "--model", told, "--json", folder=tmp_path, typed="hello\n"
+        )
+        assert '"text":"Here I am."' in done.stdout
+    done = run("chat", "--model", "two words", folder=tmp_path)
+    assert done.returncode == 1
+    assert "--model" in done.stderr
 
 
 def test_help_names_every_command(tmp_path: Path) -> None:

@@ -45,12 +45,47 @@ def test_what_is_no_address_is_refused(written: str) -> None:
         ollama_url(written)
 
 
-def test_a_server_needs_scheme_and_host() -> None:
-    assert server_url("http://h:1/", ("http",)) == "http://h:1"
-    with pytest.raises(ValueError, match="begin with"):
-        server_url("h:1", ("http",))
-    with pytest.raises(ValueError, match="no host"):
-        server_url("http:///x", ("http",))
+HTTP, ROOM = ("http", "https"), ("ws", "wss", "http", "https")
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("http://h:1/", "http://h:1"),
+        ("localhost:5678", "http://localhost:5678"),
+        ("localhost", "http://localhost:5678"),
+        ("127.0.0.1/n8n/", "http://127.0.0.1:5678/n8n"),
+        ("192.168.1.7", "http://192.168.1.7:5678"),
+        ("[::1]", "http://[::1]:5678"),
+        ("nas.local", "http://nas.local:5678"),
+        ("n8n", "http://n8n:5678"),
+        ("n8n.example.com", "https://n8n.example.com"),
+        ("n8n.example.com:5678", "http://n8n.example.com:5678"),
+        ("n8n.example.com/base/", "https://n8n.example.com/base"),
+    ],
+)
+def test_a_server_may_be_written_without_its_scheme(written: str, url: str) -> None:
+    assert server_url(written, HTTP, 5678) == url
+    assert server_url(url, HTTP, 5678) == url
+
+
+def test_a_room_server_without_a_scheme_is_asked_by_websocket() -> None:
+    assert server_url("localhost", ROOM, 7880) == "ws://localhost:7880"
+    assert server_url("mine.livekit.cloud", ROOM, 7880) == "wss://mine.livekit.cloud"
+    assert server_url("localhost/v1", HTTP) == "http://localhost/v1"
+
+
+@pytest.mark.parametrize("written", ["http//h", "https:h", "ftp://h", "http:///x", "", "h:port"])
+def test_what_is_no_server_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match=r"begin with|no host|no address"):
+        server_url(written, HTTP)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_server_or_refused_in_words(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        url = server_url(text, HTTP, 5678)
+        assert server_url(url, HTTP, 5678) == url
 
 
 @given(st.text(max_size=60))

@@ -164,8 +164,8 @@ def test_the_key_is_sent_and_never_told() -> None:
 @pytest.mark.parametrize(
     ("settings", "status", "found", "mend"),
     [
-        ({}, "warn", "not set", "LIVEKIT_URL"),
-        ({"livekit_url": "ws://127.0.0.1:7880"}, "fail", "LIVEKIT_API_SECRET", "Set all three"),
+        ({}, "ok", "not set", "chat and console need no"),
+        ({"livekit_url": "ws://127.0.0.1:7880"}, "fail", "LIVEKIT_API_SECRET", "LIVEKIT_URL, "),
     ],
 )
 async def test_livekits_settings_come_together(
@@ -296,15 +296,18 @@ def something(_: object) -> object:
 async def test_speech_that_is_not_installed_or_not_fetched_fails_with_the_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    rooms = Settings(livekit_url="ws://127.0.0.1:7880")
     monkeypatch.setattr(local, "find_spec", nothing)
-    [check] = await local.check_stt(Settings())
+    [remark] = await local.check_stt(Settings())
+    assert (remark.status, "chat needs no speech" in remark.found) == ("warn", True)
+    [check] = await local.check_stt(rooms)
     assert check.status == "fail"
     assert "caal-node[local-speech]" in check.mend
     assert "CAAL_STT=none" in check.mend
 
     monkeypatch.setattr(local, "find_spec", something)
     monkeypatch.setattr("caal_node.weights.present", nothing)
-    [check] = await local.check_tts(Settings())
+    [check] = await local.check_tts(rooms)
     assert check.status == "fail"
     assert check.mend.startswith("Run: python -m caal_node.weights ")
 

@@ -1,13 +1,17 @@
-"""The worker waits for a LiveKit server that is away."""
+"""The worker says at once what it lacks, and waits for a LiveKit server that is away."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from pathlib import Path
+from typing import Any, Final
 
 import aiohttp
 import pytest
 
-from caal_node.cli.worker import make_server
+from caal_node.cli import worker
+from caal_node.cli.worker import make_server, run_worker, with_options
+from caal_node.core.errors import ConfigError
 from caal_node.testing import plain_settings
 
 AN_HOUR_S = 3_600
@@ -39,3 +43,66 @@ async def test_a_server_that_is_away_for_an_hour_is_still_tried(
     with pytest.raises((StopAsyncIteration, RuntimeError)):
         await server._connection_task()
     assert waited_s > AN_HOUR_S
+
+
+@pytest.fixture
+def handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+    """The servers that LiveKit was given to run; it runs none."""
+    for name in os.environ:
+        if name.startswith(("CAAL_", "LIVEKIT_", "OLLAMA_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("CAAL_CACHE", str(tmp_path))
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    monkeypatch.chdir(tmp_path)
+    servers: list[Any] = []
+    monkeypatch.setattr(worker.cli, "run_app", servers.append)
+    return servers
+
+
+KEYS: Final = ("--api-key", "key", "--api-secret", "s" * 32)
+NO_SPEECH: Final = {"CAAL_STT": "none", "CAAL_TTS": "none"}
+
+
+@pytest.mark.parametrize("command", ["start", "dev"])
+@pytest.mark.parametrize(
+    ("arguments", "env", "said"),
+    [
+        ((), {}, "no LiveKit server is set. Set LIVEKIT_URL, "),
+        ((), {"LIVEKIT_URL": "ws://box"}, "not set: LIVEKIT_API_KEY, LIVEKIT_API_SECRET. Set"),
+        (("--url", "ws://box", *KEYS), {"CAAL_AGENT": "none.such:Agent"}, "CAAL_AGENT: there is"),
+        (("--url", "ws://box", *KEYS), {}, "python -m caal_node.weights faster-whisper-tiny.en"),
+        (("--url=ws://box", *KEYS), NO_SPEECH, "ollama serve"),
+    ],
+)
+def test_what_a_worker_lacks_is_one_line_and_it_does_not_begin(
+    command: str,
+    arguments: tuple[str, ...],
+    env: dict[str, str],
+    said: str,
+    handed_over: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError) as caught:
+        run_worker(command, list(arguments))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not handed_over
+
+
+@pytest.mark.parametrize("command", ["start", "dev", "console"])
+def test_whoever_asks_for_help_needs_nothing(
+    command: str, handed_over: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [])
+    run_worker(command, ["--help"])
+    assert len(handed_over) == 1
+
+
+def test_livekits_own_options_go_before_the_settings() -> None:
+    settings = plain_settings(LIVEKIT_URL="ws://one", LIVEKIT_API_KEY="one")
+    changed = with_options(settings, ["--no-reload", "--url=ws://two", "--api-secret", "s", "-x"])
+    assert (changed.livekit_url, changed.livekit_api_key) == ("ws://two", "one")
+    assert changed.livekit_api_secret is not None
+    assert changed.livekit_api_secret.get_secret_value() == "s"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context.builder import DATA_HEADING, DATA_ID, ContextBuilder
+from caal_node.context.builder import DATA_ID, ContextBuilder
 from caal_node.context.pairing import INTERRUPTED
 from caal_node.context.token_estimate import items_tokens
-from caal_node.context.tool_data import ToolDataCache
+from caal_node.context.tool_data import DATA_HEADING, ToolDataCache
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from tests.context_strategies import Grown, any_items, assert_paired, grown, tried
 
@@ -26,7 +26,7 @@ class Clock:
 
 def searched(data: ToolDataCache, call_id: str = "c1") -> list[Item]:
     """A turn in which a tool found hotels, kept as tool data."""
-    data.add(call_id, "find_hotels", {"city": "Rome"}, HOTELS)
+    data.add_result(call_id, "find_hotels", {"city": "Rome"}, HOTELS)
     return [
         UserItem("Find hotels in Rome."),
         CallItem(call_id, "find_hotels", '{"city":"Rome"}'),
@@ -93,7 +93,7 @@ def test_between_cuts_the_data_message_stays_the_same_whatever_happens_to_the_da
     assert data_of(first)
 
     clock.now_s = 1_000
-    data.add("c1", "find_hotels", {}, "something else")
+    data.add_result("c1", "find_hotels", {}, "something else")
     items += [UserItem("q8")]
     assert builder.build(items)[: len(first)] == first
 
@@ -167,7 +167,7 @@ def test_limits_without_room_are_refused(limits: tuple[int, int]) -> None:
 def remember(grown: Grown, data: ToolDataCache) -> None:
     for item in grown.items:
         if isinstance(item, ResultItem):
-            data.add(item.call_id, item.name, "{}", item.output[:50])
+            data.add_result(item.call_id, item.name, "{}", item.output[:50])
 
 
 limits_of = st.tuples(st.integers(1, 8), st.integers(200, 4_000))

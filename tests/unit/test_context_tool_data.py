@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
+from caal_node.context.tool_data import DATA_HEADING, ENTRY_CHARS, ToolDataCache
 from tests.context_strategies import tried
 
 
@@ -20,7 +20,9 @@ class Clock:
 
 def test_a_list_keeps_its_order_and_shows_its_numbers() -> None:
     cache = ToolDataCache()
-    cache.add("c", "find", {"q": "hotels"}, [{"name": "Alpha"}, {"name": "Beta"}, "Gamma", 4])
+    cache.add_result(
+        "c", "find", {"q": "hotels"}, [{"name": "Alpha"}, {"name": "Beta"}, "Gamma", 4]
+    )
     assert cache.render(["c"]) == (
         'find {"q":"hotels"}:\n1. {"name":"Alpha"}\n2. {"name":"Beta"}\n3. Gamma\n4. 4'
     )
@@ -28,42 +30,42 @@ def test_a_list_keeps_its_order_and_shows_its_numbers() -> None:
 
 def test_a_list_inside_an_object_is_numbered_under_its_name() -> None:
     cache = ToolDataCache()
-    cache.add("c", "find", {}, {"total": 2, "items": [{"id": 7}, {"id": 3}], "next": None})
+    cache.add_result("c", "find", {}, {"total": 2, "items": [{"id": 7}, {"id": 3}], "next": None})
     assert cache.render(["c"]) == 'find {}:\n{"total":2}\nitems:\n1. {"id":7}\n2. {"id":3}'
 
 
 def test_text_that_is_a_json_list_is_a_list() -> None:
     cache = ToolDataCache()
-    cache.add("c", "find", "", '[{"id": 1}, {"id": 2}]')
+    cache.add_result("c", "find", "", '[{"id": 1}, {"id": 2}]')
     assert cache.render(["c"]) == 'find {}:\n1. {"id":1}\n2. {"id":2}'
 
 
 def test_plain_text_stays_plain() -> None:
     cache = ToolDataCache()
-    cache.add("c", "time", '{"zone": "Berlin"}', "It is half past nine.")
+    cache.add_result("c", "time", '{"zone": "Berlin"}', "It is half past nine.")
     assert cache.render(["c"]) == 'time {"zone":"Berlin"}:\nIt is half past nine.'
 
 
 @pytest.mark.parametrize("nothing", [None, "", [], {}])
 def test_a_result_without_content_is_not_kept(nothing: Any) -> None:
     cache = ToolDataCache()
-    cache.add("c", "find", {}, nothing)
+    cache.add_result("c", "find", {}, nothing)
     assert len(cache) == 0
 
 
 def test_calls_are_rendered_in_the_order_asked_for_and_unknown_ones_left_out() -> None:
     cache = ToolDataCache()
-    cache.add("b", "two", {}, "2")
-    cache.add("a", "one", {}, "1")
+    cache.add_result("b", "two", {}, "2")
+    cache.add_result("a", "one", {}, "1")
     assert cache.render(["a", "x", "b", "a"]) == "one {}:\n1\ntwo {}:\n2"
     assert cache.render([]) == cache.render(["x"]) == ""
 
 
 def test_a_new_result_of_the_same_call_takes_the_place_of_the_old() -> None:
     cache = ToolDataCache()
-    cache.add("a", "one", {}, "old")
+    cache.add_result("a", "one", {}, "old")
     size = cache.size_bytes
-    cache.add("a", "one", {}, "new")
+    cache.add_result("a", "one", {}, "new")
     assert cache.render(["a"]) == "one {}:\nnew"
     assert (len(cache), cache.size_bytes) == (1, size)
 
@@ -71,25 +73,25 @@ def test_a_new_result_of_the_same_call_takes_the_place_of_the_old() -> None:
 def test_the_oldest_go_when_there_are_too_many() -> None:
     cache = ToolDataCache(max_entries=2)
     for name in "abc":
-        cache.add(name, name, {}, "x")
+        cache.add_result(name, name, {}, "x")
     assert [name for name in "abc" if name in cache] == ["b", "c"]
 
 
 def test_the_oldest_go_when_they_are_too_large_together() -> None:
     cache = ToolDataCache(max_bytes=2_420)
     for name in "abc":
-        cache.add(name, "tool", {}, "x" * 600)
+        cache.add_result(name, "tool", {}, "x" * 600)
     assert len(cache) == 3
-    cache.add("d", "tool", {}, "é" * 600)
+    cache.add_result("d", "tool", {}, "é" * 600)
     assert [name for name in "abcd" if name in cache] == ["c", "d"]
 
 
 def test_what_is_too_old_is_deleted_without_a_new_entry() -> None:
     clock = Clock()
     cache = ToolDataCache(max_age_s=60, clock=clock)
-    cache.add("a", "tool", {}, "x")
+    cache.add_result("a", "tool", {}, "x")
     clock.now_s = 30
-    cache.add("b", "tool", {}, "y")
+    cache.add_result("b", "tool", {}, "y")
     clock.now_s = 60
     assert cache.render(["a", "b"]) == "tool {}:\nx\ntool {}:\ny"
     clock.now_s = 61
@@ -100,7 +102,9 @@ def test_what_is_too_old_is_deleted_without_a_new_entry() -> None:
 
 def test_a_result_of_megabytes_is_cut_and_says_so() -> None:
     cache = ToolDataCache()
-    cache.add("c", "find", {}, [{"id": number, "text": "x" * 50} for number in range(50_000)])
+    cache.add_result(
+        "c", "find", {}, [{"id": number, "text": "x" * 50} for number in range(50_000)]
+    )
     assert cache.size_bytes < ENTRY_CHARS + 200
     lines = cache.render(["c"], max_chars=1_000).splitlines()
     assert lines[1].startswith('1. {"id":0,')
@@ -110,8 +114,8 @@ def test_a_result_of_megabytes_is_cut_and_says_so() -> None:
 
 def test_one_long_result_does_not_hide_the_others() -> None:
     cache = ToolDataCache()
-    cache.add("a", "hotels", {}, [{"name": f"Hotel number {each}"} for each in range(10)])
-    cache.add("b", "page", {}, "word " * 5_000)
+    cache.add_result("a", "hotels", {}, [{"name": f"Hotel number {each}"} for each in range(10)])
+    cache.add_result("b", "page", {}, "word " * 5_000)
     text = cache.render(["a", "b"], max_chars=800)
     assert '10. {"name":"Hotel number 9"}' in text
     assert len(text) <= 800
@@ -120,7 +124,7 @@ def test_one_long_result_does_not_hide_the_others() -> None:
 def test_results_that_find_no_room_are_counted() -> None:
     cache = ToolDataCache()
     for number in range(10):
-        cache.add(f"c{number}", "page", {}, f"{number} " + "word " * 100)
+        cache.add_result(f"c{number}", "page", {}, f"{number} " + "word " * 100)
     text = cache.render([f"c{number}" for number in range(10)], max_chars=600)
     assert text.splitlines()[0].endswith("older results not shown)")
     assert "page {}:\n9 word" in text
@@ -129,7 +133,7 @@ def test_results_that_find_no_room_are_counted() -> None:
 
 def test_its_own_text_shows_no_result() -> None:
     cache = ToolDataCache()
-    cache.add("c", "find", {"secret": "abc"}, "private")
+    cache.add_result("c", "find", {"secret": "abc"}, "private")
     assert "private" not in repr(cache)
 
 
@@ -141,7 +145,7 @@ def test_limits_without_room_are_refused(limits: dict[str, Any]) -> None:
 
 def test_after_clear_nothing_is_left() -> None:
     cache = ToolDataCache()
-    cache.add("a", "tool", {}, "x")
+    cache.add_result("a", "tool", {}, "x")
     cache.clear()
     assert (len(cache), cache.size_bytes, cache.render(["a"])) == (0, 0, "")
 
@@ -169,9 +173,32 @@ def test_no_limit_is_ever_passed(
     cache = ToolDataCache(max_entries=max_entries, max_bytes=max_bytes, max_age_s=60, clock=clock)
     for call_id, value, wait_s in steps:
         clock.now_s += wait_s
-        cache.add(call_id, "tool", {"id": call_id}, value)
+        cache.add_result(call_id, "tool", {"id": call_id}, value)
         assert len(cache) <= max_entries
         assert 0 <= cache.size_bytes <= max_bytes
         text = cache.render("abcdef", max_chars=max_chars)
         assert len(text) <= max_chars
         assert text == cache.render("abcdef", max_chars=max_chars)
+
+
+class TestWhatAProgramAdds:
+    def test_it_is_read_under_its_name_and_each_addition_stays(self) -> None:
+        cache = ToolDataCache()
+        cache.add("doorbell", {"seen": "a parcel"})
+        cache.add("doorbell", ["a person", "a dog"])
+        cache.add("doorbell", None)
+        assert cache.message() == (
+            f'{DATA_HEADING}\ndoorbell:\n{{"seen":"a parcel"}}\ndoorbell:\n1. a person\n2. a dog'
+        )
+        assert [(entry.tool, entry.line) for entry in cache] == [
+            ("doorbell", '{"seen":"a parcel"}'),
+            ("doorbell", '["a person","a dog"]'),
+        ]
+
+    def test_what_calls_brought_is_in_the_message_too(self) -> None:
+        cache = ToolDataCache()
+        assert cache.message() == ""
+        cache.add_result("c", "find", {"q": "hotels"}, ["Ritz"])
+        cache.add("time", "noon")
+        assert cache.message() == f'{DATA_HEADING}\nfind {{"q":"hotels"}}:\n1. Ritz\ntime:\nnoon'
+        assert len(cache.own_ids) == 1

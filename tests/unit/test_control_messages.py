@@ -65,7 +65,7 @@ def test_a_request_is_read_back(request_: AgentRequest) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        ReloadReport(tool_count=2, added=("a",), failed=("n8n",)),
+        ReloadReport(tool_count=2, added=("a",), failed=("n8n",), found={"A": "a"}),
         ModelReport(model="m", api="ollama"),
         ListAnswer(tools=[], failed={"n8n": "is down"}),
         CallFailure(kind="refused", message="not at night"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,19 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from caal_node.core.items import UserItem
+from caal_node.context.pairing import INTERRUPTED
+from caal_node.core.items import ResultItem, UserItem
 from caal_node.evaluation.case import (
     ABSENT,
     Asking,
     ExpectedCall,
     ExpectedCalls,
-    ExpectedCleanText,
     ExpectedSpeech,
     Right,
     SuiteName,
     fault,
     same,
 )
+from caal_node.evaluation.expectations import expectations
 from caal_node.evaluation.report import markdown, table
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
 from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS
@@ -41,8 +43,7 @@ RIGHT: list[tuple[Right, Reply]] = [
     (TIMER, calling(("set_timer", {"minutes": 5.0, "label": "Tea"}), text="One moment.")),
     (ExpectedSpeech(), Reply(text="Good morning.")),
     (ExpectedSpeech(("Rome",)), Reply(text="It is rome, of course.")),
-    (ExpectedCleanText(), Reply(text="Four.", reasoning="2 + 2")),
-    (ExpectedCleanText(), calling(("set_timer", {}))),
+    (ExpectedSpeech(("4", "four")), Reply(text="Four.", reasoning="2 + 2")),
 ]
 
 
@@ -67,8 +68,9 @@ WRONG: list[tuple[Right, Reply, str]] = [
     (ExpectedSpeech(("Rome",)), Reply(text="Paris."), "said Paris."),
     (ExpectedSpeech(), Reply(text='{"type": "final_answer", "text": "Hi"}'), "spoke"),
     (ExpectedSpeech(), Reply(text="<think>hm</think> Hi"), "spoke"),
-    (ExpectedCleanText(), Reply(text="```json\n{}\n```"), "spoke"),
-    (ExpectedCleanText(), Reply(reasoning="hm"), "no reply"),
+    (ExpectedSpeech(), Reply(text="```json\n{}\n```"), "spoke"),
+    (ExpectedSpeech(("4",)), Reply(reasoning="2 + 2 is 4"), "said nothing"),
+    (ExpectedSpeech(("4",)), Reply(text="It is 14."), "said It is 14."),
 ]
 
 
@@ -140,6 +142,24 @@ def test_every_case_is_of_a_tool_that_is_there_and_stands_in_no_example() -> Non
     assert len(said) == len(set(said))
 
 
+def test_every_case_can_fail_whatever_the_suite() -> None:
+    for case in (case for suite in SUITES for case in suite.cases):
+        wrong = Reply(text="I did it.") if isinstance(case.right, ExpectedCalls) else Reply()
+        assert fault(case.right, wrong)
+        if isinstance(case.right, ExpectedSpeech) and case.right.words:
+            assert fault(case.right, Reply(text="I have no idea."))
+
+
+def test_dialogues_refer_to_results_abstain_call_twice_and_are_interrupted() -> None:
+    (suite,) = (suite for suite in SUITES if suite.name == "dialogue")
+    rights = [case.right for case in suite.cases]
+    assert any(isinstance(right, ExpectedSpeech) and right.words for right in rights)
+    assert any(isinstance(right, ExpectedSpeech) and not right.words for right in rights)
+    assert any(isinstance(right, ExpectedCalls) and len(right.wanted) == 2 for right in rights)
+    results = [item for case in suite.cases for item in case.said if isinstance(item, ResultItem)]
+    assert any(result.output == INTERRUPTED for result in results)
+
+
 def outcomes(asking: Asking, mark: Mark, *suites: SuiteName, count: int = 4) -> list[Outcome]:
     names = suites or tuple(suite.name for suite in SUITES)
     return [
@@ -209,6 +229,25 @@ def test_the_report_names_model_server_digest_and_what_was_wrong() -> None:
     assert "why [x]" in shown.get()
 
 
+def test_the_report_says_what_to_expect_by_voice() -> None:
+    good = "\n".join(expectations(validation(*outcomes("text", "right"), native_offered=False)))
+    assert "Two requests in one breath are done (4 of 4 right)." in good
+    assert "feels prompt" in good
+    assert "behind a call" not in good
+
+    slow = [replace(o, seconds=9.0, behind_call=True) for o in outcomes("native", "wrong")]
+    found = replace(validation(*slow), api="openai")
+    poor = "\n".join(expectations(found))
+    assert "Say one thing at a time" in poor
+    assert "confirmed (0 of 4 right)." in poor
+    assert "9.0 s" in poor
+    assert "feels slow" in poor
+    assert f"in {len(slow)} replies" in poor
+    assert "CAAL_SERVER_RUNS_TOOLS=on" in poor
+    assert "CAAL_SERVER_RUNS_TOOLS" not in "\n".join(expectations(replace(found, api="ollama")))
+    assert "What to expect by voice:" in markdown(found)
+
+
 def test_the_object_has_counts_and_every_case() -> None:
     found = to_object(validation(*outcomes("native", "mended"), *outcomes("text", "right")))
     assert found["suites"]["tool_call"] == {
@@ -216,5 +255,5 @@ def test_the_object_has_counts_and_every_case() -> None:
         "text": {"right": 4, "mended": 0, "total": 4},
     }
     assert "native" not in found["suites"]["text_protocol"]
-    assert len(found["cases"]) == 4 * (7 + 8)
+    assert len(found["cases"]) == 4 * (8 + 9)
     assert json.loads(json.dumps(found)) == found

@@ -29,9 +29,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("caal_node", "mcp_bridge", "n8n")
 
 LAYERS = (
-    ("core", "version"),
+    ("core", "own_packages", "version"),
     ("config", "http_client"),
     ("context", "reply_parser", "tts_text", "weights"),
+    ("livekit_plugin",),
     ("models", "speech"),
     ("tools",),
     ("evaluation",),
@@ -39,6 +40,7 @@ LAYERS = (
     ("room", "control"),
     ("prompt_builder", "session_services"),
     ("agent",),
+    ("conversation",),
     ("testing",),
     ("cli",),
 )
@@ -96,7 +98,7 @@ def test_the_bridge_and_n8n_stand_alone() -> None:
 
 
 def test_only_the_demo_and_the_command_line_import_the_command_line_and_the_demo() -> None:
-    last = ("caal_node.cli",)
+    last = ("caal_node.cli", "caal_node.__main__")
     others = [module for module in inside("caal_node") if room_of(module) not in last]
     assert importing(others, *last) == []
 

@@ -22,7 +22,9 @@ from caal_node.core.model_ref import APIS, ModelReference, parse_reference
         ("ollama:qwen3:8b", ModelReference("qwen3:8b", "ollama")),
         ("openai:local@http://h:8080/v1", ModelReference("local", "openai", "http://h:8080/v1")),
         (" m@https://h/v1/ ", ModelReference("m", None, "https://h/v1")),
+        ("m@gpu:8080/v1", ModelReference("m", None, "http://gpu:8080/v1")),
         ("team@work", ModelReference("team@work")),
+        ("m@sha256:1f0c", ModelReference("m@sha256:1f0c")),
         ("livekit:models:make", ModelReference("models:make", "livekit")),
     ],
 )

@@ -42,26 +42,53 @@ def _heard(events: list[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-@given(st.lists(st.sampled_from(["made", "unknown", "broken", "text"]), max_size=80))
+def _calling(number: int, kind: str) -> list[Event]:
+    match kind:
+        case "made":
+            return _call(number)
+        case "unknown":
+            return [UnknownCall("g", ())]
+        case _:
+            return [BrokenCall(f"call_{number}", "f", "It broke off.")]
+
+
+_KINDS = st.sampled_from(["made", "unknown", "broken"])
+
+
+@given(st.lists(_KINDS, max_size=80))
 def test_no_reply_has_more_calls_than_the_limit(kinds: list[str]) -> None:
     limits, kept = ReplyLimits(), list[Event]()
     for number, kind in enumerate(kinds):
-        match kind:
-            case "made":
-                events = _call(number)
-            case "unknown":
-                events = [UnknownCall("g", ())]
-            case "broken":
-                events = [BrokenCall(f"call_{number}", "f", "It broke off.")]
-            case _:
-                events = [TextDelta("Well. ")]
-        kept += limits.admit(events)
+        kept += limits.admit(_calling(number, kind))
     calls = [e for e in kept if isinstance(e, ToolCallEnd | UnknownCall | BrokenCall)]
-    wanted = len([kind for kind in kinds if kind != "text"])
-    assert len(calls) == min(wanted, CALLS_MAX)
-    assert (limits.note is not None) == (wanted > CALLS_MAX)
+    assert len(calls) == min(len(kinds), CALLS_MAX)
+    assert (limits.note is not None) == (len(kinds) > CALLS_MAX)
     starts = [e.id for e in kept if isinstance(e, ToolCallStart)]
     assert starts == [e.id for e in kept if isinstance(e, ToolCallEnd)]
+
+
+_BETWEEN = st.sampled_from([ReasoningDelta("And now?"), TextDelta("\n"), TextDelta("  ")])
+
+
+@given(
+    st.lists(_KINDS, min_size=1, max_size=4),
+    st.lists(_BETWEEN, max_size=2),
+    st.lists(_KINDS, max_size=2),
+)
+def test_a_reply_ends_in_front_of_what_is_said_behind_its_calls(
+    kinds: list[str], between: list[Event], more: list[str]
+) -> None:
+    limits, before = ReplyLimits(), TextDelta("One moment. ")
+    reply: list[Event] = [before]
+    for number, kind in enumerate(kinds):
+        reply += [*_calling(number, kind), *between]
+    behind: list[Event] = [
+        TextDelta("It is 40 degrees."),
+        *(e for k in more for e in _calling(9, k)),
+    ]
+    assert limits.admit([*reply, *behind]) == reply
+    assert limits.reached == "behind_call"
+    assert limits.admit(behind) == []
 
 
 @given(st.lists(st.integers(1, 9_000), max_size=12))

@@ -28,7 +28,7 @@ from caal_node.models.strategies.reply_schema import line_schema, reply_schema
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import shortlist
-from caal_node.models.strategies.turn_limits import ITERATIONS_MAX, turn_is_over
+from caal_node.models.strategies.turn_limits import turn_is_over
 from caal_node.reply_parser import (
     BrokenCall,
     TextDelta,
@@ -259,13 +259,13 @@ def _rounds(count: int) -> list[Item]:
 
 def test_a_turn_ends_after_so_many_replies() -> None:
     go = UserItem("go")
-    assert not turn_is_over([go, *_rounds(ITERATIONS_MAX - 1)])
-    assert turn_is_over([go, *_rounds(ITERATIONS_MAX)])
-    assert not turn_is_over([go, *_rounds(ITERATIONS_MAX), UserItem("again")])
+    assert not turn_is_over([go, *_rounds(7)], 8)
+    assert turn_is_over([go, *_rounds(8)], 8)
+    assert not turn_is_over([go, *_rounds(8), UserItem("again")], 8)
 
 
 def test_after_the_limits_only_speech_is_in_reach() -> None:
-    request = JsonReplyStrategy().request(question(UserItem("go"), *_rounds(ITERATIONS_MAX)))
+    request = JsonReplyStrategy().request(question(UserItem("go"), *_rounds(8)))
     assert request.schema == reply_schema(())
     last = request.items[-1]
     assert isinstance(last, UserItem)

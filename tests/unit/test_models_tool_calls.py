@@ -166,3 +166,29 @@ def test_however_the_pieces_are_cut_and_mixed_the_calls_come_out_whole(
     joined = join(*(row[0] for row in rows), *rest)
     assert [(c.name, json.loads(c.arguments)) for c in joined] == calls
     assert [c.id for c in joined] == [f"id{n}" for n in range(len(calls))]
+
+
+def test_ollamas_place_within_the_function_tells_calls_apart() -> None:
+    assert join(
+        {"function": {"index": 0, "name": "f", "arguments": ""}},
+        {"function": {"index": 1, "name": "f", "arguments": ""}},
+        {"function": {"index": 0, "arguments": '{"a":'}},
+        {"function": {"index": 1, "arguments": "{}"}},
+        {"function": {"index": 0, "arguments": "1}"}},
+    ) == (NativeCall("", "f", '{"a":1}'), NativeCall("", "f", "{}"))
+
+
+def test_an_empty_value_in_front_of_the_pieces_is_no_part_of_them() -> None:
+    assert join(piece("f", {}), piece(None, '{"a"'), piece(None, ":1}")) == (
+        NativeCall("", "f", '{"a":1}'),
+    )
+
+
+def test_a_call_with_its_arguments_as_a_value_is_told_before_the_end_and_once() -> None:
+    joiner = CallJoiner()
+    joiner.add([CallDelta.model_validate(piece("f", {"a": 1}, index=0))])
+    assert joiner.calls(ended=False) == (NativeCall("", "f", '{"a": 1}'),)
+    joiner.add([CallDelta.model_validate(piece(None, None, index=0, id="late"))])
+    joiner.add([CallDelta.model_validate(piece("g", {}, index=1))])
+    assert joiner.calls(ended=False) == ()
+    assert joiner.calls() == (NativeCall("", "g", "{}"),)

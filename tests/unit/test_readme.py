@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -37,6 +39,15 @@ def test_every_piece_of_python_parses_and_imports_what_exists(block: str) -> Non
         if isinstance(node, ast.ImportFrom) and node.module:
             module = __import__(node.module, fromlist=[alias.name for alias in node.names])
             assert all(hasattr(module, alias.name) for alias in node.names)
+
+
+async def test_the_snippet_that_tests_an_agent_passes_with_the_readmes_agent() -> None:
+    (program,) = (block for kind, block in BLOCKS if kind == "python" and "cli.run_app" in block)
+    (snippet,) = (block for kind, block in BLOCKS if kind == "python" and "ScriptedModel" in block)
+    names: dict[str, Any] = {"__name__": "agent"}
+    exec(program, names)  # noqa: S102 - the README's own lines
+    exec(f"async def main():\n{_indented(dedent(snippet))}", names)  # noqa: S102 - as above
+    await names["main"]()
 
 
 def _indented(block: str) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from caal_node.core.events import Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
+from caal_node.room.callback_queue import MAX_WAITING, CallbackQueue
 from caal_node.room.hooks import MAX_INTERIM, HookNotifier, Hooks
 
 
@@ -81,3 +85,56 @@ def test_what_replies_said_that_were_thrown_away_is_not_kept_for_ever() -> None:
         told.teller.note_interim(str(n), f"text {n}")
     assert "says text 0" not in told.after(started("0"))
     assert f"says text {MAX_INTERIM}" in told.after(started(str(MAX_INTERIM)))
+
+
+class TestAsyncCallbacks:
+    async def test_the_next_one_waits_and_a_plain_one_behind_it_too(self) -> None:
+        log: list[str] = []
+        queue = CallbackQueue()
+
+        async def slow(name: str) -> None:
+            await asyncio.sleep(0.02)
+            log.append(name)
+
+        queue.call(slow, "a")
+        queue.call(log.append, "b")
+        queue.call(slow, "c")
+        assert log == []
+        await queue.done()
+        assert log == ["a", "b", "c"]
+        queue.call(log.append, "d")
+        assert log[-1] == "d", "at once, as nothing runs"
+
+    async def test_one_that_hangs_is_given_up_and_the_next_is_called(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr("caal_node.room.callback_queue.CALLBACK_S", 0.02)
+        log: list[str] = []
+        queue = CallbackQueue()
+
+        async def hang() -> None:
+            await asyncio.Event().wait()
+
+        queue.call(hang)
+        queue.call(log.append, "after")
+        await queue.done()
+        assert log == ["after"]
+        assert "did not end" in caplog.text
+
+    async def test_what_waits_has_a_limit_and_closing_ends_it(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr("caal_node.room.callback_queue.CALLBACK_S", 0.05)
+        log: list[int] = []
+        queue = CallbackQueue()
+
+        async def hang() -> None:
+            await asyncio.Event().wait()
+
+        for _ in range(2):
+            queue.call(hang)
+        for n in range(MAX_WAITING + 1):
+            queue.call(log.append, n)
+        assert "too slow" in caplog.text
+        await asyncio.wait_for(queue.aclose(), 5)
+        assert log == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bridge import ConfigError, ServerConfig, parse_servers
+from mcp_bridge import ServerConfig, parse_servers
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ALLOWANCES
 from mcp_bridge.security.commands import char_for_batch_file, judge
@@ -22,6 +23,7 @@ from mcp_bridge.security.launchers import Named, read
 from mcp_bridge.security.policy import objections
 from mcp_bridge.security.programs import is_tool, plain_name
 from mcp_bridge.transports.process import spawn
+from tests.server_faults import fault_in
 from tests.variables import DANGEROUS, ORDINARY
 
 STDLIB = str(Path(shlex.__file__).parent)
@@ -701,17 +703,23 @@ REFUSED = {
 @pytest.mark.parametrize("allowance", ALLOWANCES)
 def test_the_file_names_the_place_the_mend_and_the_way_out(allowance: str) -> None:
     entry, said = REFUSED[allowance]
-    with pytest.raises(ConfigError) as caught:
-        parse_servers(json.dumps({"a": entry}, indent=1), file="servers.json", environ={})
-    assert said in str(caught.value)
-    assert f'or write "allow": ["{allowance}"]' in str(caught.value)
-    assert str(caught.value).startswith("servers.json:")
-    assert caught.value.line > 1
+    fault = fault_in(json.dumps({"a": entry}, indent=1), environ={})
+    assert said in fault
+    assert f'or write "allow": ["{allowance}"]' in fault
+    assert re.match(r"servers\.json:[2-9]: ", fault)
     (config,) = parse_servers(json.dumps({"a": {**entry, "allow": [allowance]}}), environ={})
     assert config.allow == {allowance}
     others = [word for word in ALLOWANCES if word != allowance]
-    with pytest.raises(ConfigError):
-        parse_servers(json.dumps({"a": {**entry, "allow": others}}), environ={})
+    assert fault_in(json.dumps({"a": {**entry, "allow": others}}), environ={})
+
+
+def test_all_that_an_entry_asks_for_is_said_at_once() -> None:
+    entry = {"command": "node", "args": ["-e", "x"], "env": {"NODE_OPTIONS": "y", "PATH": "z"}}
+    fault = fault_in(json.dumps({"a": entry}), environ={})
+    assert "env.NODE_OPTIONS: is not plainly data" in fault
+    assert "node is given '-e'" in fault
+    assert fault.endswith('mend these, or write "allow": ["env", "eval"]')
+    assert not fault_in(json.dumps({"a": {**entry, "allow": ["env", "eval"]}}), environ={})
 
 
 def test_an_objection_quotes_no_secret_and_is_short() -> None:
@@ -733,15 +741,15 @@ def test_a_server_that_is_off_is_not_judged() -> None:
 
 
 def test_a_word_that_allows_nothing_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"a\.allow\.0: 'all' allows nothing; use command, eval"):
-        parse_servers('{"a": {"command": "x", "allow": ["all"]}}')
+    fault = fault_in('{"a": {"command": "x", "allow": ["all"]}}')
+    assert "a.allow.0: 'all' allows nothing; use command, eval" in fault
 
 
 def test_what_a_variable_brings_is_judged_as_well() -> None:
-    with pytest.raises(ConfigError, match="bash is a shell"):
-        parse_servers('{"a": {"command": "${RUN}"}}', environ={"RUN": "bash"})
-    with pytest.raises(ConfigError, match="node is given '-e'"):
-        parse_servers('{"a": {"command": "node", "args": ["${X}"]}}', environ={"X": "-e"})
+    fault = fault_in('{"a": {"command": "${RUN}"}}', environ={"RUN": "bash"})
+    assert "bash is a shell" in fault
+    fault = fault_in('{"a": {"command": "node", "args": ["${X}"]}}', environ={"X": "-e"})
+    assert "node is given '-e'" in fault
 
 
 async def test_a_link_that_changes_after_the_file_was_read_starts_nothing(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path:
     [
         ("CAAL_MAX_TOOL_ROUNDS", "many", "write a whole number"),
         ("CAAL_MAX_TOOL_ROUNDS", "0", "write at least 1"),
-        ("CAAL_API", "olama", "write 'ollama', 'openai', 'completions' or 'livekit'"),
+        ("CAAL_API", "olama", "write 'ollama', 'openai', "),
         ("CAAL_EMBEDDING", "minlm", "write off, minilm, ollama:model or openai:model@url"),
         ("CAAL_EMBEDDING", "livekit:a", "write off, minilm, ollama:model or openai:model@url"),
         ("CAAL_EMBEDDING", "openai:a@ftp://b", "the address must begin with http:// or https://"),
@@ -90,7 +90,8 @@ def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path:
         ("CAAL_TOOL_TIMEOUT", "inf", "write at most 600"),
         ("CAAL_STT", "whisper", "write local, none, or module:factory"),
         ("CAAL_AGENT", "my_agent.py", "write module:Class"),
-        ("N8N_URL", "localhost:5678", "the address must begin with http:// or https://"),
+        ("N8N_URL", "ftp://localhost", "the address must begin with http:// or https://"),
+        ("N8N_URL", "local host", "the address has a space in it"),
         ("N8N_URL", "http://u:p@host", "leave user name and password out of the address"),
         ("LIVEKIT_URL", "http//x", "the address must begin with ws://"),
         ("OLLAMA_HOST", "host:99999", "check brackets and port"),
@@ -102,6 +103,24 @@ def test_a_wrong_variable_is_named_with_its_remedy(
     message = refusal({name: text}, tmp_path / "none.toml")
     assert message.startswith(f"{name}: ")
     assert mend in message
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "address"),
+    [
+        ("OLLAMA_HOST", "box", "ollama_host", "http://box:11434"),
+        ("N8N_URL", "localhost", "n8n_url", "http://localhost:5678"),
+        ("N8N_URL", "n8n.example.com", "n8n_url", "https://n8n.example.com"),
+        ("CAAL_BASE_URL", "gpu:8080/v1", "base_url", "http://gpu:8080/v1"),
+        ("CAAL_MODEL_SERVERS", "gpu:8080/v1", "model_servers", ("http://gpu:8080/v1",)),
+        ("LIVEKIT_URL", "localhost:7880", "livekit_url", "ws://localhost:7880"),
+        ("LIVEKIT_URL", "mine.livekit.cloud", "livekit_url", "wss://mine.livekit.cloud"),
+    ],
+)
+def test_an_address_may_be_written_without_its_scheme(
+    tmp_path: Path, name: str, text: str, field: str, address: object
+) -> None:
+    assert getattr(load_settings({name: text}, tmp_path / "none.toml"), field) == address
 
 
 @pytest.mark.parametrize(

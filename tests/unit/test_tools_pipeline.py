@@ -188,7 +188,7 @@ async def test_a_giant_result_is_cut_while_the_event_loop_goes_on(
     kind: str, busy_threads: BusyThreads
 ) -> None:
     value, expected, data = GIANTS[kind], ToolDataCache(), ToolDataCache()
-    expected.add("1", "get_weather", {"city": "x"}, value)
+    expected.add_result("1", "get_weather", {"city": "x"}, value)
     call = asyncio.create_task(Pipeline(data).run(entry(), "1", {"city": "x"}, Source(value)))
     async with asyncio.timeout(5):
         await busy_threads.asked.wait()

@@ -56,6 +56,32 @@ def test_a_name_outside_the_table_is_refused_with_the_nearest_names() -> None:
     assert raised.value.valid[0] == "get_current_time"
 
 
+@pytest.mark.parametrize(
+    ("said", "exposed"),
+    [
+        ("get_weather", "get_weather"),
+        ("Get weather", "get_weather"),
+        ("SEND-MAIL", "office__send_mail"),
+        ("office send mail", "office__send_mail"),
+        ("read", None),  # of two servers
+        ("files__read", "files__read"),
+        ("weather", None),
+        ("get_weather_2", None),
+        ("?", None),
+        ("", None),
+    ],
+)
+def test_a_person_names_a_tool_in_any_spelling(said: str, exposed: str | None) -> None:
+    tools = [
+        spec("n8n", "get_weather"),
+        spec("mcp", "office__send_mail", "office", "send_mail"),
+        spec("mcp", "files__read", "files", "read"),
+        spec("mcp", "notes__read", "notes", "read"),
+    ]
+    entry = ToolTable(tools).named(said)
+    assert (entry and entry.exposed) == exposed
+
+
 def test_attributes_of_an_agent_are_not_callable_names() -> None:
     table = ToolTable([spec("agent", "set_timer")])
     for internal in ("update_instructions", "__init__", "session", "llm_node"):

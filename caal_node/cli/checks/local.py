@@ -111,18 +111,27 @@ async def check_agent(settings: Settings) -> Sequence[Finding]:
 
 async def check_stt(settings: Settings) -> Sequence[Finding]:
     local = ("faster_whisper", weights.WHISPER_TINY_EN)
-    return [await _speech_part("CAAL_STT", settings.stt, speech.make_stt, local)]
+    found = await _speech_part("CAAL_STT", settings.stt, speech.make_stt, local)
+    return [_for_rooms(settings, found)]
 
 
 async def check_tts(settings: Settings) -> Sequence[Finding]:
-    return [
-        await _speech_part("CAAL_TTS", settings.tts, speech.make_tts, ("piper", weights.PIPER_JOE))
-    ]
+    local = ("piper", weights.PIPER_JOE)
+    found = await _speech_part("CAAL_TTS", settings.tts, speech.make_tts, local)
+    return [_for_rooms(settings, found)]
 
 
 async def check_vad(settings: Settings) -> Sequence[Finding]:
     # livekit-plugins-silero is a dependency, and carries its weights.
     return [await _speech_part("CAAL_VAD", settings.vad, speech.make_vad, None)]
+
+
+def _for_rooms(settings: Settings, found: Finding) -> Finding:
+    """Return a missing default as a remark where nobody has set up a place to speak in."""
+    default = getattr(settings, found.name) == "local"
+    if found.status != "fail" or not default or settings.has_rooms:
+        return found
+    return warn(found.name, f"{found.found}; chat needs no speech", found.mend)
 
 
 async def _speech_part(

@@ -12,14 +12,18 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from caal_node.cli.checks.check import Finding, fail, ok, warn
+from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import is_loopback
-from caal_node.core.errors import CaalError
+from caal_node.core.errors import CaalError, ConfigError
+from caal_node.core.model_ref import CLOUD
 from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
 from caal_node.factories import make_llm
 from caal_node.http_client import UnfitAnswer, open_client
+from caal_node.models.backends.cloud import load_plugin
+from caal_node.models.embedded_engine import require_engine
 from caal_node.models.model_preparation import probe
+from caal_node.weights.gguf import find_gguf
 
 REQUEST_S: Final = 5.0
 MAX_NAMES: Final = 8
@@ -47,6 +51,12 @@ async def check_model(
     settings: Settings, transport: httpx2.AsyncBaseTransport | None = None
 ) -> Sequence[Finding]:
     """Check the server and the model. `transport` is for tests."""
+    if settings.api == "embedded":
+        return [await in_thread(lambda: _embedded(settings.model))]
+    if settings.api == "livekit":  # Which server a plugin asks, and how, is its own.
+        return [ok(MODEL, f"{settings.model}, a LiveKit plugin's")]
+    if settings.api in CLOUD:
+        return [await _cloud(settings)]
     key = settings.api_key
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
     found: list[Finding] = []
@@ -69,6 +79,25 @@ async def check_model(
         except _Unusable as unusable:
             found.append(unusable.finding)
     return found
+
+
+async def _cloud(settings: Settings) -> Finding:
+    """Make the model; whether it answers is seen by a sample request."""
+    try:
+        await load_plugin(settings.api)
+        await make_llm(settings).aclose()
+    except CaalError as error:
+        return fail_from(MODEL, str(error))
+    return ok(MODEL, f"{settings.model} of {settings.api}, by LiveKit's plugin")
+
+
+def _embedded(model: str) -> Finding:
+    try:
+        require_engine()
+        path = find_gguf(model)
+    except ConfigError as error:
+        return fail_from(MODEL, str(error))
+    return ok(MODEL, f"{path.name}, {path.stat().st_size / 1e6:,.0f} MB, in the embedded engine")
 
 
 async def _ollama_server(http: httpx2.AsyncClient, settings: Settings) -> Finding:

@@ -10,30 +10,46 @@ from caal_node.cli.checks.check import Finding, fail, fail_from, ok, warn
 from caal_node.config.settings import Settings
 from caal_node.control.rooms import ControlError, LiveKitRooms
 from caal_node.core.addresses import is_loopback
+from caal_node.core.errors import ConfigError
 
 MIN_SECRET_CHARS: Final = 32
 """256 bits are what the signatures of LiveKit's tokens (HS256) can use."""
 LIVEKIT: Final = "livekit"
 CONTROL: Final = "control"
+NAMES: Final = ("livekit_url", "livekit_api_key", "livekit_api_secret")
+_SET: Final = (
+    "Set LIVEKIT_URL, LIVEKIT_API_KEY and LIVEKIT_API_SECRET, as the LiveKit server has them."
+)
+_NONE_NEEDED: Final = "chat and console need no LiveKit server."
 
 
 async def check_livekit(settings: Settings) -> Sequence[Finding]:
-    names = ("livekit_url", "livekit_api_key", "livekit_api_secret")
-    missing = [name.upper() for name in names if getattr(settings, name) is None]
-    if len(missing) == len(names):
-        mend = (
-            "Set LIVEKIT_URL, LIVEKIT_API_KEY and LIVEKIT_API_SECRET; chat and console need none."
-        )
-        return [warn(LIVEKIT, "not set, so there are no rooms", mend)]
+    missing = _missing(settings)
+    if not settings.has_rooms:
+        return [ok(LIVEKIT, "not set, so there are no rooms", _NONE_NEEDED)]
     if missing:
-        found = f"not set: {', '.join(missing)}"
-        return [fail(LIVEKIT, found, "Set all three, as the LiveKit server has them.")]
+        return [fail(LIVEKIT, _not_set(missing), _SET)]
     try:
         async with LiveKitRooms.of(settings) as rooms:
             live = await rooms.live()
     except ControlError as error:
         return [fail_from(LIVEKIT, f"{settings.livekit_url}: {error}")]
     return [_server(settings, len(live)), _control_token(settings)]
+
+
+def require_livekit(settings: Settings) -> None:
+    """Raises: ConfigError: the address or a key is not set; its text is doctor's."""
+    if missing := _missing(settings):
+        there = "no LiveKit server is set" if len(missing) == len(NAMES) else _not_set(missing)
+        raise ConfigError(f"{there}. {_SET} {_NONE_NEEDED}")
+
+
+def _missing(settings: Settings) -> list[str]:
+    return [name.upper() for name in NAMES if getattr(settings, name) is None]
+
+
+def _not_set(missing: Sequence[str]) -> str:
+    return f"not set: {', '.join(missing)}"
 
 
 def _server(settings: Settings, live: int) -> Finding:

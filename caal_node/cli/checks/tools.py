@@ -10,6 +10,7 @@ from typing import Final
 import mcp_bridge
 from caal_node import weights
 from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, warn
+from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
@@ -21,6 +22,8 @@ N8N: Final = "n8n"
 MCP: Final = "mcp"
 EMBEDDING: Final = "embedding"
 N8N_S: Final = 15.0
+FIRST_START_S: Final = 60.0
+"""A server that is still being downloaded after this time is a warning; others fail before."""
 _BY_WORDS: Final = "tools are searched for by words alone"
 
 
@@ -60,13 +63,15 @@ def _n8n_finding(settings: Settings, found: Discovery) -> Finding:
 
 async def check_mcp(settings: Settings) -> Sequence[Finding]:
     try:
-        configs = mcp_bridge.load_servers(settings.mcp_servers, missing_ok=True)
+        configs = await in_thread(lambda: load_mcp_servers(settings.mcp_servers, missing_ok=True))
     except mcp_bridge.ConfigError as error:
         return [fail_from(MCP, str(error), mend="Mend that line.")]
     if not configs:
         return [ok(MCP, f"no servers in {settings.mcp_servers}")]
     async with mcp_bridge.ServerManager(
-        configs, pins=mcp_bridge.Pins(paths.tool_pins(), settings.mcp_new_tools)
+        configs,
+        pins=mcp_bridge.Pins(paths.tool_pins(), settings.mcp_new_tools),
+        ready_s=FIRST_START_S,
     ) as manager:
         return [_server_finding(status) for status in manager.servers]
 
@@ -75,6 +80,11 @@ def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:
     name = f"{MCP} {status.name}"
     if status.state == "off":
         return ok(name, f"off: {'; '.join(status.notes) or 'so says the file'}")
+    if status.state == "starting":
+        text = "; ".join(status.notes) or "is not ready yet"
+        return warn(
+            name, text, "Leave the agent running until it is there, or run it by hand once."
+        )
     if status.error is not None:
         error = f"{status.state}, over {status.transport}: {status.error}"
         return fail_from(name, error, mend="Run its command by hand to see what it says.")
@@ -85,7 +95,7 @@ def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:
         mend = f"Read them (caal-node tools), then run: caal-node tools --accept {status.name}"
         return warn(name, f"{text}; {'; '.join(status.notes)}", mend)
     if status.notes:
-        mend = "Ask the server's author to mend it."
+        mend = "Read what was left out or passed over, and mend it there."
         return warn(name, f"{text}; {'; '.join(status.notes)}", mend)
     return ok(name, text)
 

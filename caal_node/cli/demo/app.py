@@ -24,8 +24,10 @@ from rich.console import Console
 from caal_node.cli.demo.audio import AudioTimeline, SpokenRequest, load_requests
 from caal_node.cli.demo.livekit_server import LiveKitServer, obtain_server
 from caal_node.cli.demo.local_scene import LocalScene
+from caal_node.cli.demo.preflight import require_all
 from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
 from caal_node.cli.demo.servers import choose_model, open_n8n, write_settings
+from caal_node.cli.model_server import sentence
 from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
@@ -148,6 +150,8 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
     if not console.is_terminal:
         console.width = 120  # a log is read in windows of any width
     settings = load_settings()
+    for remark in await require_all(settings, out, use_room=use_room):
+        console.print(f"{sentence(remark)}", style="yellow", markup=False)
     async with AsyncExitStack() as open_:
         folder = Path(tempfile.mkdtemp(prefix="caal-demo-"))
         open_.callback(shutil.rmtree, folder, ignore_errors=True)

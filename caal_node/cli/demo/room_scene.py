@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
@@ -36,6 +36,7 @@ from caal_node.core.events import Event, from_json
 from caal_node.room.attributes import STATE
 from caal_node.room.transcript import TOPIC
 
+OUR_WORKER: Final = ("-m", "caal_node.cli", "dev", "--no-reload", "--log-level", "info")
 REGISTERED: Final = b"registered worker"
 """LiveKit's own log line, once the server knows the worker."""
 REGISTER_S: Final = 60.0
@@ -55,10 +56,16 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerProcess:
-    """The worker; `folder` is its working directory, with settings, servers and `worker.log`."""
+    """The worker; `folder` is its working directory, with settings, servers and `worker.log`.
 
-    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+    `program` is what Python runs there.
+    """
+
+    def __init__(
+        self, folder: Path, env: Mapping[str, str], program: Sequence[str] = OUR_WORKER
+    ) -> None:
         self.log: Final = folder / "worker.log"
+        self._program = program
         self._folder = folder
         self._env = {**os.environ, **env, "PYTHONUNBUFFERED": "1"}
         self._process: Process | None = None
@@ -69,7 +76,7 @@ class WorkerProcess:
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", str(PARENT_WATCHDOG)),
-            *(sys.executable, "-m", "caal_node.cli", "dev", "--no-reload", "--log-level", "info"),
+            *(sys.executable, *self._program),
             cwd=self._folder,
             env=self._env,
             stdin=PIPE,

@@ -59,7 +59,7 @@ async def choose_model(
     """
     env = {"CAAL_TEMPERATURE": "0"}
     host = settings.ollama_host
-    if (name := await _ollama_model(settings)) is not None:
+    if (name := await find_ollama_model(settings)) is not None:
         env |= {"CAAL_MODEL": name, "CAAL_API": "ollama", "CAAL_BASE_URL": host}
         return f"{name} on the Ollama at {host}", {**env, "CAAL_TOOL_CALLS": "auto"}
     path = await asyncio.to_thread(weights.ensure, WEIGHT, console=console)
@@ -73,7 +73,7 @@ async def choose_model(
     return f"{WEIGHT.title}, embedded (llama.cpp)", {**env, "CAAL_TOOL_CALLS": "text"}
 
 
-async def _ollama_model(settings: Settings) -> str | None:
+async def find_ollama_model(settings: Settings) -> str | None:
     """Return the configured model if Ollama has it with tools, else Ollama's first with tools."""
     client = ollama.AsyncClient(settings.ollama_host, timeout=OLLAMA_S)
     try:

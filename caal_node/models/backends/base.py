@@ -6,11 +6,15 @@ A backend knows one wire format, and nothing of LiveKit, of strategies or of wha
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from caal_node.core.items import Item
 from caal_node.core.tool_spec import ToolSchema
+from caal_node.models.backends.dialect import Dialect
+
+Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
+"""Whether a model thinks before it answers, and how hard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,12 @@ class BackendRequest:
     """How many candidates of each token to report, if the server can. Streamed replies only."""
     first_s: float | None = None
     """Seconds until the reply's first piece, in place of the backend's own deadline."""
+    must_call: bool = False
+    """The reply has to hold a call of `tools`, if the server can see to that."""
+    parallel: bool | None = None
+    """False: one call at most, if the server can see to that. None says nothing of it."""
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """Further fields by OpenAI's names, such as `temperature` or `seed`. They win."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +160,10 @@ class Backend(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class LearnsDialect(Protocol):
+    """A backend of an API that its servers speak with differences."""
+
+    dialect: Dialect

@@ -89,7 +89,7 @@ class CompletionsBackend(OpenAIServer):
             raise ModelLacksTools("text completion takes no tools; write them into the prompt")
         prompt: dict[str, Any] = {"prompt": to_prompt(request.items)}
         if request.schema is not None:
-            prompt["json_schema"] = request.schema  # It is llama.cpp's; others read past it.
+            prompt |= self.dialect.schema_field(request.schema, "json_schema")
         body = self._body(request, prompt)
         finish: str | None = None
         usage = Usage()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from caal_node.core.errors import ConfigError
+from caal_node.core.model_ref import CLOUD, Api
 from caal_node.models.backends.base import Backend
 
-Api: TypeAlias = Literal["ollama", "openai", "completions", "livekit"]
 OLLAMA: Final = "http://127.0.0.1:11434"
 """Ollama's own default address."""
 
@@ -19,10 +19,12 @@ def api_of(name: str | None) -> Api | None:
         ConfigError: there is none of that name, or it would run code that `name` chose.
     """
     match name:
-        case None | "ollama" | "openai" | "completions":
+        case None | "ollama" | "openai" | "completions" | "anthropic" | "google":
             return name
         case _:
-            raise ConfigError(f"api {name!r}: write ollama, openai or completions")
+            raise ConfigError(
+                f"api {name!r}: write ollama, openai, completions, anthropic or google"
+            )
 
 
 def make_backend(
@@ -41,6 +43,14 @@ def make_backend(
         from caal_node.models.backends.openai import OpenAIBackend
 
         return OpenAIBackend(model, base_url=base_url or f"{OLLAMA}/v1", api_key=api_key, **options)
+    if api in CLOUD:
+        from caal_node.models.backends.cloud import cloud_backend
+
+        return cloud_backend(model, api, base_url, api_key, **options)
+    if api == "embedded":
+        from caal_node.models.backends.embedded import EmbeddedBackend
+
+        return EmbeddedBackend(model, **options)
     if api == "livekit":
         from livekit.agents import llm
 

@@ -6,10 +6,9 @@ nested in a tool's schema, which `tests/contract/test_ollama_package.py` pins.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -20,10 +19,10 @@ from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
     Chunk,
-    NativeCall,
     ReasoningChunk,
     ReplyDone,
     TextChunk,
+    Think,
     Usage,
 )
 from caal_node.models.backends.chat_format import (
@@ -44,12 +43,18 @@ from caal_node.models.backends.http_transport import (
     json_lines,
 )
 from caal_node.models.backends.server_errors import server_words
-from caal_node.models.backends.tool_calls import WORKING, CallDelta, ServerRuns, ToolResult
-
-Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
+from caal_node.models.backends.tool_calls import (
+    WORKING,
+    CallDelta,
+    CallJoiner,
+    ServerRuns,
+    ToolResult,
+)
 
 ABILITIES_READ: Final = 64
 """What a model can do is told in a few words."""
+_OUTSIDE_OPTIONS: Final = frozenset({"think", "keep_alive", "format", "logprobs", "top_logprobs"})
+"""Fields of a request that stand beside its `options`, where all that steers sampling stands."""
 _UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
 """Families of models that think whatever they are told. The least they do is "low"."""
 
@@ -109,21 +114,24 @@ def settled_think(asked: Think, shown: OllamaModelInfo) -> Think:
     return asked
 
 
-def chunks_of(reply: OllamaReply, runs: ServerRuns) -> Iterator[Chunk]:
-    """Yield what one line of a reply means."""
+def chunks_of(reply: OllamaReply, calls: CallJoiner, runs: ServerRuns) -> Iterator[Chunk]:
+    """Yield what one line of a reply means.
+
+    Ollama's own calls are whole. Servers that speak its API also send a name first and the
+    arguments in pieces, as OpenAI's do; such a call is known to be whole at the reply's end.
+    """
     if reply.message.thinking:
         yield ReasoningChunk(reply.message.thinking)
     if reply.message.content:
         tokens = tuple(token.generated() for token in reply.logprobs or ())
         yield TextChunk(reply.message.content, tokens)
-    for call in reply.message.tool_calls or ():
-        call_id, name, arguments = call.id or "", call.function.name or "", call.function.arguments
-        if reply.task_status is not None:
-            yield from runs.started(call_id, name, arguments)
-            continue
-        if not isinstance(arguments, str):
-            arguments = json.dumps(arguments or {}, ensure_ascii=False)
-        yield NativeCall(call_id, name, arguments or "{}")
+    if reply.task_status is None:
+        calls.add(reply.message.tool_calls or ())
+        yield from calls.calls(ended=reply.is_last)
+    else:
+        for call in reply.message.tool_calls or ():
+            name, arguments = call.function.name or "", call.function.arguments
+            yield from runs.started(call.id or "", name, arguments)
     yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
     if reply.is_last:
         usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
@@ -211,14 +219,14 @@ class OllamaBackend(HttpTransport):
                 yield chunk
 
     async def _reply(self, request: BackendRequest, think: Think) -> AsyncGenerator[Chunk]:
-        runs = ServerRuns()
+        calls, runs = CallJoiner(), ServerRuns()
         body = self._body(request, think)
         patience = Patience(self.deadlines, request.first_s)
         pieces = self.pieces("/api/chat", body, json_lines, patience)
         async with aclosing(pieces) as lines:
             async for line in lines:
                 reply = self._parsed(line)
-                for chunk in chunks_of(reply, runs):
+                for chunk in chunks_of(reply, calls, runs):
                     patience.renew()
                     yield chunk
                 if reply.is_last:
@@ -238,7 +246,9 @@ class OllamaBackend(HttpTransport):
         if request.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         limit = {} if request.max_tokens is None else {"num_predict": request.max_tokens}
-        return {**body, "options": {**self._options, **limit}}
+        own = {name: value for name, value in request.fields.items() if name in _OUTSIDE_OPTIONS}
+        others = {name: value for name, value in request.fields.items() if name not in own}
+        return {**body, **own, "options": {**self._options, **limit, **others}}
 
     def _parsed(self, line: bytes) -> OllamaReply:
         try:

@@ -1,10 +1,17 @@
-"""`/v1/chat/completions`, as llama.cpp's server, vLLM, LM Studio and Ollama speak it."""
+"""`/v1/chat/completions`, as llama.cpp's server, vLLM, LM Studio and Ollama speak it.
+
+Some servers run calls by themselves and say so nowhere: they send the call, run it, and write the
+answer into the same stream. It is seen by what no model can write behind its own call: a message of
+the role `tool`, or words behind the reply's `finish_reason`. Where the words follow at once, they
+look like those of a model that did not wait; then `server_runs_tools` decides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -14,6 +21,7 @@ from caal_node.models.backends.base import (
     Chunk,
     ReasoningChunk,
     TextChunk,
+    Think,
     Usage,
 )
 from caal_node.models.backends.chat_format import (
@@ -31,10 +39,14 @@ from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
 from caal_node.models.backends.tool_calls import CallDelta, CallJoiner, ServerRuns, ToolResult
 
+_EFFORTS: Final[Mapping[Think, str]] = {False: "none", True: "medium"}
+"""`reasoning_effort` where thinking is off or on; a level is sent as it is."""
+
 
 class _Part(BaseModel):
     """`delta` of a stream, or `message` of a whole reply."""
 
+    role: str | None = None
     content: JoinedText = None
     reasoning_content: str | None = None  # llama.cpp, vLLM, DeepSeek
     reasoning: str | None = None  # Ollama, later vLLM, OpenRouter
@@ -74,6 +86,16 @@ class ChatEvent(ServerEvent):
         )
 
 
+def thinking_fields(think: Think | None) -> dict[str, Any]:
+    """Return the fields of a request that turn thinking on or off."""
+    if think is None:
+        return {}
+    return {
+        "chat_template_kwargs": {"enable_thinking": bool(think)},
+        "reasoning_effort": _EFFORTS.get(think, think),
+    }
+
+
 class OpenAIBackend(OpenAIServer):
     """One model on one server.
 
@@ -87,26 +109,33 @@ class OpenAIBackend(OpenAIServer):
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        think: bool | None = False,
+        think: Think | None = False,
         temperature: float = 0.0,
         extra: Mapping[str, Any] | None = None,
         deadlines: TransportDeadlines | None = None,
+        server_runs_tools: bool = False,
     ) -> None:
         """`extra` goes into every request as it is (llama.cpp's `id_slot`, say).
 
-        `think` reaches chat templates that have the switch (llama.cpp, vLLM); other local servers
-        ignore it (Ollama's here wants `extra={"reasoning_effort": "none"}`). None sends nothing,
-        for servers that refuse what they do not know.
+        `think` goes out in both of its forms: for chat templates that have the switch (llama.cpp,
+        vLLM), and as `reasoning_effort` (Ollama, OpenAI). What a server refuses of it is left out
+        from then on. None sends nothing.
+
+        `server_runs_tools` says that calls with words behind them were run by the server, so that
+        the words are the answer. It is heard in a stream only, so one is always asked for then.
 
         Raises:
             ConfigError: the address or the key cannot be used.
         """
-        switch = {} if think is None else {"chat_template_kwargs": {"enable_thinking": think}}
-        always = {"temperature": temperature, **switch, **(extra or {})}
+        always = {"temperature": temperature, **thinking_fields(think), **(extra or {})}
+        self._server_runs_tools = server_runs_tools
         super().__init__(model, base_url, api_key, deadlines, always)
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
-        """See `Backend`. Calls come last, whole, and only from a reply that came to its end."""
+        """See `Backend`. Calls come whole: last, and only from a reply that came to its end, or in
+        front of what is said behind them."""
+        if self._server_runs_tools:
+            request = replace(request, stream=True)
         calls = CallJoiner()
         finish: str | None = None
         usage, runs = Usage(), ServerRuns()
@@ -115,6 +144,14 @@ class OpenAIBackend(OpenAIServer):
             async for event in events:
                 for choice in event.choices[:1]:
                     part = choice.delta or choice.message or _Part()
+                    is_result = part.role == "tool"
+                    if calls.begun and (is_result or (part.content or "").strip()):
+                        ran = is_result or finish is not None or self._server_runs_tools
+                        before = calls.calls() if calls.whole else ()
+                        for chunk in runs.ran(before) if ran else before:
+                            yield chunk
+                        if is_result or not calls.whole:
+                            part.content = None
                     for chunk in _chunks(part, choice.logprobs):
                         yield chunk
                     if event.task_status is None:
@@ -137,9 +174,12 @@ class OpenAIBackend(OpenAIServer):
         }
         if request.tools:
             prompt["tools"] = request.tools
+            if request.must_call:
+                prompt["tool_choice"] = "required"
+            if request.parallel is not None:
+                prompt["parallel_tool_calls"] = request.parallel
         if request.schema is not None:
-            form = {"name": "reply", "strict": True, "schema": request.schema}
-            prompt["response_format"] = {"type": "json_schema", "json_schema": form}
+            prompt |= self.dialect.schema_field(request.schema, "response_format")
         if request.top_logprobs:
             prompt |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         return self._body(request, prompt)

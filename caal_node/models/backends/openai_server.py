@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import logging
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from caal_node.core.addresses import server_url
-from caal_node.core.errors import ConfigError, ModelMissing, ModelReplyError
+from caal_node.core.errors import ConfigError, ModelContextFull, ModelMissing, ModelReplyError
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, Usage
 from caal_node.models.backends.chat_format import OR_NONE, Count, first_of
+from caal_node.models.backends.dialect import Dialect
 from caal_node.models.backends.http_transport import (
     HttpTransport,
     Patience,
@@ -21,10 +23,17 @@ from caal_node.models.backends.http_transport import (
 )
 from caal_node.models.backends.server_errors import server_words
 
+logger = logging.getLogger("caal_node.models")
+
+REFUSED: Final = frozenset({400, 422})
+"""HTTP statuses about what was asked."""
 DEFAULT_URL: Final = "http://127.0.0.1:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""
 MODELS_READ: Final = 4_096
 """Models of a server's list, ten times those of the longest known."""
+OLLAMA_OWNER: Final = "library"
+LM_STUDIO_OWNER: Final = "organization_owner"
+"""What the two write as `owned_by` of every model in their lists."""
 _NAMES_SHOWN: Final = 5
 """Names of other models in a message."""
 
@@ -69,6 +78,7 @@ class ServerEvent(BaseModel):
 
 
 E = TypeVar("E", bound=ServerEvent)
+M = TypeVar("M", bound=BaseModel)
 
 
 class _FileSizes(BaseModel):
@@ -80,7 +90,10 @@ class _FileSizes(BaseModel):
 class ListedModel(BaseModel):
     id: str
     owned_by: str | None = None
-    max_model_len: int | None = None  # vLLM
+    max_model_len: Annotated[
+        Count, Field(validation_alias=AliasChoices("max_model_len", "context_length"))
+    ] = None
+    """vLLM, and OpenRouter by the second name."""
     root: Annotated[str | None, OR_NONE] = None  # This is where vLLM's weights came from.
     meta: Annotated[_FileSizes | None, OR_NONE] = None
 
@@ -99,6 +112,50 @@ class ModelList(BaseModel):
         """llama.cpp's one model, which answers to any name."""
         only = self.data[0] if len(self.data) == 1 else None
         return only if only and only.owned_by == "llamacpp" else None
+
+
+class _RunningModel(BaseModel):
+    name: str
+    context_length: Count = None
+
+
+class RunningModels(BaseModel):
+    """Ollama's `GET /api/ps`: what is loaded. Behind `/v1` it is loaded with the server's own
+    context, and a prompt that is longer is cut without a word."""
+
+    models: list[_RunningModel]
+
+    def context_of(self, model: str) -> int | None:
+        names = (model, f"{model}:latest")
+        return next((m.context_length for m in self.models if m.name in names), None)
+
+
+class _InstanceConfig(BaseModel):
+    context_length: Count = None
+
+
+class _Instance(BaseModel):
+    id: str
+    config: _InstanceConfig = Field(default_factory=_InstanceConfig)
+
+
+class _LMStudioModel(BaseModel):
+    key: str
+    loaded_instances: list[_Instance] = Field(default_factory=list[_Instance])
+
+
+class LoadedModels(BaseModel):
+    """LM Studio's `GET /api/v1/models` (since 0.4, lmstudio.ai/docs/developer/rest/list).
+
+    A model's `max_context_length` is what it was made for, mostly far more than is loaded.
+    """
+
+    models: list[_LMStudioModel]
+
+    def context_of(self, model: str) -> int | None:
+        loaded = [(m.key, instance) for m in self.models for instance in m.loaded_instances]
+        fits = [each.config.context_length for key, each in loaded if model in (key, each.id)]
+        return min((size for size in fits if size), default=None)
 
 
 class _GenerationSettings(BaseModel):
@@ -144,6 +201,9 @@ class OpenAIServer(HttpTransport):
             raise ConfigError(f"CAAL_BASE_URL: {error}") from error
         if url.count("/") == 2:
             url += "/v1"
+        self.dialect = Dialect()
+        """What this server has shown to take. `ModelConnection` keeps it from one session to the
+        next."""
         self._always: Final = always
         super().__init__(
             url,
@@ -166,7 +226,7 @@ class OpenAIServer(HttpTransport):
         except ModelReplyError as error:
             if error.status != 404:
                 raise
-            return Capabilities()  # The server has no list.
+            return Capabilities(schema=self._holds_schema)  # The server has no list.
         except ValidationError as error:
             raise ModelReplyError(
                 f"{self.address} does not answer like an OpenAI server"
@@ -177,7 +237,28 @@ class OpenAIServer(HttpTransport):
         if not named:
             names = ", ".join(m.id for m in models.data[:_NAMES_SHOWN]) or "none"
             raise ModelMissing(f"{self.address} has no model {self.model}; it has: {names}")
-        return Capabilities(context_tokens=named[0].max_model_len)
+        return Capabilities(schema=self._holds_schema, context_tokens=await self._context(named[0]))
+
+    async def _context(self, listed: ListedModel) -> int | None:
+        """Return the tokens that the server reads of the model as it is loaded, if it says so."""
+        if listed.owned_by == OLLAMA_OWNER:
+            running = await self._page("/../api/ps", RunningModels)
+            return running and running.context_of(self.model)
+        if listed.owned_by == LM_STUDIO_OWNER:
+            loaded = await self._page("/../api/v1/models", LoadedModels)
+            return loaded and loaded.context_of(self.model)
+        return listed.max_model_len
+
+    async def _page(self, path: str, kind: type[M]) -> M | None:
+        try:
+            return kind.model_validate_json(await self.fetch("GET", path))
+        except (ModelReplyError, ValidationError):
+            return None  # An older version does not have it.
+
+    @property
+    def _holds_schema(self) -> bool | None:
+        form = self.dialect.schema_form
+        return None if form is None else form != "none"
 
     async def _llama_capabilities(self) -> Capabilities:
         try:
@@ -199,16 +280,46 @@ class OpenAIServer(HttpTransport):
             body["stream_options"] = {"include_usage": True}
         if request.max_tokens is not None:
             body["max_tokens"] = request.max_tokens
-        return {**body, **self._always}
+        return {**body, **self._always, **request.fields}
 
     async def _events(
         self, path: str, body: Mapping[str, Any], request: BackendRequest, kind: type[E]
     ) -> AsyncGenerator[E]:
         """POST `body`, and yield each event of the reply as a `kind`.
 
+        Fields that the server refuses are left out, and it is asked again.
+
         Raises:
             ModelError: one of its kinds.
         """
+        without: frozenset[str] = frozenset()
+        while True:
+            sent = self.dialect.fitted(body, without)
+            begun = False
+            try:
+                async with aclosing(self._read(path, sent, request, kind)) as events:
+                    async for event in events:
+                        if not begun and without:
+                            self.dialect.guessed |= without
+                            self._tell(without)
+                        begun = True
+                        yield event
+                return
+            except ModelReplyError as error:
+                if begun or error.status not in REFUSED or isinstance(error, ModelContextFull):
+                    raise
+                if named := self.dialect.learn(sent, error.said):
+                    self._tell(named)
+                elif not (without := self.dialect.guess(sent, error.said, without)):
+                    raise
+
+    def _tell(self, fields: Iterable[str]) -> None:
+        names = ", ".join(sorted(fields))
+        logger.info("%s: %s refuses %s; it is asked otherwise", self.model, self.address, names)
+
+    async def _read(
+        self, path: str, body: Mapping[str, Any], request: BackendRequest, kind: type[E]
+    ) -> AsyncGenerator[E]:
         split = sse_data if request.stream else whole_body
         patience = Patience(self.deadlines, request.first_s)
         async with aclosing(self.pieces(path, body, split, patience)) as pieces:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from caal_node.core.errors import (
@@ -18,6 +19,11 @@ from caal_node.core.errors import (
 
 TEXT_MAX_CHARS: Final = 160
 """Characters of a server's words in our messages: llama.cpp may append a model's whole output."""
+
+SAID_MAX_CHARS: Final = 4_000
+"""Characters of a refusal that are searched for what is refused."""
+_ECHOES: Final = frozenset({"input", "ctx", "url", "@type"})
+"""Keys of an error under which a server repeats the request, or names a page."""
 
 _NO_TOOLS: Final = re.compile(
     r"does not support tools"  # Ollama
@@ -40,22 +46,57 @@ _PEG: Final = re.compile(r"does not match the expected [\w-]+ format", re.IGNORE
 def server_words(body: bytes) -> str:
     """Return the message in an error's body, on one line and short; empty if there is none.
 
-    Ollama writes `{"error": "words"}`; OpenAI's way is `{"error": {"message": "words"}}`; vLLM and
-    FastAPI servers have `message` or `detail` at the top; a wrong address answers with plain text.
+    Ollama writes `{"error": "words"}`; OpenAI's way is `{"error": {"message": "words"}}`, which
+    Google puts into a list; vLLM and FastAPI servers have `message` or `detail` at the top, the
+    latter as a list of what is wrong; a wrong address answers with plain text.
     """
-    try:
-        value: object = json.loads(body)
-    except (ValueError, RecursionError):
-        value = body.decode(errors="replace")
+    value = _first(_parsed(body))
     for key in ("error", "message", "detail"):
         if isinstance(value, dict):
             inner = cast("dict[str, Any]", value)
-            value = inner.get(key, inner)
+            value = _first(inner.get(key, inner))
+    if isinstance(value, dict) and "msg" in value:
+        value = ": ".join(_texts(cast("object", value)))
     text = value if isinstance(value, str) else ""
     text = " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())
     if match := _PEG.search(text):
         text = text[: match.end()]
     return text if len(text) <= TEXT_MAX_CHARS else f"{text[: TEXT_MAX_CHARS - 1]}…"
+
+
+def refusal_words(body: bytes) -> str:
+    """Return every text in an error's body but those that repeat the request."""
+    return "\n".join(_texts(_parsed(body)))[:SAID_MAX_CHARS]
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode(errors="replace")
+
+
+def _first(value: object) -> object:
+    return (
+        cast("list[object]", value)[0]
+        if isinstance(value, list) and value
+        else cast("object", value)
+    )
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts within `value`; the path in `loc` is one."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in cast("list[object]", value):
+            yield from _texts(each)
+    elif isinstance(value, dict):
+        for key, each in cast("dict[str, object]", value).items():
+            if key == "loc" and isinstance(each, list):
+                yield ".".join(map(str, cast("list[object]", each)))
+            elif key not in _ECHOES:
+                yield from _texts(each)
 
 
 def failure(status: int, body: bytes, *, model: str, url: str, mend: str) -> ModelError:
@@ -81,7 +122,9 @@ def failure(status: int, body: bytes, *, model: str, url: str, mend: str) -> Mod
         )
     if status in (408, 504):
         return ModelTimeout(f"{url} gave up (HTTP {status}){said}")
-    if status in (429, 502, 503):
+    if status in (429, 502, 503, 529):  # 529 is Anthropic's.
         # There are too many requests, or the model is still being loaded: it is worth a retry.
         return ModelUnreachable(f"{url} is busy (HTTP {status}){said}")
-    return ModelReplyError(f"{url} answered HTTP {status}{said}", status=status)
+    return ModelReplyError(
+        f"{url} answered HTTP {status}{said}", status=status, said=refusal_words(body)
+    )

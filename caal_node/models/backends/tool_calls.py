@@ -29,6 +29,7 @@ _JOINED_MAX: Final = 4 * CALLS_MAX
 
 
 class FunctionDelta(BaseModel):
+    index: int | None = None  # Ollama has it here.
     name: str | None = None
     arguments: Arguments = None
 
@@ -40,6 +41,11 @@ class CallDelta(BaseModel):
     id: str | None = None
     function: Annotated[FunctionDelta, NULL_IS_EMPTY_OBJECT] = Field(default_factory=FunctionDelta)
 
+    @property
+    def place(self) -> int | None:
+        """Which of the reply's calls this is a piece of, where the server says."""
+        return self.function.index if self.index is None else self.index
+
 
 @dataclass(slots=True)
 class _PartialCall:
@@ -48,6 +54,12 @@ class _PartialCall:
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
     length: int = 0
+    has_value: bool = False
+    """Whether arguments came as a value. An empty one may stand for what is to come."""
+    complete: bool = False
+    """Whether they came as a value that holds something, to which nothing can be added."""
+    taken: bool = False
+    """Whether it was returned as a call."""
 
     def add(self, text: str) -> None:
         """Add a piece of the arguments. What is far too long already grows no further."""
@@ -58,10 +70,12 @@ class _PartialCall:
     @property
     def begun(self) -> bool:
         """Whether any of the arguments have come."""
-        return self.length > 0
+        return self.length > 0 or self.has_value
 
     def whole(self) -> bool:
-        """Whether the arguments that have come are complete JSON."""
+        """Whether the arguments that have come are complete."""
+        if self.has_value and not self.length:
+            return True
         text = "".join(self.arguments)
         self.arguments = [text]  # It may be asked at every piece.
         if not text.rstrip().endswith("}"):
@@ -85,6 +99,17 @@ class CallJoiner:
 
     def __init__(self) -> None:
         self._calls: list[_PartialCall] = []
+        self._seen: set[tuple[str, str, str]] = set()
+
+    @property
+    def begun(self) -> bool:
+        """Whether a call has begun, so that what is said from now on stands behind it."""
+        return bool(self._calls)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the arguments of the last call are complete."""
+        return self.begun and self._calls[-1].whole()
 
     @property
     def full(self) -> bool:
@@ -100,7 +125,7 @@ class CallJoiner:
             if call is None:
                 if not name or self.full:
                     continue
-                call = _PartialCall(delta.index, delta.id or "")
+                call = _PartialCall(delta.place, delta.id or "")
                 self._calls.append(call)
             call.id = call.id or delta.id or ""
             if name != call.name and not call.begun:
@@ -109,29 +134,30 @@ class CallJoiner:
             if isinstance(arguments, str):
                 call.add(arguments)
             elif arguments is not None:
-                call.add(json.dumps(arguments, ensure_ascii=False))
+                call.has_value, call.complete = True, bool(arguments)
+                if arguments:
+                    call.add(json.dumps(arguments, ensure_ascii=False))
 
-    def calls(self) -> tuple[NativeCall, ...]:
-        """Return the calls, none twice. Empty arguments become `{}`."""
-        return distinct(
-            NativeCall(call.id, call.name, "".join(call.arguments) or "{}") for call in self._calls
-        )
+    def calls(self, *, ended: bool = True) -> tuple[NativeCall, ...]:
+        """Return the calls that were not returned yet, none twice. Empty arguments become `{}`.
+
+        Before the reply has `ended`, these are the ones whose arguments came as a value.
+        """
+        found: list[NativeCall] = []
+        for call in self._calls:
+            if call.taken or not (ended or call.complete):
+                continue
+            call.taken = True
+            arguments = "".join(call.arguments) or "{}"
+            # Some servers send a call again: with the same id, or none, and the same content.
+            key = (call.id, call.name, canonical(arguments))
+            if key not in self._seen:
+                self._seen.add(key)
+                found.append(NativeCall(call.id, call.name, arguments))
+        return tuple(found)
 
 
-def distinct(calls: Iterable[NativeCall]) -> tuple[NativeCall, ...]:
-    """Return `calls` without those that a server sent again: the same id, or none, with the same
-    name and arguments."""
-    seen: set[tuple[str, str, str]] = set()
-    kept: list[NativeCall] = []
-    for call in calls:
-        key = (call.id, call.name, _canonical(call.arguments))
-        if key not in seen:
-            seen.add(key)
-            kept.append(call)
-    return tuple(kept)
-
-
-def _canonical(arguments: str) -> str:
+def canonical(arguments: str) -> str:
     """Return a text that is equal for equal JSON, however it is written."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
@@ -141,7 +167,8 @@ def _canonical(arguments: str) -> str:
 
 def _continued(calls: list[_PartialCall], delta: CallDelta, name: str) -> _PartialCall | None:
     """Return the call that `delta` continues; None if it begins one or belongs to none."""
-    near = [c for c in calls if delta.index is None or c.index == delta.index]
+    place = delta.place
+    near = [c for c in calls if place is None or c.index == place]
     if delta.id and (same := [c for c in near if c.id == delta.id]):
         # Even the id may be the same for all. A name behind complete arguments is another call's.
         return None if name and same[-1].whole() else same[-1]
@@ -150,7 +177,7 @@ def _continued(calls: list[_PartialCall], delta: CallDelta, name: str) -> _Parti
     last = near[-1]
     if not name:
         return last
-    another = delta.index is None or bool(delta.id and last.id)
+    another = place is None or bool(delta.id and last.id)
     if another or (last.begun and (name != last.name or last.whole())):
         return None
     # Arguments as a value are never a piece.
@@ -176,6 +203,14 @@ class ServerRuns:
     def __init__(self) -> None:
         self._open: list[ServerCall] = []
         self._count = 0
+
+    def ran(self, calls: Iterable[NativeCall]) -> Iterator[ServerCall | ServerResult]:
+        """Yield calls of which it turns out that the server has run them already."""
+        for call in calls:
+            for begun in self.started(call.id, call.name, call.arguments):
+                self._open.remove(begun)
+                yield begun
+                yield ServerResult(begun.id, failed=False)
 
     def started(self, call_id: str, name: str, arguments: Any) -> Iterator[ServerCall]:
         """Yield the call, unless it is announced again or past the cap."""

@@ -82,6 +82,11 @@ class ReplyReader:
         """Reads the same reply as one without thinking, in case that it turns out to be that."""
         self._speech_events: list[Event] = []
 
+    @property
+    def invented_result(self) -> bool:
+        """Whether the model goes on behind its call with what it makes up that the call gave."""
+        return self._parser.invented_result
+
     def feed(self, chunk: Chunk) -> list[Event]:
         """Return the events that `chunk` makes certain."""
         if isinstance(chunk, ReasoningChunk):
@@ -100,10 +105,10 @@ class ReplyReader:
         """Return the events that were held back until the reply's end."""
         events = self._parsed(self._parser.finish())
         if self._inside and (anew := [*self._speech_events, *self._as_speech.finish()]):
-            events = anew
-            closed = any(isinstance(event, TextWasThinking) for event in events)
-            self.never_was_thinking = not closed and any(isinstance(e, TextDelta) for e in events)
-            events = without_thinking(events)
+            # Where a closer came it was thinking, and so were the calls in it.
+            if not any(isinstance(event, TextWasThinking) for event in anew):
+                events = anew
+                self.never_was_thinking = any(isinstance(e, TextDelta) for e in events)
             self._leave_thinking()
         return self._allowed(events)
 

@@ -123,10 +123,15 @@ class JsonReplyStrategy:
         allowed = may_call(question)
         items = protocol_prompt(question, _STYLE, may_call=allowed, with_dialogues=True)
         allowed = allowed and not self.speech_only
+        most = max(1, min(SCHEMA_CALLS_MAX, calls_left(question.items, question.limits)))
+        if question.parallel is False:
+            most = 1
         if not allowed:
             schema = reply_schema(())
+        elif question.must_call:
+            # Whoever wants a call has chosen the tools; words say nothing of which one is meant.
+            schema = reply_schema(question.tools.schemas, most=most, must_call=True)
         else:
-            most = max(1, min(SCHEMA_CALLS_MAX, calls_left(question.items)))
             first, *others = shortlist(question)
             if others:
                 schema = ordered_calls_schema((first, *others)[:most])
@@ -140,7 +145,7 @@ class JsonReplyStrategy:
             stream=True,
             schema=schema,
             max_tokens=question.max_tokens,
-            top_logprobs=TOP_CANDIDATES if allowed else 0,
+            top_logprobs=TOP_CANDIDATES if allowed and not question.must_call else 0,
         )
 
     def reader(self, question: Question) -> ReplyReader:
@@ -157,7 +162,7 @@ class _JsonReplyReader(LimitedReader):
         super().__init__(question, speech_only=strategy.speech_only)
         self._question = question
         self._threshold = strategy.call_threshold
-        self._gate = LogprobGate() if self._may_call else None
+        self._gate = LogprobGate() if self._may_call and not question.must_call else None
         self._evidence: Evidence | None = None
         self._missing: list[str] = []
         self._called = False
@@ -171,6 +176,8 @@ class _JsonReplyReader(LimitedReader):
         return super().feed(chunk)
 
     def _allowed(self, events: list[Event]) -> list[Event]:
+        if self._question.must_call:
+            return super()._allowed(events)
         kept: list[Event] = []
         for event in super()._allowed(events):
             if isinstance(event, ToolCallEnd):

@@ -33,9 +33,6 @@ DESCRIPTION_CHARS: Final = 160
 """Characters of a tool's description: two lines. More says how a tool works, not when to use it."""
 PARAMETER_CHARS: Final = 80
 """Characters of one parameter's description."""
-RESULT_CHARS: Final = 3_000
-"""Characters of one result that the model reads, about 1,000 tokens. Of a longer result it reads
-the structure and the ids."""
 TABLES_MAX: Final = 8
 """Tables of tools of which what was made is kept. The rooms of one process share a table, and a
 reload makes another."""
@@ -65,30 +62,34 @@ def protocol_prompt(
     return (
         SystemItem("\n\n".join([*own, rules])),
         *_examples(question.tools, style, with_dialogues),
-        *_conversation(question.items[len(systems) :], style),
+        *_conversation(question.items[len(systems) :], style, question.limits.observation),
         # It is a person's turn, since templates move late instructions to the prompt's prefix.
         *(() if may_call else (UserItem(read("last_round.md")),)),
+        *((UserItem(read("must_call.md")),) if question.must_call else ()),
     )
 
 
-def _conversation(items: Sequence[Item], style: ProtocolStyle) -> Iterator[Item]:
-    """Yield `items` with calls and results as text. Calls of one reply are one message."""
+def _conversation(items: Sequence[Item], style: ProtocolStyle, chars: int) -> Iterator[Item]:
+    """Yield `items` with calls and results as text. Calls of one reply are one message.
+
+    Of a result with more than `chars` characters there is an outline.
+    """
     for kind, group in itertools.groupby(items, key=type):
         if kind is CallItem:
             calls = [(c.name, _parsed(c.arguments)) for c in group if isinstance(c, CallItem)]
             yield AssistantItem(style.calls(calls))
         elif kind is ResultItem:
             results = [item for item in group if isinstance(item, ResultItem)]
-            yield UserItem("\n".join(_observation(result, style) for result in results))
+            yield UserItem("\n".join(_observation(result, style, chars) for result in results))
         else:
             for item in group:
                 spoken = isinstance(item, AssistantItem)
                 yield AssistantItem(style.speech(item.text)) if spoken else item
 
 
-def _observation(result: ResultItem, style: ProtocolStyle) -> str:
+def _observation(result: ResultItem, style: ProtocolStyle, chars: int) -> str:
     kind = "error" if result.is_error else "result"
-    value = outline(_parsed(result.output), RESULT_CHARS)
+    value = outline(_parsed(result.output), chars)
     return style.observation(result.name, kind, value)
 
 

@@ -22,24 +22,29 @@ _ARGUMENTS_CHARS_MAX: Final = 8_000
 model's server seconds, so any object is allowed in its place."""
 
 
-def line_schema(tools: Sequence[ToolSchema]) -> dict[str, Any]:
-    """Return the schema of one line of the JSONL style: a call of one of `tools`, or speech."""
+def line_schema(tools: Sequence[ToolSchema], *, must_call: bool = False) -> dict[str, Any]:
+    """Return the schema of one line of the JSONL style: a call of one of `tools`, or speech.
+
+    With `must_call` it cannot be speech.
+    """
     speech = _object({"type": {"const": "final_answer"}, "text": {"type": "string"}})
     if not tools:
         return speech
     calls = (_object({"type": {"const": "tool_call"}, **_call(tool["function"])}) for tool in tools)
-    return {"anyOf": [*calls, speech]}
+    return {"anyOf": [*calls] if must_call else [*calls, speech]}
 
 
-def reply_schema(tools: Sequence[ToolSchema], *, most: int = 6) -> dict[str, Any]:
+def reply_schema(
+    tools: Sequence[ToolSchema], *, most: int = 6, must_call: bool = False
+) -> dict[str, Any]:
     """Return the schema of one object: up to `most` calls of `tools`, or speech.
 
-    Without tools only speech is allowed.
+    Without tools only speech is allowed, and with `must_call` only calls.
     """
     if not tools:
         return _speech()
     calls = {"type": "array", "items": _one_of(tools), "minItems": 1, "maxItems": most}
-    return {"anyOf": [_object({"calls": calls}), _speech()]}
+    return _object({"calls": calls}) if must_call else _either(calls)
 
 
 def ordered_calls_schema(parts: Sequence[Sequence[ToolSchema]]) -> dict[str, Any]:
@@ -53,6 +58,10 @@ def ordered_calls_schema(parts: Sequence[Sequence[ToolSchema]]) -> dict[str, Any
         "minItems": len(parts),
         "maxItems": len(parts),
     }
+    return _either(calls)
+
+
+def _either(calls: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [_object({"calls": calls}), _speech()]}
 
 

@@ -35,8 +35,9 @@ class TextProtocolStrategy:
         tools = question.tools.schemas if allowed else ()
         return BackendRequest(
             items,
-            stream=question.stream,
-            schema=line_schema(tools) if self.constrain else None,
+            # So that it ends at its call, whatever the model would write behind it.
+            stream=True,
+            schema=line_schema(tools, must_call=question.must_call) if self.constrain else None,
             max_tokens=question.max_tokens,
         )
 

@@ -1,9 +1,10 @@
 """Whether a model that is asked by text may still call in a turn, and the reader that holds it to
-that. How many calls a reply may have is the same for all strategies, see `reply_limits`."""
+that. The limits are those of the question, see `TextLimits`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from caal_node.core.items import CallItem, Item, UserItem
@@ -12,17 +13,34 @@ from caal_node.models.reply_limits import of_allowed_size
 from caal_node.models.strategies.base import ReplyReader, only_speech
 from caal_node.reply_parser import Event
 
-ITERATIONS_MAX: Final = 8
-"""Replies with calls in one turn. The next reply can only be speech."""
+
+class TurnClock:
+    """How long ago the turn began that is asked for: at the first request with its words."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now: Final = now
+        self._words: UserItem | None = None
+        self._began = 0.0
+
+    def lasts(self, items: Sequence[Item]) -> float:
+        """Return the seconds since the first call with the newest words of `items`."""
+        words = next((item for item in reversed(items) if isinstance(item, UserItem)), None)
+        if words is None or words != self._words:
+            self._words, self._began = words, self._now()
+        return self._now() - self._began
 
 
 def may_call(question: Question) -> bool:
     """Return whether the reply to `question` may hold calls."""
-    return question.may_call and not turn_is_over(question.items)
+    if question.must_call:
+        return True
+    limits = question.limits
+    over = turn_is_over(question.items, limits.iterations) or question.lasts_s > limits.seconds
+    return question.may_call and not over
 
 
-def turn_is_over(items: Sequence[Item]) -> bool:
-    """Return whether the turn at the end of `items` has used up its replies with calls."""
+def turn_is_over(items: Sequence[Item], iterations: int) -> bool:
+    """Return whether the turn at the end of `items` has had `iterations` replies with calls."""
     replies = 0
     for index in range(len(items) - 1, -1, -1):
         item = items[index]
@@ -31,7 +49,7 @@ def turn_is_over(items: Sequence[Item]) -> bool:
         if isinstance(item, CallItem):
             # Calls that stand side by side are one reply.
             replies += index == 0 or not isinstance(items[index - 1], CallItem)
-    return replies >= ITERATIONS_MAX
+    return replies >= iterations
 
 
 class LimitedReader(ReplyReader):
@@ -42,7 +60,10 @@ class LimitedReader(ReplyReader):
     ) -> None:
         super().__init__(question, in_thinking=in_thinking)
         self._may_call = may_call(question) and not speech_only
+        self._payload = question.limits.payload
 
     def _allowed(self, events: list[Event]) -> list[Event]:
         # What is too long is not looked at any closer, by the readers that subclass this one.
-        return list(map(of_allowed_size, events)) if self._may_call else only_speech(events)
+        if not self._may_call:
+            return only_speech(events)
+        return [of_allowed_size(event, self._payload) for event in events]

@@ -1,4 +1,7 @@
-"""`Action:` and a list of calls (Command R+), or a name with `Action Input:` (ReAct)."""
+"""`Action:` and a list of calls (Command R+), or a name with `Action Input:` (ReAct).
+
+What ReAct's models write as `Observation:` behind a call is a result that they made up.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from caal_node.reply_parser.syntax.streamed_values import read_arguments
 
 INPUTS = ("Action Input:", "action_input:", "Input:")
 _MAX_NAME_CHARS = 128
+_BEHIND_OBSERVATION = ("\nThought:", "\nAction:", "\nFinal Answer:", "\n\n")
+_MAX_OBSERVATION_CHARS = 2_000
 
 
 def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
@@ -33,4 +38,15 @@ def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[
     return True
 
 
-FORMATS = (CallFormat(name="action", openers=("Action:",), read=_read, at_line=True),)
+def _drop_observation(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    if not context.position.behind_call:
+        return False  # Somebody tells of what was observed.
+    context.note_result()
+    yield from context.cursor.take_until(_BEHIND_OBSERVATION, _MAX_OBSERVATION_CHARS)
+    return True
+
+
+FORMATS = (
+    CallFormat(name="action", openers=("Action:",), read=_read, at_line=True),
+    CallFormat(name="observation", openers=("Observation:",), read=_drop_observation, at_line=True),
+)

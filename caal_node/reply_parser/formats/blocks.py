@@ -12,9 +12,15 @@ from caal_node.reply_parser.syntax.block import read_block
 
 def spellings(*words: str) -> tuple[str, ...]:
     """Return the ways of writing a marker: with full-width or plain bars, and with blocks,
-    underscores or spaces."""
-    spaces = ("▁", "_", " ", "\\_")
+    underscores, spaces or what stands for one in a vocabulary."""
+    spaces = ("▁", "_", " ", "\\_", "Ġ")
     return tuple(f"<{bar}{space.join(words)}{bar}>" for bar in ("｜", "|") for space in spaces)
+
+
+def pair_tags(space: str) -> tuple[str, ...]:
+    """Return the tags around keys, types and values, in the namespace `space`."""
+    kinds = ("arg_key", "arg_type", "arg_value")
+    return tuple(f"<{close}{space}{kind}>" for kind in kinds for close in ("", "/"))
 
 
 FORMATS = (
@@ -22,7 +28,7 @@ FORMATS = (
         name="hermes",
         openers=("<tool_call>",),
         closers=("</tool_call>",),
-        strays=("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<tool_sep>"),
+        strays=(*pair_tags(""), "<tool_sep>"),
         read=read_block,
         unquote=True,
     ),
@@ -52,12 +58,7 @@ FORMATS = (
         name="longcat",
         openers=("<longcat_tool_call>",),
         closers=("</longcat_tool_call>",),
-        strays=(
-            "<longcat_arg_key>",
-            "</longcat_arg_key>",
-            "<longcat_arg_value>",
-            "</longcat_arg_value>",
-        ),
+        strays=pair_tags("longcat_"),
         read=read_block,
         unquote=True,
     ),
@@ -65,7 +66,7 @@ FORMATS = (
         name="horizon",
         openers=("<ifm|tool_calls>", "<ifm|tool_call>"),
         closers=("</ifm|tool_calls>", "</ifm|tool_call>"),
-        strays=("<ifm|arg_key>", "</ifm|arg_key>", "<ifm|arg_value>", "</ifm|arg_value>"),
+        strays=pair_tags("ifm|"),
         read=read_block,
         unquote=True,
     ),
@@ -86,8 +87,9 @@ FORMATS = (
         read=read_block,
     ),
     CallFormat(
-        # Old: a JSON list. From v11 on: name, optional id, [ARGS], JSON.
+        # Old: a JSON list. From v11 on: name, optional id, [ARGS], JSON. Or without [ARGS].
         name="mistral",
+        name_and_json=True,
         openers=("[TOOL_CALLS]",),
         closers=("[/TOOL_CALLS]",),
         strays=("[ARGS]", "[CALL_ID]"),

@@ -3,6 +3,7 @@
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_block
+from caal_node.reply_parser.syntax.tags import SPACES_IN_TAGS
 
 
 def _read_opened(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
@@ -14,21 +15,34 @@ def _read_opened(context: ParseContext, call_format: CallFormat, opener: str) ->
     return made
 
 
+def _named(*kinds: str, quotes: str = '"') -> tuple[str, ...]:
+    """Return how tags begin that have their name as an attribute."""
+    return tuple(
+        f"<{kind}{space}name={quote}"
+        for kind in kinds
+        for space in SPACES_IN_TAGS
+        for quote in quotes
+    )
+
+
 _BAR = "｜DSML｜"
 
 FORMATS = (
     CallFormat(
         name="function-element",
-        openers=("<function=", '<function name="', "<function name='"),
+        openers=("<function=", *_named("function", quotes="\"'")),
         closers=("</tool_call>",),
-        strays=("</function>", "<parameter=", "</parameter>", '<param name="', "</param>"),
+        strays=("</function>", "<parameter=", "</parameter>", *_named("param"), "</param>"),
         read=_read_opened,
     ),
     CallFormat(
         name="invoke-element",
-        openers=('<invoke name="', f'<{_BAR}invoke name="'),
+        openers=_named("invoke", f"{_BAR}invoke"),
         closers=(f"</{_BAR}function_calls>", f"</{_BAR}tool_calls>"),
-        strays=("</invoke>", '<parameter name="', f"</{_BAR}invoke>", f"</{_BAR}parameter>"),
+        strays=(
+            *("</invoke>", f"</{_BAR}invoke>", f"</{_BAR}parameter>"),
+            *_named("parameter"),
+        ),
         read=_read_opened,
     ),
     CallFormat(
@@ -41,7 +55,7 @@ FORMATS = (
         name="dsml",
         openers=(f"<{_BAR}function_calls>", f"<{_BAR}tool_calls>"),
         closers=(f"</{_BAR}function_calls>", f"</{_BAR}tool_calls>"),
-        strays=(f'<{_BAR}parameter name="',),
+        strays=_named(f"{_BAR}parameter"),
         read=read_block,
     ),
     CallFormat(

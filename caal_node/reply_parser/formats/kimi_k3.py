@@ -10,6 +10,7 @@ from caal_node.reply_parser.arguments import typed
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
+from caal_node.reply_parser.repeated_keys import add
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _MAX_HEADER_CHARS = 256
@@ -59,7 +60,7 @@ def _read_call(context: ParseContext, name: str) -> Steps[None]:
             if not end:
                 call.cut_off()
                 return
-            found[attributes["key"]] = _typed(call, attributes, value)
+            add(found, attributes["key"], _typed(call, attributes, value))
 
 
 def _typed(call: OpenCall, attributes: dict[str, str], text: str) -> Any:

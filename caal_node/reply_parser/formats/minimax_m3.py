@@ -10,6 +10,7 @@ from caal_node.reply_parser.arguments import typed, untyped
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
+from caal_node.reply_parser.repeated_keys import collect
 from caal_node.reply_parser.syntax.tags import parse_tag
 from caal_node.reply_parser.tool_index import mapping
 
@@ -83,9 +84,8 @@ def _value(element: _Element, schema: Any, root: Mapping[str, Any]) -> Any:
     if all(child.name == "item" for child in element.children):
         return [_value(child, known.get("items"), root) for child in element.children]
     properties = mapping(known.get("properties"))
-    return {
-        child.name: _value(child, properties.get(child.name), root) for child in element.children
-    }
+    values = ((c.name, _value(c, properties.get(c.name), root)) for c in element.children)
+    return collect(values) if element.name == "" else dict(values)
 
 
 FORMATS = (

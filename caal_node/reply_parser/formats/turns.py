@@ -16,8 +16,12 @@ from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.formats.blocks import spellings
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.streamed_values import read_json
+from caal_node.reply_parser.syntax.tags import read_tag
 
+_OWN_RESULT: Final = "<tool_observation"
+"""Begins a result of the text protocol's XML style. Attributes stand behind it."""
 _RESULTS: Final = {
+    _OWN_RESULT: "</tool_observation>",
     "<tool_response>": "</tool_response>",
     "<tool_result>": "</tool_result>",
     "<tool_results>": "</tool_results>",
@@ -68,6 +72,12 @@ _MAX_REST_CHARS: Final = 200
 
 
 def _read_result(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
+    context.note_result()
+    if opener == _OWN_RESULT:
+        context.cursor.unread(opener)
+        if (yield from read_tag(context.cursor)) is None:
+            context.cursor.advance_by(len(opener))
+            return False
     closer = _RESULTS[opener]
     stops = tuple(stop for stop in _STOPS if stop != closer)
     return (yield from _drop_result(context.cursor, (closer,) if closer else (), stops))
@@ -82,6 +92,8 @@ def _read_header(context: ParseContext, call_format: CallFormat, opener: str) ->
     if not ended and role and behind not in ("", "\n", "\r", ":", "<"):
         cursor.unread(role)
         return False  # The marker alone leaked; what follows is speech.
+    if role in _TOOL_ROLES or role in _PEOPLES_ROLES:
+        context.note_result()
     if role in _TOOL_ROLES:
         # What has such a header in front of it is a result, whatever it looks like.
         if not (yield from _drop_result(cursor, (), _STOPS)):

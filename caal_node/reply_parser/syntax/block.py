@@ -23,7 +23,7 @@ _SQUARE_MARKERS = ("[ARGS]", "[CALL_ID]", "[TOOL_CALLS]", "[/TOOL_CALLS]", "]<]m
 _MAX_CALL_ID_CHARS = 64
 _CALL_KINDS = frozenset(
     ("tool_call", "tool_calls", "tool_sep", "toolcall", "function_call", "function_calls")
-) | {"function", "invoke", "parameter", "param", "arg_key", "arg_value"}
+) | {"function", "invoke", "parameter", "param", "arg_key", "arg_type", "arg_value"}
 """Kinds of tags that only calls have, whatever their namespace."""
 _END_WORDS = ("end", "eot", "eom", "eos", "call|>", "return", "end▁of")
 
@@ -53,7 +53,7 @@ def read_named_block(
             more = yield from _read_brace(block)
         elif char in "[]":
             more = yield from _read_square(block)
-        elif char in ",;})":
+        elif char in ",;})ĠĊ":
             cursor.advance_by(1)
             more = True
         elif char == "`":
@@ -94,7 +94,7 @@ def _read_tag(block: CallBlock) -> Steps[bool]:
         if block.made and block.pending is None:
             block.context.calls.restarted()
         block.end_pending()
-        return block.pass_marker()
+        return block.pass_marker(name_due=True)
     if tag.kind in ("invoke", "function") and not tag.closing and tag.value:
         block.end_pending()
         block.made += 1
@@ -111,9 +111,10 @@ def _pass_tag(block: CallBlock, tag: Tag) -> bool:
     passes = tag.kind == "" or tag.text in block.call_format.strays or tag.kind in _CALL_KINDS
     passes = passes and SEPARATOR not in tag.text  # What holds that was no marker.
     if passes or (not block.made and tag.text in block.context.markers.strays):
-        if tag.closing or any(word in tag.text for word in _END_WORDS):
+        ends = tag.closing or any(word in tag.text for word in _END_WORDS)
+        if ends:
             block.end_pending()
-        return block.pass_marker()
+        return block.pass_marker(name_due=not ends)
     block.end_pending()
     block.context.cursor.unread(tag.text)
     return False
@@ -178,7 +179,7 @@ def _read_square(block: CallBlock) -> Steps[bool]:
     if known in ("[TOOL_CALLS]", "[/TOOL_CALLS]"):
         block.end_pending()
         block.over = known == "[/TOOL_CALLS]"
-        return block.pass_marker() and not block.over
+        return block.pass_marker(name_due=not block.over) and not block.over
     if known is None:
         marker = yield from markers.peek(cursor)
         if marker and (block.made or marker not in markers.strays):

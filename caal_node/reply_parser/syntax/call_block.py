@@ -24,6 +24,7 @@ _MAX_TEXT_CHARS = 160
 _NAME_ENDS = ("<", "{", "[", "(", "\n", "`", "\\n", "]")
 _NAME_BEGINS = re.compile(r"[\w\"'`]")
 _NAME_AND_PAIRS = re.compile(r"(\w\S*)((?:\s+[\w.-]+=(?:\"[^\"]*\"|'[^']*'|\S+))+)")
+_IDENTIFIER = re.compile(r"[^\W\d][\w.:/-]*")
 _PAIR = re.compile(r"([\w.-]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 
 
@@ -43,6 +44,8 @@ class CallBlock:
     """How many markers were passed in front of a call that may not come."""
     over: bool = False
     """Whether a closer ended it."""
+    name_due: bool = False
+    """Whether the marker that went by last begins a call, so that a name comes."""
 
     def set_name(self, name: str) -> None:
         """Note a call's name. Its arguments are to come."""
@@ -73,8 +76,9 @@ class CallBlock:
         if self.pending is not None:
             self.take_call().cut_off()
 
-    def pass_marker(self) -> bool:
+    def pass_marker(self, *, name_due: bool = False) -> bool:
         """Note that a marker went by that carries nothing. False: the block is to end."""
+        self.name_due = name_due
         if self.made or self.pending is not None:
             return True
         if self.call_format.tentative or self.call_format.at_line:
@@ -92,6 +96,7 @@ def read_word(block: CallBlock) -> Steps[bool]:
     closers = (closer for closer in call_format.closers if closer[0] not in "<[")
     text, stop = yield from cursor.take_until((*_NAME_ENDS, *closers), _MAX_TEXT_CHARS)
     name = text.strip()
+    name_due, block.name_due = block.name_due, False
     if not text and stop:
         if block.pending is None:
             return False
@@ -125,10 +130,11 @@ def read_word(block: CallBlock) -> Steps[bool]:
         cursor.unread(text)
         return False
     if stop == "{" and text == name and not named and block.pending is None:
-        fits = False
+        any_name = tools.accepts_any_name and call_format.name_and_json
+        fits = any_name and _IDENTIFIER.fullmatch(name) is not None
     if stop == "<" and not named and (yield from cursor.peek_any(_own_tags(call_format))) is None:
         fits = False
-    if block.made and not named and stop in ("\n", "", "\\n", "`"):
+    if block.made and not named and not name_due and stop in ("\n", "", "\\n", "`"):
         fits = False  # Speech behind a call that was never closed.
     if block.pending is not None and block.call is not None and not named:
         return True  # `json` behind a header's name, and the like.

@@ -2,12 +2,15 @@
 
 Behind a marker an object is a call whatever it looks like. Without one it must prove it: by a name
 that is a tool's together with arguments, or by a word of the text protocol. Until then nothing is
-emitted, so that JSON which somebody asked to hear can still be spoken.
+emitted, so that JSON which somebody asked to hear can still be spoken. Beside a call a tool's own
+name is proof enough: `{"name": "stop"}`, or with its arguments next to it,
+`{"name": "set_timer", "minutes": 5}`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final, cast
 
 from caal_node.reply_parser.arguments import load_json
 from caal_node.reply_parser.call_builder import OpenCall
@@ -25,10 +28,18 @@ from caal_node.reply_parser.syntax.call_values import (
     end_with_parts,
 )
 from caal_node.reply_parser.syntax.streamed_values import read_json
+from caal_node.reply_parser.tool_index import properties_of
 
 _ID_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
 _CALL_KEYS = frozenset((*NAME_KEYS, *WRAPPING_KEYS, *LIST_KEYS, *ARGUMENT_KEYS))
 _KNOWN_KEYS = _CALL_KEYS | _ID_KEYS | {"type"}
+_NAMED: Final = rf'\s*,?\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"\s*'
+_NEIGHBOUR: Final = re.compile(
+    rf'(?:{_NAMED}\}}){{0,3}}{_NAMED},\s*"(?:{"|".join(ARGUMENT_KEYS)})"\s*:\s*\{{'
+)
+"""A call, as it stands behind another; some without arguments may stand between."""
+_NEIGHBOUR_CHARS: Final = 256
+"""A name has 64 characters at most, but 20 as a rule, and the keys around it have 30."""
 _MAX_HELD_CHARS = 400
 """An object that has not proved to be a call after this much of other values is none."""
 
@@ -81,6 +92,8 @@ class _ObjectReader:
         """JSON of the arguments."""
         self.final = False
         """Whether its `type` says that it is an answer for the person."""
+        self.invented = False
+        """Whether its `type` says that it is a tool's result."""
         self.held: str | None = None
         """Text that came before a `type` said whether it is speech."""
         self.made = False
@@ -124,15 +137,23 @@ class _ObjectReader:
             if not whole or (yield from cursor.skip_space()) != ":":
                 return (yield from self._recover())
             self.raw.append(cursor.advance_by(1))
+            if self.invented:
+                yield from cursor.skip_space()
+                _, whole = yield from self._read_value()
+                if whole:
+                    continue
+                return True  # The reply ends inside of it.
             if not (yield from self._read_field(_decoded(text).lower())):
                 if self.recoverable:
                     return (yield from self._recover())
                 return False
-        return self._end()
+        return (yield from self._end())
 
     def _recover(self) -> Steps[bool]:
         """Make of broken JSON what can be trusted. False: it is no call."""
         self.broken_off = True
+        if self.invented:
+            return True
         if self.committed and not self.made:
             raw = "".join(self.raw)
             yield from end_broken(self._context, raw, self.call, self.name or "", self._closers)
@@ -148,8 +169,10 @@ class _ObjectReader:
         self.broken_off, self.recoverable = True, self.committed
         return False
 
-    def _end(self) -> bool:
+    def _end(self) -> Steps[bool]:
         """Make the call, now that the object is complete. False: it is none."""
+        if self.invented:
+            return True
         if self.call is None and not self.made:
             if self.held is not None and self.final:
                 scrubber = MarkerScrubber(self._context.events)
@@ -157,12 +180,12 @@ class _ObjectReader:
                 scrubber.end()
                 return True
             if not self.committed:
-                return False
+                return (yield from self._end_beside_call())
             if self.arguments is not None or self.name is not None:
                 self.call = self._calls.open(self.name or "")
         if self.call is not None:
             if self.arguments is None:
-                end_with_parts(self.call, None)
+                end_with_parts(self.call, self._arguments_beside_name() or None)
             else:
                 self.call.end_json(self.arguments)
             return True
@@ -176,6 +199,40 @@ class _ObjectReader:
         if not self.final:
             self._calls.broken("", "The call names no tool.")
         return True
+
+    def _end_beside_call(self) -> Steps[bool]:
+        """Make the call of an object that has no arguments' key, if a call stands beside it."""
+        tools = self._calls.tools
+        exact = tools.accepts_any_name or (self.name or "") in tools.by_name
+        given = self._arguments_beside_name() if exact and not self._strict else None
+        if given is None:
+            return False
+        if not self._context.position.behind_call:
+            cursor = self._cursor
+            yield from cursor.has(_NEIGHBOUR_CHARS)
+            end = cursor.at + _NEIGHBOUR_CHARS
+            neighbour = _NEIGHBOUR.match(cursor.text, cursor.at, end)
+            if neighbour is None:
+                return False
+            if not tools.accepts_any_name and tools.named(neighbour[2]) is None:
+                return False
+        self._calls.open(self.name or "").end(given)
+        return True
+
+    def _arguments_beside_name(self) -> dict[str, Any] | None:
+        """Return the arguments that stand beside the name, if the known tool takes them and needs
+        no others; else None."""
+        tool = self._calls.tools.named(self.name or "")
+        try:
+            fields = cast("dict[str, Any]", load_json("".join(self.raw)))
+        except ValueError:
+            return None
+        own, required = properties_of(tool), tool.required if tool is not None else ()
+        around = {*NAME_KEYS, *_ID_KEYS, "type"}
+        given = {k: v for k, v in fields.items() if k in own or k.lower() not in around}
+        if own.keys() & NAME_KEYS or not set(required) <= given.keys() <= own.keys():
+            return None
+        return given
 
     # -- fields: each returns False where the object is no call, or broken --------------------
 
@@ -221,9 +278,17 @@ class _ObjectReader:
             return self._break_off()
         if key == "description" and self.call is None and not self.marked:
             return False  # A tool is being described.
+        if key == "error" and _decoded(text) in text_protocol.RESULT_ERRORS and not self.committed:
+            self.invented = True
+            self._context.note_result()
+            return True
         if key == "type":
             kind = _decoded(text).lower()
             self.final = kind in text_protocol.FINAL_TYPES
+            if kind in text_protocol.RESULT_TYPES and self.call is None and not self.made:
+                self.invented = True
+                self._context.note_result()
+                return True
             is_protocol = self.final or kind in text_protocol.CALL_TYPES
             self.committed = self.committed or is_protocol
             return self.committed or kind == "function"

@@ -1,7 +1,9 @@
 """Arguments in elements, whatever their namespace.
 
 `<function=NAME><parameter=KEY>VALUE</parameter></function>`, and
-`<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>` behind a name.
+`<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>` behind a name. Either may name the value's
+type, as the attribute `type` or as `<arg_type>TYPE</arg_type>` between key and value. It counts
+where no schema says more.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from caal_node.reply_parser.arguments import parse_literal, typed, untyped
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
+from caal_node.reply_parser.repeated_keys import add
 from caal_node.reply_parser.syntax.streamed_values import read_arguments
 from caal_node.reply_parser.syntax.tags import Tag, read_tag
 
 _CALL_KINDS = ("invoke", "function", "tool_call", "function_call", "function_calls", "tool_calls")
 _VALUE_KINDS = ("parameter", "param", "argument", "arg")
 _CDATA = "<![CDATA["
+_MAX_TYPE_CHARS = 32
 _MAX_VALUE_CHARS = 2_000
 """How far behind a call's closer the parameter's own closer is looked for."""
 
@@ -65,14 +69,19 @@ def read_elements(context: ParseContext, call_format: CallFormat, opened: Tag) -
         if not ended and not (opened.equals and _is_complete(call, {**found, key: value})):
             call.cut_off()
             return
-        found[key] = value
+        add(found, key, value)
     call.end(found)
 
 
-def type_value(text: str, call: OpenCall, key: str, call_format: CallFormat) -> Any:
-    """Return a value that was written without a type, typed by its parameter's schema."""
+def type_value(text: str, call: OpenCall, key: str, call_format: CallFormat, said: str = "") -> Any:
+    """Return a value typed by its parameter's schema.
+
+    said: the type that the text gives it; "" if it gives none.
+    """
     tool = call.tool
     schema = tool.properties.get(key) if tool else None
+    if said and not isinstance(schema, Mapping):
+        schema = {"type": said}
     if not isinstance(schema, Mapping):
         return untyped(text) if call_format.untyped_json else text
     value = typed(text, schema, root=tool.schema if tool else None)
@@ -128,7 +137,8 @@ def _read_value(
         return text, bool(stop)
     if is_string == "false":
         return parse_literal(text.strip()), bool(stop)
-    return type_value(text, call, key, call_format), bool(stop)
+    said = tag.attributes.get("type", "")
+    return type_value(text, call, key, call_format, said), bool(stop)
 
 
 def _call_is_over(cursor: Cursor, call_format: CallFormat, stop: str) -> Steps[bool]:
@@ -169,6 +179,7 @@ def read_pairs(cursor: Cursor, call_format: CallFormat, call: OpenCall, first: T
                 call.cut_off()
             return
         yield from cursor.take(key_close)
+        said = yield from _read_pair_type(cursor, first.text.replace("arg_key", "arg_type"))
         value, stop = yield from _read_pair_value(
             cursor, value_open, value_close, (first.text, *call_format.closers)
         )
@@ -176,7 +187,8 @@ def read_pairs(cursor: Cursor, call_format: CallFormat, call: OpenCall, first: T
             if not stop:
                 call.cut_off()
                 return
-            found[key.strip()] = type_value(value, call, key.strip(), call_format)
+            typed_value = type_value(value, call, key.strip(), call_format, said)
+            add(found, key.strip(), typed_value)
         while (yield from cursor.skip_space()) == "\\" and (yield from cursor.take("\\n")):
             pass  # A newline that was escaped once too often.
         if (yield from cursor.take(first.text)):
@@ -202,6 +214,19 @@ def _reply_ends(cursor: Cursor, call_format: CallFormat) -> Steps[bool]:
         cursor.take_rest()
         return True
     return False
+
+
+def _read_pair_type(cursor: Cursor, type_open: str) -> Steps[str]:
+    """Return the type that stands between a key and its value; "" if none does."""
+    yield from cursor.skip_space()
+    space = cursor.skipped
+    if not (yield from cursor.take(type_open)):
+        cursor.unread(space)
+        return ""
+    type_close = type_open.replace("<", "</", 1)
+    said, _ = yield from cursor.take_until(("<",), _MAX_TYPE_CHARS)
+    yield from cursor.take(type_close)
+    return said.strip().lower()
 
 
 def _read_pair_value(

@@ -18,6 +18,7 @@ from caal_node.reply_parser.literal_parser import (
     parse_keywords,
 )
 from caal_node.reply_parser.markers import MarkerTable
+from caal_node.reply_parser.repeated_keys import RepeatedValues
 from caal_node.reply_parser.syntax.streamed_values import PYTHON, read_nested
 from caal_node.reply_parser.tool_index import ToolSignature, properties_of
 
@@ -123,6 +124,8 @@ def _settled(value: Any, schema: Any) -> Any:
         return typed(text, schema) if schema else text
     if isinstance(value, dict):
         return {k: _settled(v, None) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, RepeatedValues):
+        return RepeatedValues(_settled(entry, schema) for entry in value)
     if isinstance(value, list):
         return [_settled(entry, None) for entry in cast("list[Any]", value)]
     return value

@@ -6,6 +6,7 @@ import re
 
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
+from caal_node.reply_parser.literal_parser import quote_ends_string
 
 _SCALAR_END = re.compile(r"[,}\]\s<;]")
 _REST_OF_STRING = {
@@ -16,15 +17,17 @@ _MAX_DEPTH = 200
 
 
 class BracketStyle:
-    """Which brackets a language has, and which quotes."""
+    """Which brackets a language has, and which quotes. `unescaped` says that a quote that words
+    follow is a part of its string, see `quote_ends_string`."""
 
-    def __init__(self, opening: str, closing: str, quotes: str) -> None:
+    def __init__(self, opening: str, closing: str, quotes: str, *, unescaped: bool = False) -> None:
         self.signs = re.compile(f"[{re.escape(opening + closing + quotes)}]")
         self.opening, self.closing, self.quotes = opening, closing, quotes
+        self.unescaped = unescaped
 
 
 JSON = BracketStyle("{[", "}]", '"')
-PYTHON = BracketStyle("([{", ")]}", "'\"")
+PYTHON = BracketStyle("([{", ")]}", "'\"", unescaped=True)
 
 
 def read_nested(cursor: Cursor, style: BracketStyle) -> Steps[tuple[str, bool]]:
@@ -32,11 +35,14 @@ def read_nested(cursor: Cursor, style: BracketStyle) -> Steps[tuple[str, bool]]:
     has come."""
     parts: list[str] = []
     depth, quote = 0, ""
+    take_string = _take_unescaped_string if style.unescaped else _take_string
     while True:
         while cursor.at < len(cursor.text):
             if quote:
-                text, quote = _take_string(cursor, quote)
+                text, quote = take_string(cursor, quote)
                 parts.append(text)
+                if not text:
+                    break  # What stands behind the quote decides.
             else:
                 found = style.signs.search(cursor.text, cursor.at)
                 parts.append(cursor.advance(found.end() if found else len(cursor.text)))
@@ -68,6 +74,18 @@ def _take_string(cursor: Cursor, quote: str) -> tuple[str, str]:
     closing = cursor.text[end : end + 1]
     still_open = {"": quote[0], "\\": quote[0] + "\\"}.get(closing, "")
     return cursor.advance(min(end + 1, len(cursor.text))), still_open
+
+
+def _take_unescaped_string(cursor: Cursor, quote: str) -> tuple[str, str]:
+    """Take the rest of a string in which quotes may stand unescaped, like `_take_string`. Nothing
+    is taken while more text has to tell whether the quote that comes next is the last."""
+    found = _REST_OF_STRING[quote[0]].match(cursor.text, cursor.at + len(quote) - 1)
+    end = found.end() if found is not None else cursor.at
+    if cursor.text[end : end + 1] != quote[0]:
+        return _take_string(cursor, quote)
+    ends = quote_ends_string(cursor.text, end, closed=cursor.closed)
+    text = cursor.advance(end if ends is None else end + 1)
+    return text, "" if ends else quote[0]
 
 
 def read_json(cursor: Cursor) -> Steps[tuple[str, bool]]:

@@ -1,4 +1,8 @@
-"""Tags of the XML-like formats, whatever their namespace."""
+"""Tags of the XML-like formats, whatever their namespace.
+
+Vocabularies write a space as one of `BYTE_SPACES`; decoders that leave it so, or drop it, make
+`<functionĠname="set_timer">` and `<functionname="set_timer">` of a tag.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,10 @@ from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.markers import SPECIAL
 
 MAX_TAG_CHARS = 240
+BYTE_SPACES = "Ġ▁"
+"""What stands for a space in the vocabularies of BPE and of SentencePiece."""
+SPACES_IN_TAGS = (" ", *BYTE_SPACES, "")
+"""What may stand between a tag's kind and its attribute."""
 _PARTS = re.compile(
     r"<(?P<close>/?)(?P<space>(?:[^\s<>=:/\"']*[:｜|]|longcat_)?)"
     r"(?P<kind>[A-Za-z_]+)(?P<rest>[^>]*)>?",
@@ -17,6 +25,8 @@ _PARTS = re.compile(
 ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
 _TOKEN_INSIDE = re.compile(r"(?!\A)<[|｜][^<>]*[|｜]>")
 _SPECIAL_TOKEN = re.compile(SPECIAL)
+_SPACE_OR_VALUE = re.compile(rf"\"[^\"]*\"|[{BYTE_SPACES}]")
+_GLUED = re.compile(r"(</?(?:[^\s<>=:/\"']*[:｜|])?(?:function|invoke|param(?:eter)?))(name=[\"'])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class Tag:
     @property
     def closer(self) -> str:
         """The tag that ends this one."""
-        head = re.match(r"<[^\s=>]+", self.text)
+        head = re.match(r"<[^\s=>]+", _spaced(self.text))
         return f"</{head.group()[1:]}>" if head else ""
 
     @property
@@ -69,16 +79,26 @@ def read_tag(cursor: Cursor) -> Steps[Tag | None]:
         return parse_tag(cursor.advance_by(length))
 
 
+def _spaced(text: str) -> str:
+    """Return a tag with spaces where they belong."""
+    if "Ġ" in text or "▁" in text:
+        text = _SPACE_OR_VALUE.sub(lambda m: " " if m[0] in BYTE_SPACES else m[0], text)
+    return _GLUED.sub(r"\1 \2", text, count=1) if "name=" in text else text
+
+
 def parse_tag(text: str) -> Tag:
     """Return what the tag `text` says."""
     if _SPECIAL_TOKEN.fullmatch(text) and not re.search(r"\w=", text):
         return Tag(text, "")
-    parts = _PARTS.fullmatch(_TOKEN_INSIDE.sub("", text))
+    parts = _PARTS.fullmatch(_TOKEN_INSIDE.sub("", _spaced(text)))
     if parts is None:
         return Tag(text, "?")
     rest = parts["rest"]
     attributes = {m[1]: m[2] if m[2] is not None else m[3] for m in ATTRIBUTE.finditer(rest)}
     equals = rest.startswith("=")
+    if equals and attributes:  # `<parameter=minutes type="integer">`
+        found = ATTRIBUTE.search(rest)
+        rest = rest[: found.start()].rstrip() if found is not None else rest
     return Tag(
         text=text,
         kind=parts["kind"].lower(),

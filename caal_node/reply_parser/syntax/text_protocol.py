@@ -17,6 +17,10 @@ from caal_node.reply_parser.event_buffer import MarkerScrubber
 from caal_node.reply_parser.parse_context import ParseContext
 
 CALL_TYPES = frozenset({"tool_call", "tool_calls", "function_call", "tool_use"})
+RESULT_TYPES = frozenset({"tool_observation", "tool_result", "tool_response"})
+"""What only a tool says: such an object is a result that the model made up."""
+RESULT_ERRORS = frozenset({"unknown_tool", "invalid_call"})
+"""What the node tells a model of a call that cannot be made. Small ones write it back."""
 FINAL_TYPES = frozenset({"final_answer", "final"})
 SPOKEN_KEYS = frozenset({"text", "content", "answer", "message", "output", "response", "say"})
 """Keys under which models put a final answer's words."""

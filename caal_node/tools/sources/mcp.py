@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import mcp_bridge
-from caal_node.core.errors import ToolBroke, ToolTimeout, ToolUnavailable
+from caal_node.config.mcp_file import load_mcp_servers
+from caal_node.core.errors import ToolBroke, ToolStarting, ToolTimeout, ToolUnavailable
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
@@ -91,7 +92,7 @@ class McpToolSource(ToolSource):
         self._config_error = {}
         try:
             configs = await asyncio.to_thread(
-                mcp_bridge.load_servers, self._config, missing_ok=True, room_path=self._room_path
+                load_mcp_servers, self._config, missing_ok=True, room_path=self._room_path
             )
         except mcp_bridge.ConfigError as error:
             # A mistake in the file must not take the tools of servers that run from a live room.
@@ -163,6 +164,8 @@ class McpToolSource(ToolSource):
             result = await self._manager.call_tool(spec.name, dict(arguments), **options)
         except mcp_bridge.CallTimeout as error:
             raise ToolTimeout(str(error)) from error
+        except mcp_bridge.ServerStarting as error:
+            raise ToolStarting(str(error)) from error
         except mcp_bridge.ServerUnavailable as error:
             raise ToolUnavailable(str(error)) from error
         except mcp_bridge.BridgeError as error:
@@ -179,7 +182,9 @@ class McpToolSource(ToolSource):
         self._report_change()
         manager.wake(tool.server for tool in offer.ready)
         logger.info("mcp_discover: %d match, %d offered", len(matches), len(offer.ready))
-        return offer.answer()
+        starting = [server.name for server in manager.servers if server.state == "starting"]
+        not_ready = {"not_ready_yet": starting, "say": "They are being set up."}
+        return {**offer.answer(), **(not_ready if starting else {})}
 
     @property
     def servers(self) -> tuple[mcp_bridge.ServerStatus, ...]:

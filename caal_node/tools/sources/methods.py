@@ -1,24 +1,36 @@
-"""The first tier: the agent's own `@function_tool` methods, sent through the pipeline.
+"""The first tier: the agent's own function tools, sent through the pipeline.
 
-LiveKit calls and validates them as it does all tools. What the pipeline adds is a check of raw
-schemas, which LiveKit leaves out, a deadline, one compact line for the model in place of Python's
-repr, tool data, and an outcome. A method that takes a `RunContext` has no deadline: it may hold a
-whole conversation of its own.
+LiveKit calls and validates them as it does all tools, and they end as they do in plain LiveKit.
+What the pipeline adds is the owner's gates, a check of raw schemas, which LiveKit leaves out, JSON
+in place of Python's repr, tool data, and an outcome. docs/livekit.md lists all that differs.
 """
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# LiveKit leaves the types of its tools open, so they are half unknown.
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, cast, get_type_hints
 
-from livekit.agents import Agent, RunContext, StopResponse, ToolError
-from livekit.agents.llm import FunctionTool, RawFunctionTool, ToolContext, ToolResult
+from livekit.agents import Agent, RunContext, ToolError
+from livekit.agents.llm import (
+    FunctionTool,
+    RawFunctionTool,
+    Tool,
+    ToolContext,
+    ToolResult,
+    Toolset,
+)
 from livekit.agents.llm.utils import is_context_type
 
-from caal_node.core.errors import ToolBroke
+from caal_node.core.errors import ToolFailure
 from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
+from caal_node.tools.pipeline import Pipeline, error_text
+from caal_node.tools.table import ToolEntry, ToolTable
 
 _CONTEXT: Final = "caal_run_context"
 """The keyword by which LiveKit passes the RunContext; no method has a parameter of that name."""
@@ -26,76 +38,170 @@ _CONTEXT: Final = "caal_run_context"
 OwnTool: TypeAlias = FunctionTool[..., Any] | RawFunctionTool[..., Any]
 
 
-class MethodRunner(Protocol):
-    """An agent that runs calls of its methods through its pipeline."""
+class OwnTools:
+    """An agent's own function tools, and how LiveKit's calls of them run.
 
-    async def run_method(self, *args: Any, **options: Any) -> Any:
-        """See `CaalAgent.run_method`."""
-        ...
-
-
-class _Stopped:
-    """Carries a StopResponse out of the pipeline, which would take it for a failure."""
-
-    def __init__(self, stop: StopResponse) -> None:
-        self.stop = stop
-
-
-def guarded(tool: OwnTool, runner: Callable[[Any], MethodRunner]) -> OwnTool:
-    """Return the same tool, run through the pipeline of `runner(first argument)`.
-
-    The first argument of a method is its agent.
+    Args:
+        source: The agent's class name.
+        table: It returns the agent's present table.
+        bounded: Whether they are treated as remote tools are.
+        text_of: It returns, for a call's id, which of its values become text.
     """
-    func: Callable[..., Any] = tool._func  # pyright: ignore[reportPrivateUsage]  # no public way
-    signature = inspect.signature(func)
-    context_name = _context_parameter(func, signature)
-    raw = isinstance(tool, RawFunctionTool)
 
-    @functools.wraps(func)
-    async def guard(*args: Any, **kwargs: Any) -> Any:
-        context: RunContext[Any] = kwargs.pop(_CONTEXT)
-        call = context.function_call
+    def __init__(
+        self,
+        source: str,
+        pipeline: Pipeline,
+        table: Callable[[], ToolTable],
+        *,
+        bounded: bool,
+        text_of: Callable[[str], Callable[[Any], bool]],
+    ) -> None:
+        self._source: Final = source
+        self._pipeline: Final = pipeline
+        self._table: Final = table
+        self._bounded: Final = bounded
+        self._text_of: Final = text_of
+        self._guards: dict[OwnTool, OwnTool] = {}
 
-        async def method() -> Any:
-            try:
-                return await func(*args, **kwargs)
-            except StopResponse as stop:
-                return _Stopped(stop)
-            except ToolError as error:
-                # The author's own words for the model.
-                raise ToolBroke(error.message) from error
+    def guarded(self, tools: Iterable[Tool | Toolset]) -> list[Tool | Toolset]:
+        """Return `tools` with each function tool guarded; the rest as it is."""
+        known, self._guards = self._guards, {}
+        made: list[Tool | Toolset] = []
+        for tool in tools:
+            if isinstance(tool, (FunctionTool, RawFunctionTool)):
+                # The same tool has the same guard each time: LiveKit tells them apart by identity.
+                self._guards[tool] = known.get(tool) or guarded(tool, self._run)
+                made.append(self._guards[tool])
+            else:
+                made.append(tool)
+        return made
 
-        bound = signature.bind(*args, **kwargs).arguments
-        arguments = {k: v for k, v in bound.items() if k not in ("self", context_name)}
-        if raw:
-            arguments = arguments["raw_arguments"]
-        result = await runner(args[0] if args else None).run_method(
-            tool.info.name,
-            call.call_id,
-            arguments,
-            method,
-            validate=raw,
-            deadline=context_name is None,
-        )
-        if isinstance(result, _Stopped):
-            raise result.stop
-        return result
+    def specs(self, tools: Sequence[Tool | Toolset]) -> list[ToolSpec]:
+        """Describe the function tools of `tools`, those of toolsets too, for the table."""
+        functions = ToolContext(tools).function_tools.values()
+        return [spec_of(tool, self._source) for tool in functions]
 
-    extra = inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=RunContext)
+    async def _run(
+        self,
+        name: str,
+        call_id: str,
+        arguments: Mapping[str, Any],
+        execute: Callable[[], Awaitable[Any]],
+        *,
+        validate: bool,
+        deadline: bool,
+    ) -> Any:
+        # A tool may have come after the table was made.
+        unlisted = ToolSpec("agent", self._source, name, name, "", {"type": "object"})
+        entry = self._table().get(name) or ToolEntry(name, unlisted, {})
+        call = entry, call_id, arguments, execute
+        text = self._text_of(call_id)
+        try:
+            if self._bounded:
+                return await self._pipeline.run(
+                    *call, validate=validate, deadline=deadline, becomes_text=text
+                )
+            return await self._pipeline.run_own(*call, validate=validate, becomes_text=text)
+        except ToolFailure as failure:
+            raise ToolError(error_text(failure)) from failure
+
+
+class RunOwn(Protocol):
+    """Runs one call of an agent's own tool.
+
+    Raises:
+        ToolError: in the author's words, or with the error that the model is to read.
+        Exception: what the tool raised; LiveKit logs it.
+    """
+
+    async def __call__(
+        self,
+        name: str,
+        call_id: str,
+        arguments: Mapping[str, Any],
+        execute: Callable[[], Awaitable[Any]],
+        *,
+        validate: bool,
+        deadline: bool,
+    ) -> Any: ...
+
+
+class _Guard:
+    """What the two kinds of guarded tools have in common: they are equal to the tool inside.
+
+    So `agent.tools.remove(tool)` and `tool in agent.tools` work with the tool that was given.
+    """
+
+    original: OwnTool
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or original_of(other) is self.original
+
+    def __hash__(self) -> int:
+        return hash(self.original)
+
+
+class _GuardedFunctionTool(_Guard, FunctionTool[..., Any]):
+    pass
+
+
+class _GuardedRawFunctionTool(_Guard, RawFunctionTool[..., Any]):
+    pass
+
+
+def original_of(tool: object) -> object:
+    """Return the author's own tool for one that `guarded` made; any other one as it is."""
+    return tool.original if isinstance(tool, _Guard) else tool
+
+
+def guarded(tool: OwnTool, run: RunOwn) -> OwnTool:
+    """Return the same tool, whose calls by LiveKit go through `run`.
+
+    LiveKit passes the RunContext by a parameter that is added here, and that it shows to no model.
+    Without one, somebody calls the tool as a plain function, and it is one.
+    """
+    signature = inspect.signature(tool)
     parameters = list(signature.parameters.values())
     if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
         return tool  # **kwargs has no schema; LiveKit refuses such a tool itself
+    context_name = _context_parameter(tool, signature)
+    raw = isinstance(tool, RawFunctionTool)
+
+    @functools.wraps(tool, updated=())
+    async def guard(*args: Any, **kwargs: Any) -> Any:
+        context: RunContext[Any] | None = kwargs.pop(_CONTEXT, None)
+        if context is None:
+            return await tool(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs).arguments
+        arguments = {name: value for name, value in bound.items() if name != context_name}
+        return await run(
+            tool.info.name,
+            context.function_call.call_id,
+            arguments["raw_arguments"] if raw else arguments,
+            lambda: tool(*args, **kwargs),
+            validate=raw,
+            deadline=context_name is None,
+        )
+
+    extra = inspect.Parameter(
+        _CONTEXT, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=RunContext
+    )
     guard.__signature__ = signature.replace(parameters=[*parameters, extra])  # type: ignore[attr-defined]
-    guard.__annotations__ = {**func.__annotations__, _CONTEXT: RunContext}
-    if isinstance(tool, RawFunctionTool):
-        return RawFunctionTool(guard, tool.info)
-    return FunctionTool(guard, tool.info)
+    guard.__annotations__ = {**tool.__annotations__, _CONTEXT: RunContext}
+    made = (
+        _GuardedRawFunctionTool(guard, tool.info)
+        if isinstance(tool, RawFunctionTool)
+        else _GuardedFunctionTool(guard, tool.info)
+    )
+    made.original = tool
+    return made
 
 
-def _context_parameter(func: Callable[..., Any], signature: inspect.Signature) -> str | None:
+def _context_parameter(tool: OwnTool, signature: inspect.Signature) -> str | None:
     """Return the name of the parameter that takes the RunContext, if there is one."""
     try:
-        hints = get_type_hints(func)
+        hints = get_type_hints(tool)
     except Exception:  # an annotation that only exists while type checking: LiveKit reports it
         return None
     for name in signature.parameters:

@@ -103,7 +103,9 @@ class N8nToolSource(ToolSource):
             return ToolListing(self._specs, {SOURCE: str(error)})
         for notice in found.notices:
             logger.warning("n8n: %s", notice)
-        self._specs = tuple(self._spec(tool) for tool in found.tools)
+        self._specs = tuple(
+            spec_of(tool, self.workflows.deadline_s(tool) + SPARE_S) for tool in found.tools
+        )
         return ToolListing(self._specs)
 
     async def call(
@@ -129,20 +131,23 @@ class N8nToolSource(ToolSource):
         self._is_open = False
         await self._exit_stack.aclose()
 
-    def _spec(self, tool: n8n.WorkflowTool) -> ToolSpec:
-        return ToolSpec(
-            tier="n8n",
-            source=SOURCE,
-            name=tool.name,
-            wanted=tool.name,
-            description=tool.description,
-            parameters=tool.input_schema,
-            examples=tuple(Example(e.utterance, e.arguments) for e in tool.examples),
-            details=tool.full_description if tool.full_description != tool.description else "",
-            origins={name: _ORIGINS[origin] for name, origin in tool.origins.items()},
-            facts=_facts(tool),
-            timeout_s=self.workflows.deadline_s(tool) + SPARE_S,
-        )
+
+def spec_of(tool: n8n.WorkflowTool, timeout_s: float | None = None) -> ToolSpec:
+    """Return a workflow as a tool, as models and people are told of it."""
+    return ToolSpec(
+        tier="n8n",
+        source=SOURCE,
+        name=tool.name,
+        wanted=tool.name,
+        own_name=tool.title,
+        description=tool.description,
+        parameters=tool.input_schema,
+        examples=tuple(Example(e.utterance, e.arguments) for e in tool.examples),
+        details=tool.full_description if tool.full_description != tool.description else "",
+        origins={name: _ORIGINS[origin] for name, origin in tool.origins.items()},
+        facts=_facts(tool),
+        timeout_s=timeout_s,
+    )
 
 
 def _progress_reporter(

@@ -1,0 +1,3 @@
+from caal_node.cli import main
+
+main()

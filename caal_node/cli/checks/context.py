@@ -1,0 +1,58 @@
+"""Looks at whether the agent's tools fit beside a conversation into the model's context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from caal_node.cli.checks.check import Finding, ok, warn
+from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.config.instructions import instructions_text
+from caal_node.config.settings import Settings
+from caal_node.context.budget import fitting
+from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import text_tokens
+from caal_node.core.errors import CaalError, ModelError
+from caal_node.factories import make_llm
+from caal_node.models.context_budget import budget_of, too_many_tools
+from mcp_bridge import DISCOVER
+
+CONTEXT: Final = "context"
+
+
+async def check_context(settings: Settings) -> Sequence[Finding]:
+    try:
+        agent = chosen_agent(settings, None)
+        try:
+            await agent.reload_tools()
+            tools = agent.table.prompt_tools
+        finally:
+            await agent.close_tools()
+    except CaalError:
+        return []  # Other checks say what is wrong with the agent or its sources.
+    shared = budget_of(settings, await _told(settings))
+    head = text_tokens(instructions_text(agent.instructions))
+    size = _tokens(tools)
+    offered = fitting(tools, shared.tools(head), _tokens, DISCOVER)
+    if left_out := [name for name in tools.names if name not in offered.names]:
+        return [warn(CONTEXT, *too_many_tools(settings, shared, size, head, left_out))]
+    told = "as its server tells" if shared.told else "by CAAL_NUM_CTX"
+    text = f"{shared.context} tokens {told}; some {size + head} are for instructions and tools"
+    if size + head > shared.window - shared.talk:
+        mend = f"For longer conversations: CAAL_NUM_CTX={shared.context_for(size, head)}."
+        return [ok(CONTEXT, f"{text}, so the conversation gets {shared.talk}", mend)]
+    return [ok(CONTEXT, text)]
+
+
+def _tokens(tools: PromptTools) -> int:
+    return tools.schema_tokens
+
+
+async def _told(settings: Settings) -> int | None:
+    model = make_llm(settings)
+    try:
+        return (await model.backend.capabilities()).context_tokens
+    except ModelError:
+        return None
+    finally:
+        await model.aclose()

@@ -1,0 +1,57 @@
+"""`caal-node init`: the files that an agent of one's own begins with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import caal_node
+from caal_node.core.errors import ConfigError
+
+_PACKAGE: Final = Path(caal_node.__file__).parent
+# In a wheel the folder lies inside the package; in a checkout the files are beside it.
+_EXAMPLES: Final = next(
+    folder
+    for folder in (_PACKAGE / "examples", _PACKAGE.parent)
+    if (folder / ".env.example").exists()
+)
+_WRITTEN: Final = {".env": ".env.example", "mcp_servers.json.example": "mcp_servers.json.example"}
+"""What is written, by what it is made of."""
+_OWNER_ONLY: Final = 0o600
+"""Keys will stand in these files."""
+_NEXT: Final = """Next:
+  settings         .env (what stands there is the default of each)
+  MCP servers      copy what you need of mcp_servers.json.example to mcp_servers.json,
+                   or what other programs here use: caal-node mcp import
+  is all there?    caal-node doctor
+  talk to it       caal-node chat"""
+
+
+def write_examples(folder: Path) -> None:
+    """Write the files into `folder`, which is made if need be, and say what to do next.
+
+    A file that is there stays as it is.
+
+    Raises:
+        ConfigError: The folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, source in _WRITTEN.items():
+            print(_write(folder / name, (_EXAMPLES / source).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: {error.strerror}; name a folder that you may write"
+        ) from error
+    print(_NEXT)
+
+
+def _write(path: Path, text: str) -> str:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+    except FileExistsError:
+        return f"{path} is there already; left as it is"
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    return f"{path} written"

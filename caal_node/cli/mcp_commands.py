@@ -1,0 +1,61 @@
+"""`caal-node mcp`: servers copied from other programs, and the questions that they ask once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+mcp_app = typer.Typer(
+    help="Copy MCP servers from other programs, and answer what they ask for.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+
+
+@mcp_app.callback()
+def mcp() -> None:
+    """Copy MCP servers from other programs, and answer what they ask for."""
+
+
+@mcp_app.command("import")
+def import_servers(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PROGRAM|FILE]...", help="Where to look; default: everywhere."),
+    ] = None,
+    server: Annotated[
+        list[str] | None, typer.Option("--server", "-s", help="Copy this server; may be repeated.")
+    ] = None,
+    copy_all: Annotated[bool, typer.Option("--all", help="Copy every server.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be copied.")
+    ] = False,
+) -> None:
+    """Find the servers of VS Code, Claude, Cursor, Zed, Goose, ... and copy what is chosen.
+
+    Nothing is overwritten: a server whose name is taken is left out.
+    """
+    from caal_node.cli import mcp_import as work
+    from caal_node.config.settings import load_settings
+
+    work.import_servers(
+        load_settings(), sources or [], server or [], copy_all=copy_all, dry_run=dry_run
+    )
+
+
+@mcp_app.command()
+def inputs(
+    file: Annotated[
+        Path | None, typer.Argument(help="A file of servers; default: CAAL_MCP_SERVERS.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask also for what was answered before.")
+    ] = False,
+) -> None:
+    """Ask for the values that servers want (${input:ID}), and keep them for their user alone."""
+    from caal_node.cli import mcp_import as work
+    from caal_node.config.settings import load_settings
+
+    work.answer_inputs(file or load_settings().mcp_servers, again=again)

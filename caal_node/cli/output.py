@@ -1,0 +1,56 @@
+"""Where commands print: fitted and styled on a terminal; whole lines without styles in a pipe."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that never breaks a line by itself. It obeys NO_COLOR."""
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def print_table(out: Console, shown: RenderableType) -> None:
+    """Print a table, or a group with tables; in a pipe a row is a line, its cells between tabs."""
+    if out.is_terminal:
+        out.print(shown)
+    elif isinstance(shown, Group):
+        for part in shown.renderables:
+            print_table(out, part)
+    elif isinstance(shown, Table):
+        header = [column.header for column in shown.columns]
+        for row in (header, *zip(*(column.cells for column in shown.columns), strict=True)):
+            print("\t".join(map(_plain, row)), file=out.file)  # rich would make spaces of tabs
+    else:
+        out.print(shown)
+
+
+def _plain(cell: RenderableType) -> str:
+    text = cell if isinstance(cell, Text) else Text.from_markup(str(cell))
+    return " ".join(text.plain.split())
+
+
+class StderrHandler(logging.Handler):
+    """Logs to what `sys.stderr` is at the time, as a prompt or a progress line replaces it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            print(self.format(record), file=sys.stderr, flush=True)
+        except OSError:
+            self.handleError(record)
+
+
+def log_to_stderr(
+    level: int, *, leave_out: Callable[[logging.LogRecord], bool] = lambda _: False
+) -> None:
+    """Log to standard error, from `level` on, what `leave_out` does not leave out."""
+    handler = StderrHandler()
+    handler.addFilter(lambda record: not leave_out(record))
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=level)

@@ -1,0 +1,86 @@
+"""The settings that a model is made of, and the values that a program gives in their place.
+
+Both are judged alike: `LLM(num_ctx=-1)` is refused with the words that `CAAL_NUM_CTX=-1` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, Final
+
+from caal_node.config.settings import Settings
+from caal_node.core.addresses import ollama_url
+from caal_node.core.errors import ConfigError
+from caal_node.core.model_ref import CLOUD, Api, ModelReference
+from caal_node.models.backends.base import Backend
+from caal_node.models.backends.factory import make_backend
+from caal_node.models.reply_limits import TextLimits
+
+OPTIONS: Final[Mapping[Api, tuple[str, ...]]] = {
+    "ollama": ("think", "num_ctx", "keep_alive"),
+    "embedded": ("think", "num_ctx"),
+    "openai": ("think", "server_runs_tools"),
+}
+"""Settings that not every API takes, by those that do."""
+_OPTIONS: Final = frozenset(chain.from_iterable(OPTIONS.values()))
+_SETTINGS: Final = frozenset(
+    {"model", "api", "base_url", "api_key", "temperature", "text_protocol", *_OPTIONS}
+)
+
+
+def chosen_settings(settings: Settings, place: str, given: Mapping[str, Any]) -> Settings:
+    """Return `settings` for the model that `given` names, with what else it has of settings.
+
+    An API key of the settings stays with its server. `place` names who gave it, for errors.
+
+    Raises:
+        ConfigError: a value does not fit; the message names it and says what to write.
+    """
+    own = {name: value for name, value in given.items() if name in _SETTINGS}
+    if isinstance(own.get("base_url"), str) and own.get("api", settings.api) == "ollama":
+        try:
+            own["base_url"] = ollama_url(own["base_url"])
+        except ValueError as error:
+            raise ConfigError(f"{place}(base_url): {error}.") from error
+    judged = settings.with_given(place, own)
+    if not own.keys() & {"model", "api", "base_url"}:
+        return judged
+    base_url = judged.base_url if "base_url" in own else None
+    api = judged.api if "api" in own else None
+    named = settings.with_model(ModelReference(judged.model, api, base_url))
+    address: dict[str, Any] = {"base_url": named.base_url}
+    if "api_key" not in own:
+        address["api_key"] = named.api_key
+    return judged.model_copy(update=address)
+
+
+def backend_of(settings: Settings, place: str, given: Mapping[str, Any]) -> Backend:
+    """Make the backend of `settings`. What of `given` is no setting goes to it as it is.
+
+    Raises:
+        ConfigError: an address or a key cannot be used, or `given` has what this API does not take.
+    """
+    options: dict[str, Any] = {"temperature": settings.temperature}
+    if settings.api in CLOUD and "temperature" not in settings.model_fields_set:
+        options = {}  # The newest models refuse one.
+    taken = OPTIONS.get(settings.api, ())
+    options |= {name: getattr(settings, name) for name in taken}
+    if unfit := [name for name in given if name in _OPTIONS and name not in taken]:
+        apis = " and ".join(api for api, names in OPTIONS.items() if unfit[0] in names)
+        raise ConfigError(f"{place}({unfit[0]}): only the api {apis} takes it; leave it out.")
+    options |= {name: value for name, value in given.items() if name not in _SETTINGS}
+    key = settings.api_key.get_secret_value() if settings.api_key else None
+    return make_backend(settings.model, settings.api, settings.model_address, key, **options)
+
+
+def text_limits(settings: Settings) -> TextLimits:
+    """Return what the settings allow a model that is asked by text."""
+    return TextLimits(
+        settings.text_iterations,
+        settings.text_calls,
+        settings.text_turn_calls,
+        settings.text_payload,
+        settings.text_observation,
+        settings.text_seconds,
+    )

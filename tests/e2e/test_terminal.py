@@ -1,0 +1,216 @@
+"""`caal-node chat` on a real terminal: keys typed, the screen read."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stand_in_model import Asked, Call, Hang, Refuse, Reply, StandInModel
+from tests.terminal import CTRL_C, CTRL_D, LEFT, TAB, UP, Terminal
+
+AGENT = """
+import asyncio
+from livekit.agents import function_tool
+from caal_node import CaalAgent
+
+class Kitchen(CaalAgent):
+    @function_tool
+    async def set_timer(self, minutes: float) -> str:
+        '''Start a timer.'''
+        return "started"
+
+    @function_tool
+    async def take_long(self) -> str:
+        '''Take very long.'''
+        await asyncio.sleep(3600)
+        return "done"
+"""
+COLOUR = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-9]|9[0-7])(?:;[0-9;]*)?m")
+
+
+def answer(asked: Asked) -> Reply:
+    """Do what the last words ask for."""
+    last = asked.json["messages"][-1]
+    said = last["content"]
+    if last["role"] == "tool":
+        return ["The tool is done."]
+    if "hang" in said:
+        return ["Well, ", Hang()]
+    if "fail" in said:
+        return [Refuse(500, "out of memory")]
+    if "long" in said:
+        return [Call("take_long")]
+    if "timer" in said:
+        return [Call("set_timer", {"minutes": 5})]
+    if "hello" in said:
+        return [f"You said {said}."]
+    return [Call("set_timer", {"minutes": 1})]  # the sample request of the first session
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInModel]:
+    async with StandInModel(answer=answer) as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "my_agent.py").write_text(AGENT, encoding="utf-8")
+    return tmp_path
+
+
+def chat(model: StandInModel, folder: Path, *args: str, **env: str) -> Terminal:
+    given = {"OLLAMA_HOST": model.url, "CAAL_MODEL": model.model, "CAAL_AGENT": "my_agent:Kitchen"}
+    return Terminal(["chat", *args], folder=folder, **given | env)
+
+
+async def test_a_line_is_edited_and_comes_back_with_the_history(
+    model: StandInModel, folder: Path
+) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.shows("2 tools")
+        await terminal.asks()
+        terminal.types("hello therX" + LEFT)
+        await terminal.asks("hello therX")
+        terminal.types("e\x1b[3~\r")  # Delete takes the X away
+        await terminal.shows("You said hello there.")
+        await terminal.asks()
+        terminal.types(CTRL_D)
+        assert await terminal.exit_code() == 0
+    kept = folder / "chat-history"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        terminal.types(UP)
+        await terminal.asks("hello there")
+
+
+async def test_ctrl_c_ends_the_turn_and_once_more_the_program(
+    model: StandInModel, folder: Path
+) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        terminal.types("please hang\r")
+        await terminal.shows("the model answers 0:00:01")  # it moves
+        terminal.types(CTRL_C)
+        await terminal.shows("Stopped.")
+        await model.client_gone()
+        await terminal.asks()
+        terminal.types("hello again\r")
+        await terminal.shows("You said hello again.")
+        terminal.types("please take long\r")
+        await terminal.shows("tool     take_long")
+        terminal.types(CTRL_C)
+        await terminal.shows("cancelled take_long")
+        await terminal.asks()
+        terminal.types(CTRL_C)
+        assert await terminal.exit_code() == 130
+
+
+async def test_ctrl_c_at_the_prompt_says_how_to_end(model: StandInModel, folder: Path) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        terminal.types("some words" + CTRL_C)
+        await terminal.shows("Ctrl-C once more ends the chat.")
+        await terminal.asks()
+        terminal.types(CTRL_C)
+        assert await terminal.exit_code() == 130
+
+
+async def test_commands_show_tools_and_change_the_model(model: StandInModel, folder: Path) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        terminal.types("/help\r")
+        await terminal.shows("/reload")
+        terminal.types("/tools\r")
+        await terminal.shows("Take very long.")
+        terminal.types("/tools set_timer\r")
+        await terminal.shows("set_timer (agent, Kitchen)")
+        terminal.types("/tools set_timr\r")
+        await terminal.shows("Did you mean set_timer")
+        terminal.types("/reload\r")
+        await terminal.shows("2 tools; as before")
+        terminal.types("/model nobody\r")
+        await terminal.shows("ollama pull nobody")
+        async with StandInModel(["I am the other one."], model="other") as other:
+            other.replace(["I am the other one."])
+            terminal.types(f"/model ollama:other@{other.url}\r")
+            await terminal.shows("other answers from now on")
+            assert [asked for asked in other.requests if asked.path == "/api/show"]
+        terminal.types("/nothing\r")
+        await terminal.shows("there is no /nothing")
+        terminal.types("/exit\r")
+        assert await terminal.exit_code() == 0
+
+
+async def test_names_of_commands_models_and_tools_are_completed(
+    model: StandInModel, folder: Path
+) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        for begun, whole in (
+            ("/re", "/reload"),
+            ("/model st", "/model stand-in"),
+            ("/tools ta", "/tools take_long"),
+            ("please set_", "please set_timer"),
+        ):
+            terminal.types(begun + TAB)
+            await terminal.asks(whole)
+            terminal.types("\x15")  # Ctrl-U
+            await terminal.asks()
+
+
+async def test_a_server_that_goes_in_mid_session_is_one_line_and_exit_code_1(
+    model: StandInModel, folder: Path
+) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        terminal.types("hello\r")
+        await terminal.shows("You said hello.")
+        await terminal.asks()
+        await model.__aexit__()
+        terminal.types("hello again\r")
+        assert await terminal.exit_code() == 1
+        assert b"Traceback" not in terminal.written
+        mends = [line for line in terminal.lines if "ollama serve" in line]
+        assert len(mends) == 1
+
+
+async def test_a_reply_that_fails_is_told_and_the_chat_goes_on(
+    model: StandInModel, folder: Path
+) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        for _ in range(5):  # LiveKit would give up after four
+            terminal.types("please fail\r")
+            await terminal.shows("the model's reply failed")
+            await terminal.asks()
+        terminal.types("hello\r")
+        await terminal.shows("You said hello.")
+        assert b"Traceback" not in terminal.written
+
+
+@pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+async def test_colours_are_left_out_where_nobody_wants_them(
+    model: StandInModel, folder: Path, env: dict[str, str], coloured: bool
+) -> None:
+    with chat(model, folder, **env) as terminal:
+        await terminal.asks()
+        terminal.types("start a timer\r")
+        await terminal.shows("The tool is done.")
+        terminal.types("please fail\r")
+        await terminal.shows("the model's reply failed")
+        assert bool(COLOUR.search(terminal.written)) is coloured
+
+
+async def test_a_wrong_setting_has_no_colour_either(folder: Path) -> None:
+    given: dict[str, Any] = {"CAAL_DETECTION": "sometimes", "NO_COLOR": "1"}
+    with Terminal(["chat"], folder=folder, **given) as terminal:
+        assert await terminal.exit_code() == 1
+        assert "CAAL_DETECTION" in terminal.lines[0]
+        assert b"\x1b[" not in terminal.written

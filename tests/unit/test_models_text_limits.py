@@ -1,0 +1,99 @@
+"""The limits of a turn that is asked by text are settings, with the values that they always had."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from livekit.agents import function_tool
+
+from caal_node.agent import CaalAgent
+from caal_node.config.settings import Settings
+from caal_node.core.items import UserItem
+from caal_node.models.model_settings import text_limits
+from caal_node.models.reply_limits import TextLimits
+from caal_node.models.strategies.reply_schema import reply_schema
+from caal_node.models.strategies.turn_limits import TurnClock
+from caal_node.testing import AgentConversation, ScriptedModel, TurnRecord, plain_settings
+
+SAY = json.dumps({"say": "Done."})
+
+
+def calls(*texts: str) -> str:
+    return json.dumps({"calls": [{"name": "note", "arguments": {"text": text}} for text in texts]})
+
+
+class Notebook(CaalAgent):
+    @function_tool
+    async def note(self, text: str) -> Any:
+        """Write down a note about one, two, three."""
+        await asyncio.sleep(0.02)
+        return {"notes": [{"id": n, "text": "x" * 100} for n in range(20)]}
+
+
+async def turn(model: ScriptedModel, **env: str) -> TurnRecord:
+    settings = plain_settings(CAAL_TOOL_CALLS="text", CAAL_MAX_TOOL_ROUNDS="8", **env)
+    agent = Notebook(settings=settings, tiers={}, warm=False)
+    async with AgentConversation(agent, model) as talk:
+        return await talk.say("note one, two and three")
+
+
+def by_text(*replies: str) -> ScriptedModel:
+    return ScriptedModel(*replies, native_tools=False)
+
+
+def test_the_defaults_are_those_of_the_code() -> None:
+    assert text_limits(Settings()) == TextLimits()
+
+
+async def test_without_any_setting_three_rounds_of_calls_are_made() -> None:
+    record = await turn(by_text(calls("one"), calls("two"), calls("three"), SAY))
+    assert [call.outcome for call in record.calls] == ["ok"] * 3
+
+
+@pytest.mark.parametrize(
+    ("env", "replies", "made"),
+    [
+        ({"CAAL_TEXT_ITERATIONS": "1"}, [calls("one"), SAY], 1),
+        ({"CAAL_TEXT_CALLS": "2"}, [calls("one", "two", "three"), SAY], 2),
+        ({"CAAL_TEXT_TURN_CALLS": "1"}, [calls("one", "two"), SAY], 1),
+        ({"CAAL_TEXT_SECONDS": "0.01"}, [calls("one"), SAY], 1),
+    ],
+)
+async def test_what_a_limit_ends(env: dict[str, str], replies: list[str], made: int) -> None:
+    model = by_text(*replies)
+    record = await turn(model, **env)
+    assert sum(call.outcome == "ok" for call in record.calls) == made
+    assert record.text == "Done."
+    if "CAAL_TEXT_CALLS" not in env:
+        assert model.requests[-1].schema == reply_schema(()), "the model may only speak"
+
+
+async def test_arguments_beyond_the_payload_are_not_sent_to_a_tool() -> None:
+    model = by_text(calls("one " * 100), calls("one"), SAY)
+    record = await turn(model, CAAL_TEXT_PAYLOAD="256")
+    assert [call.outcome for call in record.calls] == ["ok"]
+
+
+async def test_a_longer_observation_is_an_outline() -> None:
+    seen: list[int] = []
+    for chars in ("3000", "500"):
+        model = by_text(calls("one"), SAY)
+        await turn(model, CAAL_TEXT_OBSERVATION=chars)
+        last = model.requests[-1].items[-1]
+        assert isinstance(last, UserItem)
+        assert "notes" in last.text
+        seen.append(len(last.text))
+    assert seen[1] < 600 < seen[0]
+
+
+def test_a_turn_lasts_from_the_first_request_with_its_words() -> None:
+    now = 10.0
+    clock = TurnClock(lambda: now)
+    first, second = UserItem("go", "a"), UserItem("go", "b")
+    assert clock.lasts([first]) == 0
+    now = 15.0
+    assert clock.lasts([first]) == 5
+    assert clock.lasts([first, second]) == 0
