@@ -56,7 +56,7 @@ def effect(worst: Effect) -> Callable[[T], T]:
 
 def declared_effect(tool: object) -> Effect:
     """Return what the author of one of the agent's own tools has marked it with."""
-    return getattr(tool, _ATTRIBUTE, "write")
+    return cast("Effect", getattr(tool, _ATTRIBUTE, "write"))
 
 
 def workflow_effect(name: str, method: str, tags: Iterable[str]) -> Effect:
