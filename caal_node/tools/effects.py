@@ -63,7 +63,7 @@ def workflow_effect(name: str, method: str, tags: Iterable[str]) -> Effect:
     """Return what a workflow's calls may do. Of several tags the most careful one counts."""
     said = {tag.strip().casefold() for tag in tags}
     if tagged := [each for each in EFFECTS if each in said]:
-    return cast("Effect", getattr(tool, _ATTRIBUTE, "write"))
+        return tagged[-1]
     if method == "DELETE":
         return "destructive"
     return "read" if method in ("GET", "HEAD") and name_reads(name) else "write"
