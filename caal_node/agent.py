@@ -63,13 +63,13 @@ from caal_node.room.hooks import Hooks
 from caal_node.session_services import OwnersListener, SessionServices
 from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.direct_calls import DirectCalls
+from caal_node.tools.middleware.standard import standard_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, original_of
-from caal_node.tools.standard_middleware import standard_middleware
 from caal_node.tools.table import ToolTable
 from mcp_bridge import ServerStatus
 

@@ -62,7 +62,7 @@ def declared_effect(tool: object) -> Effect:
 def workflow_effect(name: str, method: str, tags: Iterable[str]) -> Effect:
     """Return what a workflow's calls may do. Of several tags the most careful one counts."""
     said = {tag.strip().casefold() for tag in tags}
-    if tagged := [each for each in EFFECTS if each in said]:
+    if tagged := [each for each in EFFECTS if {each} & said]:
         return tagged[-1]
     if method == "DELETE":
         return "destructive"
