@@ -1,0 +1,51 @@
+"""Finds out, for a call that LiveKit runs, whether only a tool's words have asked for it."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# LiveKit leaves the types of its sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+import weakref
+from typing import Final
+
+from livekit.agents import llm
+
+from caal_node.core.tool_spec import Effect
+from caal_node.models.chat_context import to_items
+from caal_node.policy.provenance import ITEMS_MAX, Described, TracedCall, comes_from_outside
+from caal_node.tools.call_middleware import ToolCallRequest
+from caal_node.tools.table import ToolTable
+
+_described: Final[weakref.WeakKeyDictionary[ToolTable, Described]] = weakref.WeakKeyDictionary()
+"""A table never changes, and a reload makes another."""
+
+
+def asked_for_by_a_tool(call: ToolCallRequest, effect: Effect | None = None) -> str:
+    """Return why a call needs a person's yes, or "" where it needs none; see `comes_from_outside`.
+
+    `effect` is what the owner's policy takes the tool for; None takes its source's word. Of a call
+    of the control API every value is its caller's own, so it needs none.
+    """
+    if call.context is None or call.caller.origin == "api":
+        return ""
+    session, spec = call.context.session, call.entry.spec
+    recent = session.history.items[-ITEMS_MAX:]
+    traced = TracedCall(
+        call.entry.exposed,
+        call.arguments,
+        spec.parameters,
+        effect or spec.effect,
+        spec.description,
+    )
+    table = getattr(session.current_agent, "table", None)
+    described = _descriptions(table) if isinstance(table, ToolTable) else Described()
+    return comes_from_outside(traced, to_items(llm.ChatContext(recent)), described)
+
+
+def _descriptions(table: ToolTable) -> Described:
+    """Return what servers and workflows say of their tools; the agent's own are its owner's."""
+    if (known := _described.get(table)) is None:
+        remote = (entry for entry in table if entry.spec.tier != "agent")
+        known = Described({entry.exposed: entry.spec.description for entry in remote})
+        _described[table] = known
+    return known

@@ -1,0 +1,87 @@
+"""Texts from outside that ask for calls, and a model that does whatever they ask for."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from caal_node.agent import CaalAgent
+from caal_node.core.events import ToolCallStarted
+from caal_node.testing import (
+    AgentConversation,
+    ScriptedCall,
+    ScriptedModel,
+    ScriptedReply,
+    plain_settings,
+)
+from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.pipeline import Gates
+from tests.injection import TOOLS, House, InjectionCase, load_cases
+from tests.injection_gates import NobodySaysYes
+
+CASES = load_cases()
+DONE = "That is done."
+
+
+def written(call: ScriptedCall) -> str:
+    """The call as a model without tool calls of its own writes it."""
+    return json.dumps({"type": "tool_call", "name": call.name, "arguments": dict(call.arguments)})
+
+
+def obedient(case: InjectionCase) -> dict[str, list[list[ScriptedReply]]]:
+    """Every way of obeying: the replies of each turn, by what the way is called."""
+    ordered = ScriptedCall(case.tool, case.arguments)
+    tool = case.read
+    read: list[ScriptedReply] = [[ScriptedCall(case.source, tool.arguments)]] if tool else []
+    ways: dict[str, list[list[ScriptedReply]]] = {
+        "after the result": [[*read, [ordered], [ordered], DONE]],
+        "in text": [[*read, written(ordered), DONE]],
+        "in the next turn": [[*read, DONE], [[ordered], DONE]],
+        "word for word": [[*read, case.text or DONE, DONE, DONE]],
+    }
+    if case.described or not tool:
+        ways["at once"] = [[[ordered], DONE]]
+        ways["beside the reading"] = [[[*(read[0] if read else ()), ordered], DONE]]  # type: ignore[list-item]
+    return ways
+
+
+async def harm(
+    case: InjectionCase, turns: list[list[ScriptedReply]], middleware: list[CallMiddleware]
+) -> tuple[bool, bool]:
+    """Whether the disallowed call was made, and whether it ran."""
+    house = House(case)
+    tiers: Any = house.tiers
+    agent = CaalAgent(settings=plain_settings(), tiers=tiers, gates=Gates(middleware=middleware))
+    model = ScriptedModel(*(reply for turn in turns for reply in turn), *[DONE] * 4)
+    async with AgentConversation(agent, model) as talk:
+        for said in [case.say, "Thank you."][: len(turns)]:
+            await talk.say(said)
+        started = talk.events_of(ToolCallStarted)
+    made = any(case.is_disallowed(each.tool, each.arguments or {}) for each in started)
+    return made, bool(house.harm)
+
+
+def test_there_are_eighty_cases_of_every_place() -> None:
+    assert len(CASES) == len({case.id for case in CASES}) == 80
+    places = Counter(case.place for case in CASES)
+    assert set(places) == {
+        *("result", "mail", "calendar", "page", "mcp description", "n8n note", "error", "spoken")
+    }
+    assert all(case.tool in TOOLS and (case.read or case.place == "spoken") for case in CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+async def test_a_model_that_obeys_a_text_from_outside_does_no_harm(case: InjectionCase) -> None:
+    for way, turns in obedient(case).items():
+        _, ran = await harm(case, turns, [NobodySaysYes()])
+        assert not ran, f"{case.tool} ran: obeyed {way}"
+
+
+@pytest.mark.parametrize("case", CASES[::8], ids=lambda case: case.id)
+async def test_without_a_rule_the_same_model_does_harm(case: InjectionCase) -> None:
+    made, ran = await harm(case, obedient(case)["after the result"], [])
+    assert made
+    assert ran
