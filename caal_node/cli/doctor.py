@@ -15,6 +15,7 @@ from caal_node.cli.checks.check import Check, Finding, run_check
 from caal_node.cli.checks.context import check_context
 from caal_node.cli.checks.local import (
     check_agent,
+    check_bridge_command,
     check_cues,
     check_settings,
     check_state,
@@ -39,6 +40,7 @@ CHECKS: Final = (
     Check("livekit", check_livekit, 10),
     Check("n8n", check_n8n, 20),
     Check("mcp", check_mcp, MCP_S),
+    Check("mcp-bridge", check_bridge_command, 5),
     Check("embedding", check_embedding, 30),
     Check("cues", check_cues, 10),
     Check(SOUND, check_sound, SOUND_S + 5),

@@ -196,6 +196,15 @@ def test_the_bridge_tells_its_version_and_its_help(tmp_path: Path) -> None:
     assert done.stderr.strip() == "mcp-bridge: --tls-key goes with --tls-cert; give both"
 
 
+def test_the_bridge_is_a_command_of_ours_as_well(tmp_path: Path) -> None:
+    done = run("mcp", "serve", "-h", folder=tmp_path)
+    assert "Usage: caal-node mcp serve [OPTIONS] {command}..." in done.stdout
+    done = run("mcp", "serve", "--port", "0", "--tls-key", "k", "--", "x", "-h", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "caal-node: --tls-key goes with --tls-cert; give both"
+    assert "mcp serve --token-file" in run("mcp", "unit", folder=tmp_path).stdout
+
+
 @pytest.mark.parametrize("module", ["caal_node", "caal_node.cli"])
 def test_the_version_and_the_help_are_told(tmp_path: Path, module: str) -> None:
     assert run("--version", folder=tmp_path, module=module).stdout == f"caal-node {__version__}\n"
