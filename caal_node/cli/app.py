@@ -22,7 +22,7 @@ import typer
 from caal_node.cli import completion
 from caal_node.cli.mcp_commands import mcp_app
 from caal_node.cli.output import console as output_console
-from caal_node.cli.output import log_to_stderr
+from caal_node.cli.output import help_style, log_to_stderr
 from caal_node.config.env_file import ENV_FILE, read_env_file
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
@@ -34,7 +34,7 @@ ENV_NAMES: Final = 6
 """Variables of `.env` that are named; what is more is counted."""
 
 app = typer.Typer(
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **help_style(),
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # locals hold keys and people's words
 )

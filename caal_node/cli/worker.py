@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import os
 import sys
 import warnings
 from typing import Final
@@ -26,6 +27,7 @@ from caal_node.cli.chosen_agent import agent_class, chosen_agent
 from caal_node.cli.console import run_console
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence
+from caal_node.cli.output import on_terminal
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.factories import make_voice, session_llm, voice_session
@@ -37,6 +39,8 @@ TRIES: Final = 8_640
 minutes, the worker would end, and somebody had to start it again once the server is back."""
 ONLY_ASKING: Final = frozenset({"--help", "--list-devices"})
 """Options with which nothing is run, so nothing has to be there."""
+HELP_COLUMNS: Final = 240
+"""The longest line of LiveKit's help, with room to spare: in a pipe it is not broken."""
 
 
 def run_worker(command: str, arguments: list[str]) -> None:
@@ -55,6 +59,9 @@ def run_worker(command: str, arguments: list[str]) -> None:
             cli.run_app(server)
 
     if ONLY_ASKING.intersection(arguments):
+        if not on_terminal():
+            # LiveKit's help is always in a box, which takes its width from here.
+            os.environ["COLUMNS"] = str(HELP_COLUMNS)
         hand_over(AgentServer())
     elif command == "console":
         run_console(settings, arguments, hand_over)

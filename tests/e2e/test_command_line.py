@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from functools import partial
@@ -18,6 +19,12 @@ RUN_S = 90
 
 
 HELP = ("-h", "--help")
+BOX = re.compile("[\u2500-\u257f]")
+OWN_COMMANDS = (
+    *((), ("init",), ("chat",), ("control",), ("tools",), ("doctor",), ("validate",), ("login",)),
+    *(("download-files",), ("demo",), ("n8n",), ("n8n", "check"), ("n8n", "try"), ("mcp",)),
+    *(("mcp", "import"), ("mcp", "inputs")),
+)
 LONG = f"Start a timer{' that is told of at length' * 6}."
 
 
@@ -194,6 +201,39 @@ def test_the_bridge_tells_its_version_and_its_help(tmp_path: Path) -> None:
         assert short.stdout == long.stdout
     done = run_bridge("serve", "--tls-key", "key.pem", "--", "true", FORCE_COLOR="1", NO_COLOR="1")
     assert done.stderr.strip() == "mcp-bridge: --tls-key goes with --tls-cert; give both"
+
+
+def test_help_in_a_pipe_is_whole_lines_without_boxes(tmp_path: Path) -> None:
+    helps = [run(*command, "--help", folder=tmp_path).stdout for command in OWN_COMMANDS]
+    bridge = partial(run, module="mcp_bridge.serve", folder=tmp_path)
+    helps += [bridge(*command, "--help").stdout for command in ((), ("serve",), ("unit",))]
+    for text in helps:
+        assert "--help" in text
+        assert not BOX.search(text)
+        assert "\x1b" not in text
+    told = "Talk to the agent by typing; a turn a line from stdin where that is no terminal."
+    assert re.search(rf"^  chat +{re.escape(told)}$", helps[0], re.MULTILINE)
+    listed = re.search(r"^Commands:\n(.*)", helps[0], re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    named = [line.split()[0] for line in listed[1].splitlines()]
+    known = {command[0] for command in OWN_COMMANDS if command}
+    assert set(named) == known | {"start", "dev", "console"}  # those are LiveKit's
+
+
+@pytest.mark.parametrize("command", ["start", "dev", "console"])
+def test_livekits_help_in_a_pipe_breaks_no_line(tmp_path: Path, command: str) -> None:
+    done = run(command, "--help", folder=tmp_path)
+    assert "\x1b" not in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if "--log-level" in line]
+    assert "[env var: LIVEKIT_LOG_LEVEL]" in line
+
+
+def test_wrong_usage_in_a_pipe_is_told_without_boxes(tmp_path: Path) -> None:
+    for command in (("nothing",), ("validate",), ("n8n", "check")):
+        done = run(*command, folder=tmp_path)
+        assert done.returncode == 2
+        assert "Error: " in done.stderr
+        assert not BOX.search(done.stderr)
 
 
 @pytest.mark.parametrize("module", ["caal_node", "caal_node.cli"])

@@ -208,6 +208,51 @@ async def test_colours_are_left_out_where_nobody_wants_them(
         assert bool(COLOUR.search(terminal.written)) is coloured
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--help"],
+        ["doctor"],
+        ["tools"],
+        ["validate", "--help"],
+        ["validate", "nobody"],
+        ["n8n", "check"],
+        ["n8n", "check", "flow.json"],
+        ["mcp", "import"],
+        ["console", "--help"],
+        ["start"],
+        ["nothing"],
+    ],
+    ids=" ".join,
+)
+async def test_no_command_has_colours_where_nobody_wants_them(
+    tmp_path: Path, command: list[str]
+) -> None:
+    (tmp_path / "flow.json").write_text('{"name": "flow", "nodes": [], "connections": {}}')
+    given: dict[str, Any] = {"OLLAMA_HOST": "127.0.0.1:9", "NO_COLOR": "1"}
+    with Terminal(command, folder=tmp_path, **given) as terminal:
+        await terminal.exit_code()
+        assert terminal.lines[0]
+        assert not COLOUR.search(terminal.written)
+
+
+async def test_the_bridge_has_no_colours_either(tmp_path: Path) -> None:
+    for command in (["--help"], ["serve"]):
+        with Terminal(
+            command, folder=tmp_path, module="mcp_bridge.serve", NO_COLOR="1"
+        ) as terminal:
+            await terminal.exit_code()
+            assert "Usage" in "\n".join(terminal.lines)
+            assert not COLOUR.search(terminal.written)
+
+
+async def test_help_on_a_terminal_has_its_boxes_and_colours(tmp_path: Path) -> None:
+    with Terminal(["--help"], folder=tmp_path) as terminal:
+        assert await terminal.exit_code() == 0
+        assert "─ Commands ─" in "\n".join(terminal.lines)
+        assert COLOUR.search(terminal.written)
+
+
 async def test_a_wrong_setting_has_no_colour_either(folder: Path) -> None:
     given: dict[str, Any] = {"CAAL_DETECTION": "sometimes", "NO_COLOR": "1"}
     with Terminal(["chat"], folder=folder, **given) as terminal:
