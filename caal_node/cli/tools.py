@@ -34,6 +34,10 @@ from caal_node.tools.table import ToolEntry, ToolTable
 
 OWN_SCHEMA = "the tool's own schema"
 """A parameter that no other source describes was found here."""
+NO_TOOLS = (
+    "There are no tools: write some in an agent of your own (caal-node init), set N8N_URL, "
+    "or add MCP servers (caal-node mcp import)."
+)
 
 
 async def list_tools(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
@@ -57,7 +61,10 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
             print(json.dumps(found, ensure_ascii=False))
             return
         out = console()
-        print_table(out, tool_table(entries, agent.table))
+        if entries:
+            print_table(out, tool_table(entries, agent.table))
+        else:
+            out.print(NO_TOOLS, style="yellow", markup=False)
         if agent.servers:
             print_table(out, _server_table(agent.servers))
         listed = {server.name for server in agent.servers}
