@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import stat
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -206,6 +209,22 @@ async def test_colours_are_left_out_where_nobody_wants_them(
         terminal.types("please fail\r")
         await terminal.shows("the model's reply failed")
         assert bool(COLOUR.search(terminal.written)) is coloured
+
+
+async def test_ctrl_c_ends_the_wait_for_a_server_that_is_being_downloaded(tmp_path: Path) -> None:
+    runner = tmp_path / "npx"
+    runner.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(3600)\n", encoding="utf-8")
+    runner.chmod(0o755)
+    file = tmp_path / "mcp_servers.json"
+    file.write_text(json.dumps({"clock": {"command": "npx", "args": ["-y", "some-clock"]}}))
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    with Terminal(["tools"], folder=tmp_path, PATH=path, CAAL_CACHE=str(tmp_path)) as terminal:
+        await terminal.shows("looking for tools 0:00:0")
+        await terminal.shows("clock: still starting")
+        await terminal.shows("waiting for clock 0:00:0")
+        terminal.types(CTRL_C)
+        assert await terminal.exit_code() == 130
+        assert b"Traceback" not in terminal.written
 
 
 @pytest.mark.parametrize(
