@@ -198,6 +198,23 @@ async def test_a_reply_that_fails_is_told_and_the_chat_goes_on(
         assert b"Traceback" not in terminal.written
 
 
+async def test_fallbacks_that_all_fail_are_one_line_with_the_setting(folder: Path) -> None:
+    slow: list[Any] = [Hang()]
+    async with StandInModel(answer=lambda _: slow) as model:
+        with chat(
+            model, folder, CAAL_FALLBACKS=f"other@{model.url}", CAAL_FALLBACK_AFTER="1"
+        ) as terminal:
+            await terminal.asks()
+            for words in ("please go", "please go on"):  # LiveKit says more the second time
+                terminal.types(f"{words}\r")
+                await terminal.shows(f"> {words}")
+                await terminal.asks()
+            text = "".join(terminal.lines)
+            assert text.count("began a reply within 1 s") == 2
+            assert "Traceback" not in text
+            assert "ERROR" not in text
+
+
 @pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 async def test_colours_are_left_out_where_nobody_wants_them(
     model: StandInModel, folder: Path, env: dict[str, str], coloured: bool
