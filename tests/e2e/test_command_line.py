@@ -133,6 +133,60 @@ def test_a_missing_model_server_is_one_line_with_the_mend(
     assert "ollama serve" in line
 
 
+NOBODY = "127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        (("validate", "qwen3:8b"), "ollama serve"),
+        (("n8n", "check", "--instance"), "check N8N_URL"),
+        (("n8n", "try", "lamp"), "check N8N_URL"),
+        (("login", "notes"), "start it, or mend the url"),
+        (("console",), "run: caal-node chat"),
+        (("control",), "CAAL_CONTROL_TOKEN"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
+)
+def test_a_command_that_cannot_go_on_is_one_line_with_the_mend(
+    tmp_path: Path, command: tuple[str, ...], part: str
+) -> None:
+    env = dead_servers(tmp_path)
+    done = run(*command, folder=tmp_path, **env)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert part in line
+
+
+def test_what_is_left_is_listed_and_each_dead_server_is_named(tmp_path: Path) -> None:
+    env = dead_servers(tmp_path)
+    done = run("tools", folder=tmp_path, **env)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("There are no tools: ")
+    assert any(line.startswith("notes\tdown") and "mend the url" in line for line in lines)
+    assert any(line.startswith("no tools from n8n: ") and "N8N_URL" in line for line in lines)
+    done = run("doctor", folder=tmp_path, **env)
+    assert (done.returncode, done.stderr) == (1, "")
+    failed = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("fail")]
+    assert {"model server", "livekit", "n8n", "mcp notes"} <= {name for _, name, *_ in failed}
+    assert all(mend for *_, mend in failed)
+
+
+def dead_servers(folder: Path) -> dict[str, str]:
+    servers = {"notes": {"url": f"http://{NOBODY}/mcp"}}
+    (folder / "mcp_servers.json").write_text(json.dumps(servers), encoding="utf-8")
+    return {
+        "OLLAMA_HOST": NOBODY,
+        "N8N_URL": NOBODY,
+        "N8N_API_KEY": "key",
+        "LIVEKIT_URL": f"ws://{NOBODY}",
+        "LIVEKIT_API_KEY": "devkey",
+        "LIVEKIT_API_SECRET": "secret",
+    }
+
+
 async def test_a_model_server_that_goes_ends_a_chat_over_a_pipe(tmp_path: Path) -> None:
     import asyncio
 
