@@ -39,7 +39,7 @@ def import_servers(
         bool, typer.Option("--dry-run", help="Only say what would be copied.")
     ] = False,
 ) -> None:
-    """Find the servers of VS Code, Claude, Cursor, Zed, Goose, ... and copy what is chosen.
+    """Find the servers of VS Code, Claude, Cursor, Zed, Goose and others, and copy what is chosen.
 
     Nothing is overwritten: a server whose name is taken is left out.
     """

@@ -31,8 +31,17 @@ from mcp_bridge.serve.options import (
 logger = logging.getLogger("mcp_bridge.serve")
 
 NAME: Final = "mcp-bridge"
+PIPE_COLUMNS: Final = 4_096
+"""No line of help is as long, so a pipe gets whole ones."""
+_HELP: Final = {"help_option_names": ["-h", "--help"]}
+_ON_TERMINAL: Final = all(
+    stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)
+)
+"""Elsewhere help and wrong usage are printed without boxes."""
+
 app = typer.Typer(
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP if _ON_TERMINAL else {**_HELP, "terminal_width": PIPE_COLUMNS},
+    rich_markup_mode="rich" if _ON_TERMINAL else None,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # locals hold the token
 )
