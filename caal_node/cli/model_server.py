@@ -31,7 +31,9 @@ def ready_settings(settings: Settings, agent: str | None = None) -> Settings:
     """Return the settings of a model that answers: these, or the embedded engine's.
 
     `agent` is who is asked for, `module:Class`; None is the settings' own. One that brings its own
-    model leaves the settings' unasked, so it may be anything. The engine is offered, at a terminal alone, where nothing answers at the model's address. What
+    model leaves the settings' unasked, so it may be anything.
+
+    The engine is offered, at a terminal alone, where nothing answers at the model's address. What
     the engine lacks of its own model is fetched, with progress on standard error. Call it before
     the event loop runs.
 
