@@ -262,6 +262,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         within: float | None = request.fields.pop("reply_within_s", None)
         if question is None:
             question = self.question(chat_ctx, tools or [], stream=stream)
+            question = replace(question, tells_unmade=True)
         timeout_s = None if own_patience else given_timeout(conn_options)
         question = replace(
             request.applied(question),
