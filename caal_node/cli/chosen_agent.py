@@ -3,6 +3,9 @@
 Without them it is CAAL_AGENT, else a plain CaalAgent, and CAAL_MODEL.
 """
 
+# pyright: reportUnknownMemberType=false
+# LiveKit leaves the event types of its models open, so they are half unknown.
+
 from __future__ import annotations
 
 import asyncio

@@ -360,7 +360,7 @@ async def test_an_ordinary_agent_goes_on_after_a_call_of_no_tool() -> None:
         asked_by("ollama", server) as model,
         AgentSession[None](llm=model) as session,
     ):
-        await session.start(Agent(instructions="Be brief.", tools=TOOLS))
+        await session.start(Agent(instructions="Be brief.", tools=[*TOOLS]))
         result = await session.run(user_input="set the volume to 30")
         said = [event.item for event in result.events if event.type == "message"]
         assert [item.text_content for item in said] == ["I have no such tool."]
