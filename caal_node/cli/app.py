@@ -134,7 +134,7 @@ def chat(
     if model is not None:
         settings = with_chosen_model(settings, model, "--model")
     agent_class(agent or settings.agent)  # one's own mistake is told before a missing server
-    settings = ready_settings(settings)
+    settings = ready_settings(settings, agent)
     raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json)))
 
 

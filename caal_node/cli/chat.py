@@ -12,7 +12,7 @@ from livekit.agents import APIConnectionError
 
 from caal_node.cli.chat_commands import EXIT, ChatCommands
 from caal_node.cli.chat_history import FILE_NAME, open_history
-from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.cli.chosen_agent import chosen_agent, has_own_model
 from caal_node.cli.ctrl_c import CtrlC
 from caal_node.cli.model_server import model_problem, sentence
 from caal_node.cli.output import console
@@ -112,7 +112,8 @@ class _Chat:
         failure, agent.reply_failure = agent.reply_failure, None
         if failure is None:
             return None
-        if (problem := await model_problem(self._commands.settings)) is not None:
+        settings = self._commands.settings
+        if not has_own_model(agent) and (problem := await model_problem(settings)) is not None:
             raise ModelUnreachable(sentence(problem))
         return f"the model's reply failed: {reply_problem(self._commands.settings, failure)}"
 
