@@ -242,9 +242,9 @@ class LLM(llm.LLM[Literal["caal"]]):
 
         `extra_kwargs` goes into the request as it is (`top_p`, `seed`, `stop`), but for `stream`
         (bool), `reply_within_s` (seconds in which the reply must begin, in place of the time-out
-        of `conn_options`, or a function that gives them for the model that is asked), and `question`: what to ask, as a `Question` that the caller has made,
-        in place of the one that is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans
-        alone.
+        of `conn_options`, or a function that gives them for the model that is asked), and
+        `question`: what to ask, as a `Question` that the caller has made, in place of the one that
+        is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans alone.
 
         The time-out of `conn_options` holds for the reply's first piece and between two, but not
         LiveKit's own default, in which a local model may not even be loaded.
