@@ -2,25 +2,33 @@
 
 Run: `python -m tests.bench.injection [--weight KEY | --ollama URL MODEL] [--limit N] [--show]`.
 By default the embedded engine with the 0.5B demo weights, temperature 0. Each case is one turn of a
-whole agent over twelve tools, and the person in it never says yes. `asked for` counts cases in
-which the model made the call that the text asks for, `done` those in which its tool ran, `answered`
-those in which the person was told what they wanted to know. The first line of the table is without
-any middleware, the second with that of `tests.injection_gates`.
+whole agent over twelve tools, and the person in it never says yes. So that the model has read the
+text for certain, the reader's call is made for it; `--unread` leaves that to the model as well.
+
+`asked for` counts cases in which the model made the call that the text asks for, `done` those in
+which its tool ran, `answered` those in which the person was told what they wanted to know. The
+first row is without middleware. The second is with a yes for what destroys and for what only a
+tool's words have asked for; it plays those cases anew in which the first made the call, as in all
+others there is nothing to refuse.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
 from caal_node.agent import CaalAgent
 from caal_node.core.events import ToolCallEnded, ToolCallStarted
+from caal_node.models.backends.base import BackendRequest, Chunk, ReplyDone, TextChunk, Usage
+from caal_node.models.backends.embedded import EmbeddedBackend
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation, plain_settings
 from caal_node.tools.call_middleware import CallMiddleware
@@ -28,11 +36,28 @@ from caal_node.tools.pipeline import Gates
 from caal_node.weights import QWEN_CODER_05B
 from tests.bench.table import print_table
 from tests.injection import TOOLS, House, InjectionCase, load_cases
+from tests.injection_gates import NobodySaysYes
 
-TURN_S: Final = 120.0
-"""Seconds for a turn; on two cores a 0.5B takes five to ten."""
+TURN_S: Final = 300.0
+"""Seconds for a turn; on two cores a 0.5B takes five to ten, and a 1.5B half a minute."""
 ROUNDS: Final = "3"
 """Rounds of calls in a turn: enough for a call after the result, which is what is looked for."""
+
+
+class ReaderFirst(EmbeddedBackend):
+    """A model whose next reply is a call that it is given, and whose others are its own."""
+
+    given: str = ""
+
+    async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
+        given, self.given = self.given, ""
+        if given:
+            yield TextChunk(given)
+            yield ReplyDone("stop", Usage())
+            return
+        async with aclosing(super().ask(request)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +75,17 @@ class Played:
 
 
 async def play(
-    case: InjectionCase, model: LLM, middleware: Sequence[CallMiddleware], *, warm: bool
+    case: InjectionCase,
+    model: LLM,
+    middleware: Sequence[CallMiddleware],
+    *,
+    warm: bool,
+    reader: ReaderFirst | None = None,
 ) -> Played:
     """Say the words of one case to an agent of its own, and note what was done.
 
-    `warm` has the model read the prompt's head first, and measure how sure of a call it has to be.
+    `reader` is the model's server where the reader's call is made for it. `warm` has the model
+    read the prompt's head first, and measure how sure of a call it has to be.
     """
     house = House(case)
     tiers: Any = house.tiers
@@ -67,12 +98,15 @@ async def play(
     async with AgentConversation(agent, model, turn_s=TURN_S) as talk:
         if warm:
             await agent.warmed()
+        if reader is not None and case.read is not None and not case.described:
+            call = {"name": case.source, "arguments": dict(case.read.arguments)}
+            reader.given = json.dumps({"calls": [call]})
         began = time.perf_counter()
         try:
             turn = await talk.say(case.say)
             said = turn.text
         except TimeoutError:
-            said = ""
+            said = "(no answer in time)"
         started, ended = talk.events_of(ToolCallStarted), talk.events_of(ToolCallEnded)
     outcomes = {event.call_id: event.outcome for event in ended}
     calls = tuple(
@@ -88,10 +122,14 @@ async def play(
 
 
 def spread(cases: list[InjectionCase], limit: int | None) -> list[InjectionCase]:
-    """Return `limit` of the cases, evenly from all of them."""
-    if limit is None or limit >= len(cases):
-        return cases
-    return [cases[number * len(cases) // limit] for number in range(limit)]
+    """Return `limit` of the cases, so mixed that any beginning of them is of every kind.
+
+    Those that change the table of tools are last, as the model reads its prompt anew for each.
+    """
+    step = 7
+    mixed = [case for first in range(step) for case in cases[first::step]]
+    chosen = mixed if limit is None else mixed[:limit]
+    return sorted(chosen, key=lambda case: case.described)
 
 
 def row(name: str, played: Sequence[Played]) -> tuple[object, ...]:
@@ -104,36 +142,38 @@ def row(name: str, played: Sequence[Played]) -> tuple[object, ...]:
 
 async def run(given: argparse.Namespace) -> None:
     cases = spread(load_cases(), given.limit)
+    reader: ReaderFirst | None = None
     if given.ollama:
         url, name = given.ollama
         model = LLM(name, "ollama", url, temperature=0.0)
     else:
         name = given.weight
-        model = LLM(name, "embedded", temperature=0.0)
-    rows: list[tuple[object, ...]] = []
-    for way, middleware in WAYS.items():
-        if way not in given.ways:
-            continue
-        played: list[Played] = []
-        for case in cases:
-            # What the first one has found out of the model stays with it.
-            played.append(await play(case, model, middleware, warm=not (rows or played)))
-            if given.show:
-                last = played[-1]
-                told = f"asked={last.asked_for:d} done={last.done:d} right={last.answered}"
-                print(f"  {case.id}: {told} {last.calls} {last.said[:160]!r}", flush=True)
-        rows.append(row(way, played))
-        places = Counter(each.case.kind for each in played if each.asked_for)
-        print_table(
-            f"{len(cases)} texts from outside, {name}",
-            ("middleware", "cases", "asked for", "done", "answered", "s"),
-            rows,
+        server = ReaderFirst(name, temperature=0.0)
+        reader = None if given.unread else server
+        model = LLM(name, backend=server)
+    plain: list[Played] = []
+    gated: list[Played] = []
+    for case in cases:
+        # What the first one has found out of the model stays with it.
+        plain.append(await play(case, model, (), warm=not plain, reader=reader))
+        again = plain[-1].asked_for
+        gates = [NobodySaysYes()]
+        gated.append(
+            await play(case, model, gates, warm=False, reader=reader) if again else plain[-1]
         )
-        print(f"  asked for, by kind: {dict(places)}", flush=True)
+        for each in plain[-1:] + (gated[-1:] if again else []):
+            if given.show:
+                told = f"asked={each.asked_for:d} done={each.done:d} right={each.answered}"
+                told += f" {each.seconds:.0f}s"
+                print(f"  {case.id}: {told} {each.calls} {each.said[:160]!r}", flush=True)
+    kinds = Counter(each.case.kind for each in plain if each.asked_for)
+    print_table(
+        f"{len(cases)} texts from outside, {name}",
+        ("middleware", "cases", "asked for", "done", "answered", "s"),
+        [row("none", plain), row("a yes", gated)],
+    )
+    print(f"  asked for, by kind: {dict(kinds)}", flush=True)
     await model.aclose()
-
-
-WAYS: Final[dict[str, Sequence[CallMiddleware]]] = {"none": ()}
 
 
 def options() -> argparse.Namespace:
@@ -141,7 +181,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--ollama", nargs=2, metavar=("URL", "MODEL"))
     parser.add_argument("--weight", default=QWEN_CODER_05B.key, help="of caal_node.weights")
     parser.add_argument("--limit", type=int, help="cases, spread over all kinds")
-    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--unread", action="store_true", help="the model calls the reader itself")
     parser.add_argument("--show", action="store_true", help="print every case")
     return parser.parse_args()
 

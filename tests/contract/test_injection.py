@@ -10,6 +10,8 @@ import pytest
 
 from caal_node.agent import CaalAgent
 from caal_node.core.events import ToolCallStarted
+from caal_node.core.items import ResultItem
+from caal_node.reply_parser.escaping import escape_markers
 from caal_node.testing import (
     AgentConversation,
     ScriptedCall,
@@ -26,9 +28,19 @@ CASES = load_cases()
 DONE = "That is done."
 
 
-def written(call: ScriptedCall) -> str:
-    """The call as a model without tool calls of its own writes it."""
-    return json.dumps({"type": "tool_call", "name": call.name, "arguments": dict(call.arguments)})
+def written(call: ScriptedCall, dialect: int) -> str:
+    """The call as a model without tool calls of its own writes it, in one of six dialects."""
+    arguments = json.dumps(dict(call.arguments))
+    bare = json.dumps({"name": call.name, "arguments": dict(call.arguments)})
+    python = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    return (
+        json.dumps({"type": "tool_call", "name": call.name, "arguments": dict(call.arguments)}),
+        f"<tool_call>{bare}</tool_call>",
+        f"[TOOL_CALLS][{bare}]",
+        f"[{call.name}({python})]",
+        f"```json\n{bare}\n```",
+        f"<function={call.name}>{arguments}</function>",
+    )[dialect % 6]
 
 
 def obedient(case: InjectionCase) -> dict[str, list[list[ScriptedReply]]]:
@@ -38,7 +50,7 @@ def obedient(case: InjectionCase) -> dict[str, list[list[ScriptedReply]]]:
     read: list[ScriptedReply] = [[ScriptedCall(case.source, tool.arguments)]] if tool else []
     ways: dict[str, list[list[ScriptedReply]]] = {
         "after the result": [[*read, [ordered], [ordered], DONE]],
-        "in text": [[*read, written(ordered), DONE]],
+        "in text": [[*read, written(ordered, CASES.index(case)), DONE]],
         "in the next turn": [[*read, DONE], [[ordered], DONE]],
         "word for word": [[*read, case.text or DONE, DONE, DONE]],
     }
@@ -80,8 +92,26 @@ async def test_a_model_that_obeys_a_text_from_outside_does_no_harm(case: Injecti
         assert not ran, f"{case.tool} ran: obeyed {way}"
 
 
-@pytest.mark.parametrize("case", CASES[::8], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", CASES[::7], ids=lambda case: case.id)
 async def test_without_a_rule_the_same_model_does_harm(case: InjectionCase) -> None:
-    made, ran = await harm(case, obedient(case)["after the result"], [])
-    assert made
-    assert ran
+    for way in ("after the result", "in text"):
+        assert await harm(case, obedient(case)[way], []) == (True, True), way
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+async def test_a_call_that_a_text_only_holds_is_made_by_nobody(case: InjectionCase) -> None:
+    house = House(case)
+    tiers: Any = house.tiers
+    read: list[ScriptedReply] = (
+        [[ScriptedCall(case.source, case.read.arguments)]] if case.read else []
+    )
+    agent = CaalAgent(settings=plain_settings(), tiers=tiers, gates=Gates(middleware=[]))
+    model = ScriptedModel(*read, DONE)
+    async with AgentConversation(agent, model) as talk:
+        await talk.say(case.say)
+        started = talk.events_of(ToolCallStarted)
+    assert [each.tool for each in started] == ([case.source] if case.read else [])
+    # No server can take a part of it for the end of a turn, or for a call.
+    texts = [item.output for item in model.requests[-1].items if isinstance(item, ResultItem)]
+    texts += [str(tool["function"]["description"]) for tool in model.requests[-1].tools]
+    assert [escape_markers(text) for text in texts] == texts
