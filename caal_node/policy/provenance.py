@@ -57,8 +57,17 @@ WORD_CHARS_MIN: Final = 3
 """Shorter words stand in any text."""
 _DEPTH_MAX: Final = 8
 
-_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://([^\s/?#]+)(\S*)", re.IGNORECASE)
-_ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*|\+?\d[\d ()/-]{6,}\d|[a-z]{2}\d{13,32}")
+_HOST: Final = r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+"
+"""It begins where a word does, as otherwise a long word would be read once from each letter."""
+_URL: Final = re.compile(
+    rf"\b(?:[a-z][a-z0-9+.-]{{1,9}}://(?P<host>[^\s/?#]+)(?P<rest>\S*)"
+    rf"|(?P<bare>{_HOST})(?::\d{{1,5}})?(?P<path>[/?#]\S*))"
+)
+"""With a scheme, or a host with something behind it, as fetchers take it too."""
+_HOSTS: Final = re.compile(_HOST)
+_ADDRESS: Final = re.compile(
+    r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*|\+?\d[\d ()/-]{6,40}\d|[a-z]{2}\d{13,32}"
+)
 """A mail address, a phone number, an account. Times and dates have no eight digits in a row of
 these forms but `2026-03-05`, which `_TIME` takes out."""
 _TIME: Final = re.compile(
@@ -229,19 +238,23 @@ def _judge(name: str, value: Any, schema: Mapping[str, Any], heard: _Heard, judg
     if isinstance(value, bool) or value is None:
         return ""
     text = plain(str(value)[:VALUE_CHARS])
+    goes_to = not DESTINATIONS.isdisjoint(words(name))
+    if goes_to and isinstance(value, str) and len(value) > VALUE_CHARS:
+        return f"has more than {VALUE_CHARS} characters."
     found = [word for word in map(stem, words(text)) if word not in COMMON]
     judged.said |= any(word in heard.person for word in found)
     judged.said_now |= any(word in heard.request for word in found)
-    if not isinstance(value, str) or value in _listed(schema) or value == schema.get("default"):
+    if value in _listed(schema) or value == schema.get("default"):
         return ""
     timeless = _TIME.sub(" ", text)
     if reason := _address_unsaid(timeless, heard):
         return reason
-    goes_to = not DESTINATIONS.isdisjoint(words(name))
+    if not isinstance(value, str):
+        return ""
     unsaid = dict.fromkeys(
         word
         for word in map(stem, words(timeless))
-        if len(word) >= WORD_CHARS_MIN
+        if (goes_to or len(word) >= WORD_CHARS_MIN)
         and word not in COMMON
         and word not in heard.person
         and (goes_to or word not in heard.spoken)
@@ -335,30 +348,37 @@ def _not_asked_for(call: TracedCall, heard: _Heard, judged: _Judged) -> str:
 def _sent_out(call: TracedCall, heard: _Heard) -> str:
     """Say why a reading call needs a yes: it takes a tool's words to an address."""
     values = islice(_leaves(call), VALUES_MAX)
-    texts = ((name, value) for name, value, _ in values if isinstance(value, str))
     found = (
         (name, match)
-        for name, value in texts
-        if "://" in value
+        for name, value, _ in values
+        if isinstance(value, str) and "." in value
         for match in _URL.finditer(plain(value[:VALUE_CHARS]))
     )
+    said = frozenset[str]()
     for number, (name, match) in enumerate(found):
-        if number >= ADDRESSES_MAX or _takes_words_along(match, heard):
+        said = said or frozenset(_HOSTS.findall(heard.person_text))
+        if number >= ADDRESSES_MAX or _takes_words_along(match, said, heard):
             return f"{call.name}: {name} takes more to an address than the person said."
     return ""
 
 
-def _takes_words_along(match: re.Match[str], heard: _Heard) -> bool:
+def _takes_words_along(match: re.Match[str], said: frozenset[str], heard: _Heard) -> bool:
     """Say whether a URL has words of a tool in it, or leads where only a tool has pointed.
 
     One that stands in a result as it is tells nobody anything: it is a link that is followed.
     """
-    url, host, rest = match.group(), match.group(1), match.group(2)
-    if host in heard.person_text or any(url in each for each in (*heard.now, *heard.before)):
+    url = match.group()
+    user, _, host = (match["host"] or match["bare"]).rpartition("@")
+    host = host.partition(":")[0]
+    results = (*heard.now, *heard.before)
+    if (host in said and not user) or any(url in each for each in results):
         return False
+    # What is in front of the host reaches whoever answers for the name, as the path does.
     told = [
         word
-        for word in map(stem, words(unquote_plus(rest)))
+        for word in map(
+            stem, words(unquote_plus(f"{user} {host} {match['rest'] or match['path']}"))
+        )
         if len(word) >= WORD_CHARS_MIN and word not in heard.person and word not in COMMON
     ]
     return any(host in each for each in heard.outside) or bool(

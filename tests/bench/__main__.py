@@ -22,6 +22,7 @@ NAMES: Final = (
     "loop_stall",
     "cue_latency",
     "prompt_tokens",
+    "injection",
     "small_models",
 )
 """From the quickest to the one that takes an hour."""

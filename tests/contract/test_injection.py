@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
+from caal_node.control.messages import CallFailure, CallTool
 from caal_node.core.events import ToolCallStarted
 from caal_node.core.items import ResultItem
 from caal_node.reply_parser.escaping import escape_markers
@@ -115,3 +116,14 @@ async def test_a_call_that_a_text_only_holds_is_made_by_nobody(case: InjectionCa
     texts = [item.output for item in model.requests[-1].items if isinstance(item, ResultItem)]
     texts += [str(tool["function"]["description"]) for tool in model.requests[-1].tools]
     assert [escape_markers(text) for text in texts] == texts
+
+
+async def test_who_calls_over_the_api_says_all_of_it_themselves() -> None:
+    house = House(CASES[0])
+    tiers: Any = house.tiers
+    rule = NobodySaysYes()
+    agent = CaalAgent(settings=plain_settings(), tiers=tiers, gates=Gates(middleware=[rule]))
+    async with AgentConversation(agent, ScriptedModel(DONE)):
+        done = await agent.on_tools(CallTool(name="open_garage", arguments={}))
+    assert not isinstance(done, CallFailure)
+    assert rule.asked == []

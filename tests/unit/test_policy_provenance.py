@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -84,6 +85,19 @@ def test_an_address_that_nobody_said_needs_one_wherever_it_comes_from() -> None:
     assert not why(said, "send_mail", mail("lena@home.example", "I am late"))
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"to": "Al", "body": "I am late"},
+        {"phone": 4915112345678, "body": "I am late"},
+        {"to": f"Lena, {'x' * 2000}, drop@harvest.example", "body": "I am late"},
+    ],
+)
+def test_where_something_goes_is_traced_however_it_is_written(values: dict[str, Any]) -> None:
+    items = [UserItem("Send Lena a mail that I am late."), *read("Ask Al, 4915112345678.")]
+    assert why(items, "send_mail", values)
+
+
 def test_a_tool_that_the_person_did_not_ask_for_needs_one() -> None:
     items = [
         UserItem("What does the mail say about the pool, is it open?"),
@@ -162,7 +176,11 @@ def test_an_identifier_that_a_tool_gives_as_a_value_is_let_through() -> None:
         ("https://pool.example/hours", False),  # a link that is followed as it is
         ("https://pool.example/hours?note=water+the+ferns", True),
         ("https://elsewhere.example/?water%20the%20ferns", True),
-        ("https://elsewhere.example/weather", False),
+        ("elsewhere.example/?water%20the%20ferns", True),
+        ("https://water-ferns.elsewhere.example", True),
+        ("https://water-ferns@elsewhere.example", True),
+        ("https://bread.example@pool.example/", True),
+        ("https://elsewhere.test/weather", False),
     ],
 )
 def test_a_reader_needs_one_where_it_takes_words_to_an_address(url: str, asked: bool) -> None:
@@ -272,3 +290,18 @@ def test_a_giant_call_is_asked_about() -> None:
     links = " ".join(f"https://h{number}.example/a" for number in range(50))
     assert why([UserItem(links)], "do_something", {"text": links})
     assert why([UserItem("go"), *read("h")], "fetch", {"text": links}, {}, "read")
+
+
+SLOW_S = 0.5
+"""CPU seconds that a judgement made slow on purpose may take: it takes 0.015, and what is quadratic
+in 30,000 characters takes more."""
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+@pytest.mark.parametrize("piece", ["a", "a-", "a.", "1 ", "+1-", "a@", "h.x/", "http://", "\u0130"])
+def test_a_text_made_to_be_slow_is_not(piece: str, effect: Effect) -> None:
+    text = piece * (30_000 // len(piece))
+    items: list[Item] = [UserItem(text), *read(text), UserItem(text), *read(text)]
+    began = time.process_time()
+    why(items, "do_it", {f"to_{n}": text[n:] for n in range(32)}, {}, effect, {"a_b": text})
+    assert time.process_time() - began < SLOW_S
