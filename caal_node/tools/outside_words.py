@@ -12,7 +12,8 @@ from livekit.agents import llm
 
 from caal_node.core.tool_spec import Effect
 from caal_node.models.chat_context import to_items
-from caal_node.policy.provenance import ITEMS_MAX, Described, TracedCall, comes_from_outside
+from caal_node.policy.provenance import TracedCall, comes_from_outside
+from caal_node.policy.word_sources import ITEMS_MAX, Described
 from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.table import ToolTable
 
