@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -124,36 +125,41 @@ def _judge(name: str, value: Any, schema: Mapping[str, Any], heard: Heard, judge
     if isinstance(value, bool) or value is None:
         return ""
     text = plain(str(value)[:VALUE_CHARS])
-    goes_to = not DESTINATIONS.isdisjoint(words(name))
+    goes_to = _is_destination(name)
     if goes_to and isinstance(value, str) and len(value) > VALUE_CHARS:
         return f"has more than {VALUE_CHARS} characters."
-    found = [word for word in map(stem, words(text)) if word not in COMMON]
-    judged.said |= any(word in heard.person for word in found)
-    judged.said_now |= any(word in heard.request for word in found)
+    found = set(map(stem, words(text))) - COMMON
+    judged.said |= not found.isdisjoint(heard.person)
+    judged.said_now |= not found.isdisjoint(heard.request)
     if value in _listed(schema) or value == schema.get("default"):
         return ""
-    timeless = _TIME.sub(" ", text)
-    if reason := address_unsaid(timeless, heard):
+    if _TIME.search(text):
+        text = _TIME.sub(" ", text)
+        found = set(map(stem, words(text))) - COMMON
+    if reason := address_unsaid(text, heard):
         return reason
     if not isinstance(value, str):
         return ""
-    unsaid = dict.fromkeys(
+    unsaid = sorted(
         word
-        for word in map(stem, words(timeless))
-        if (goes_to or len(word) >= WORD_CHARS_MIN)
-        and word not in COMMON
-        and word not in heard.person
-        and (goes_to or word not in heard.spoken)
+        for word in found - heard.person
+        if (goes_to or (len(word) >= WORD_CHARS_MIN and word not in heard.spoken))
         and not word.isdecimal()
     )
     if not unsaid or (_IDENTIFIER.search(name) and _is_own_value(value, heard)):
         return ""
-    looked_for = list(islice(unsaid, WORDS_MAX))
+    looked_for = unsaid[:WORDS_MAX]
     if mostly_in(looked_for, heard.now) or (
         (goes_to or not heard.refers_back) and mostly_in(looked_for, heard.outside)
     ):
         return "stands in a tool's words, and not in the person's."
     return ""
+
+
+@lru_cache(512)
+def _is_destination(name: str) -> bool:
+    """Say whether a parameter says where something goes."""
+    return not DESTINATIONS.isdisjoint(words(name))
 
 
 def _listed(schema: Mapping[str, Any]) -> Sequence[Any]:
