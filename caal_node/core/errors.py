@@ -15,6 +15,7 @@
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
         ├── ToolRefused         policy or plan said no
+        │   └── CallLimitReached  it ran as often as the owner allows, or failed too often
         ├── ToolTimeout         the deadline passed
         ├── ToolUnavailable     the tool's server cannot be reached
         │   └── ToolStarting    it is being set up, and comes by itself
@@ -125,6 +126,10 @@ class InvalidArguments(ToolFailure):
 class ToolRefused(ToolFailure):
     kind = "refused"
     spoken = "tool_refused"
+
+
+class CallLimitReached(ToolRefused):
+    spoken = "limit_reached"
 
 
 class ToolTimeout(ToolFailure):

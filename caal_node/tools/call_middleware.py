@@ -49,6 +49,11 @@ class ToolCallRequest:
     decisions: list[Decision] = field(default_factory=list[Decision])
     """What the middleware have decided so far. The call's event has it."""
 
+    @property
+    def is_dry(self) -> bool:
+        """Whether it was only told of what the call would have done."""
+        return any(decision.verdict == "dry_run" for decision in self.decisions)
+
     def note(self, by: str, verdict: Verdict, line: str, began: float) -> None:
         """Add a decision that was begun at `began`, in seconds of `time.perf_counter`."""
         took_ms = round((time.perf_counter() - began) * 1000, 3)

@@ -195,7 +195,7 @@ class Pipeline:
 
                 value = await run_through(self.middleware, call, allowed)
             if becomes_text(value):
-                value = await self._text(entry, call_id, arguments, value)
+                value = await self._text(entry, call_id, arguments, value, keep=not call.is_dry)
             return value
 
     async def run_own(
@@ -215,7 +215,8 @@ class Pipeline:
         other only where `Gates` has a plan of the owner's. What the tool raises, LiveKit gets.
 
         Returns:
-            What the tool returns, with secrets redacted, and with JSON in place of a dict or list.
+            What the tool returns, with secrets redacted, and with JSON in place of a dict or list,
+            also inside of a `VerbatimResult`.
         """
         call = ToolCallRequest(entry, call_id, arguments, caller_of(context), context)
         with self._noted(call):
@@ -228,9 +229,12 @@ class Pipeline:
                     await turn.come()
                 value = await run_through(self.middleware, call, execute)
             result = value.output if isinstance(value, ToolResult) else value
-            if not (isinstance(result, dict | list | str) and becomes_text(result)):
+            is_data = isinstance(result, dict | list | str | VerbatimResult)
+            if not (is_data and becomes_text(result)):
                 return value
-            text = await self._text(entry, call_id, arguments, result, whole=True)
+            text = await self._text(
+                entry, call_id, arguments, result, whole=True, keep=not call.is_dry
+            )
             return replace(value, output=text) if isinstance(value, ToolResult) else text
 
     @contextmanager
@@ -243,8 +247,7 @@ class Pipeline:
         self._under_way.add(task)
         try:
             yield
-            dry = any(decision.verdict == "dry_run" for decision in call.decisions)
-            outcome = "dry_run" if dry else "ok"
+            outcome = "dry_run" if call.is_dry else "ok"
         except Exception as error:
             outcome = outcome_of(error)
             if isinstance(error, ToolFailure):
@@ -301,8 +304,9 @@ class Pipeline:
         value: Any,
         *,
         whole: bool = False,
+        keep: bool = True,
     ) -> str | VerbatimResult:
-        """Make the redacted line for the model, and keep the result as tool data."""
+        """Make the redacted line for the model, and `keep` the result as tool data."""
         words = None
         if isinstance(value, VerbatimResult):
             value, words = value.value, self.redact(value.words)
@@ -313,7 +317,7 @@ class Pipeline:
         else:
             line, kept = make(value)
         shown = self.redact(line)
-        if entry.spec.remembered and isinstance(value, dict | list | str) and value:
+        if keep and entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
             self._data.add_result(
                 call_id, entry.exposed, arguments, kept if shown == line else shown

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from caal_node.config.settings import Settings
-from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest
+from caal_node.tools.middleware.dry_run import DryRun
+from caal_node.tools.middleware.limits import CallLimits
 
 
 def standard_middleware(settings: Settings) -> list[CallMiddleware]:
@@ -14,4 +16,8 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     3. A person is asked for a yes.
     4. A dry run answers in place of the tool.
     """
-    return []
+
+    def is_dry(_: ToolCallRequest) -> str:
+        return "dry_run is on" if settings.dry_run else ""
+
+    return [CallLimits(), DryRun(is_dry)]
