@@ -90,7 +90,9 @@ async def test_more_than_an_hour_allows_is_refused_with_a_time_and_runs_when_it_
         decisions = [event.decisions for event in talk.events_of(ToolCallEnded)]
     (limited,) = refused.calls
     assert limited.outcome == "refused"
-    assert "it may run twice an hour, and has. It can run again in 49 minutes" in limited.result
+    assert "it may run twice an hour, and has. It can run again in 49 minutes" in str(
+        limited.result
+    )
     assert refused.text == (
         "Sorry, I may do that only twice an hour. I can do it again in 49 minutes."
     )

@@ -19,6 +19,8 @@ from mcp_bridge import DISCOVER
 
 IsDry: TypeAlias = Callable[[ToolCallRequest], str]
 """It returns why a call is only told of, such as `caal.toml, line 3`; "" for one that runs."""
+DRY_RUN: Final = "no tool is called, people hear what would have been done"
+"""What an owner reads of it."""
 MESSAGE: Final = (
     "This is a dry run. Nothing was done, and there is no result. The person was told what would "
     "have been done; never say that it was done."
