@@ -27,7 +27,8 @@ MESSAGE: Final = (
 )
 """What the model reads of the call."""
 VALUE_CHARS: Final = 60
-"""Characters of an argument that are spoken: more is nothing that a person checks by ear."""
+"""Characters of an argument that are spoken. A longer one is only named, as nobody checks it by ear
+and a cut may leave half of a secret, which nothing takes out any more."""
 SPOKEN_ARGUMENTS: Final = 4
 
 
@@ -92,4 +93,4 @@ def _said(value: object) -> str:
     if isinstance(value, list | dict):
         return f"of {len(value)} parts"  # pyright: ignore[reportUnknownArgumentType]
     text = " ".join(str(value).split())
-    return text if len(text) <= VALUE_CHARS else f"{text[: VALUE_CHARS - 1]}…"
+    return text if len(text) <= VALUE_CHARS else f"of {len(text)} characters"
