@@ -28,7 +28,7 @@ Part: TypeAlias = Literal["tool", "room", "participant"]
 MOST: Final = 1_000
 """Calls of one period at most, as the time of each is kept: nobody hears more in an hour."""
 RULES_MAX: Final = 100
-"""Rules of one file. Each call is held against all of them, at about a microsecond each."""
+"""Rules of one file. A house has some five."""
 GLOBS_MAX: Final = 100
 GLOB_CHARS_MAX: Final = 200
 _GLOBS: Final = ("tools", "rooms", "participants")
@@ -71,14 +71,13 @@ class LimitRule:
         if not given or not all(1 <= most <= MOST for most in given):
             raise ValueError(f"give per_turn, per_minute or per_hour, each from 1 to {MOST}")
 
-    def covers(self, tool: str, effect: Effect, caller: Caller) -> bool:
-        """Say whether a call of the exposed name `tool` counts."""
-        return (
-            effect in self.effect
-            and _fits(tool, self.tools)
-            and _fits(caller.room, self.rooms)
-            and _fits(caller.participant, self.participants)
-        )
+    def fits_tool(self, tool: str, effect: Effect) -> bool:
+        """Say whether calls of the exposed name `tool` may count."""
+        return effect in self.effect and _fits(tool, self.tools)
+
+    def fits_caller(self, caller: Caller) -> bool:
+        """Say whether calls for `caller` may count."""
+        return _fits(caller.room, self.rooms) and _fits(caller.participant, self.participants)
 
     def count_of(self, tool: str, caller: Caller) -> tuple[str, ...]:
         """Return which of the rule's counts a call belongs to.

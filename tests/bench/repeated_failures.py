@@ -2,9 +2,9 @@
 
 Run: `python -m tests.bench.repeated_failures [--limit N] [--model WEIGHTS] [--rounds N]`.
 Every tool fails with the same error each time. A turn each: the first N of the measured requests
-that want one call. `same` counts calls that repeat, tool and arguments, one that has failed twice
-in the turn already; `ran` those of them that reached the tool. `told` counts turns in which the
-person heard that it did not work.
+that want one call, with the tools of these alone. `same` counts calls that repeat, tool and
+arguments, one that has failed twice in the turn already; `ran` those of them that reached the tool.
+`told` counts turns in which the person heard that it did not work.
 """
 
 from __future__ import annotations
@@ -84,7 +84,10 @@ async def measure(requests: Requests, limits: list[CallLimits], given: Any) -> t
 async def run(given: argparse.Namespace) -> None:
     measured = load("measured")
     one = tuple(each for each in measured.requests if len(each.calls) == 1)
-    requests = Requests(measured.tools, measured.examples, one).first(given.limit)
+    chosen = Requests(measured.tools, measured.examples, one).first(given.limit)
+    wanted = {name for each in chosen.requests for name, _ in each.calls}
+    tools = tuple(tool for tool in measured.tools if tool["function"]["name"] in wanted)
+    requests = Requests(tools, measured.examples, chosen.requests)
     rows = [await measure(requests, limits, given) for limits in ([], [CallLimits()])]
     print_table(f"tools that always fail, {given.model}", COLUMNS, rows)
 

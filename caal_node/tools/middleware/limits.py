@@ -39,6 +39,8 @@ FAILING_LINE: Final = "built in: a call that failed twice in this turn"
 TURNS_MAX: Final = 64
 """Turns whose calls are counted. In a room one or two are under way; of the control API's calls,
 each a turn of its own, some more. Past that the oldest turn is forgotten."""
+TOOLS_MAX: Final = 4_096
+"""Tools of which the fitting rules are remembered; a large catalogue has a thousand."""
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600
 _TIMES: Final = {1: "once", 2: "twice"}
@@ -79,6 +81,7 @@ class CallLimits(CallMiddleware):
         self._effect_of: Final = effect_of
         self._counts: Final = CallCounts(clock)
         self._turns: Final[OrderedDict[str, _Turn]] = OrderedDict()
+        self._fitting: Final[dict[tuple[str, Effect], list[tuple[int, LimitRule]]]] = {}
 
     async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
         began = time.perf_counter()
@@ -107,11 +110,11 @@ class CallLimits(CallMiddleware):
         """Count a call that every rule admits, and return where it is counted."""
         if not self._rules:
             return []
-        tool, effect = call.entry.exposed, self._effect_of(call.entry)
+        tool = call.entry.exposed
         keys: list[Key] = []
         line = ""
-        for number, rule in enumerate(self._rules):
-            if not rule.covers(tool, effect, call.caller):
+        for number, rule in self._fitting_rules(call.entry):
+            if not rule.fits_caller(call.caller):
                 continue
             line = line or rule.line
             count = rule.count_of(tool, call.caller)
@@ -130,6 +133,17 @@ class CallLimits(CallMiddleware):
         if line:
             call.note(self.name, "allowed", line, began)
         return keys
+
+    def _fitting_rules(self, entry: ToolEntry) -> list[tuple[int, LimitRule]]:
+        """Return the rules that fit the tool, with their numbers."""
+        tool, effect = entry.exposed, self._effect_of(entry)
+        if (fitting := self._fitting.get((tool, effect))) is None:
+            if len(self._fitting) >= TOOLS_MAX:
+                self._fitting.clear()
+            numbered = enumerate(self._rules)
+            fitting = [(n, rule) for n, rule in numbered if rule.fits_tool(tool, effect)]
+            self._fitting[tool, effect] = fitting
+        return fitting
 
     def _wait_s(self, turn: _Turn, key: Key, most: int, length_s: float) -> float:
         if key[1] == "per_turn":
