@@ -1,7 +1,8 @@
 """How often a real small model repeats a call that fails, with the built-in limit and without.
 
-Run: `python -m tests.bench.repeated_failures [--limit N] [--model WEIGHTS] [--rounds N]`.
-Every tool fails with the same error each time. A turn each: the first N of the measured requests
+Run: `python -m tests.bench.repeated_failures [--limit N] [--model WEIGHTS] [--rounds N] [--own]`.
+Every tool fails with the same error each time: as an MCP tool's error, with a sentence to say, or
+with `--own` as a `ToolError` of the agent's own tool, which LiveKit gives to the model as it is. A turn each: the first N of the measured requests
 that want one call, with the tools of these alone. `same` counts calls that repeat, tool and
 arguments, one that has failed twice in the turn already; `ran` those of them that reached the tool.
 `told` counts turns in which the person heard that it did not work.
@@ -16,8 +17,12 @@ import time
 from collections import Counter
 from typing import Any
 
+from livekit.agents import ToolError, function_tool
+from livekit.agents.llm import RawFunctionTool
+
 from caal_node.agent import CaalAgent
 from caal_node.core.errors import ToolBroke
+from caal_node.core.events import TurnEnded
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.factories import session_llm
 from caal_node.testing import AgentConversation, ScriptedToolSource, plain_settings
@@ -27,6 +32,7 @@ from caal_node.tools.source import Arguments
 from tests.bench.spoken_requests import Requests, load
 from tests.bench.table import print_table
 
+ERROR = "The device did not answer (code 503). Try again."
 COLUMNS = ("limits", "turns", "calls", "same", "ran", "requests", "told", "seconds")
 
 
@@ -47,7 +53,14 @@ def specs_of(requests: Requests) -> list[ToolSpec]:
 
 
 async def fail(spec: ToolSpec, arguments: Arguments) -> Any:
-    raise ToolBroke(f"{spec.name}: the device did not answer (code 503). Try again.")
+    raise ToolBroke(ERROR)
+
+
+def own_tools(requests: Requests) -> list[RawFunctionTool[..., Any]]:
+    async def broken(raw_arguments: dict[str, object]) -> str:
+        raise ToolError(ERROR)
+
+    return [function_tool(broken, raw_schema=dict(tool["function"])) for tool in requests.tools]
 
 
 async def measure(requests: Requests, limits: list[CallLimits], given: Any) -> tuple[object, ...]:
@@ -59,7 +72,12 @@ async def measure(requests: Requests, limits: list[CallLimits], given: Any) -> t
     seconds = 0.0
     for request in requests.requests:
         source = ScriptedToolSource(*specs_of(requests), answer=fail)
-        agent = CaalAgent(settings=settings, tiers={"mcp": source}, gates=Gates(middleware=limits))
+        agent = CaalAgent(
+            settings=settings,
+            tools=own_tools(requests) if given.own else [],
+            tiers={} if given.own else {"mcp": source},
+            gates=Gates(middleware=limits),
+        )
         async with AgentConversation(agent, model, turn_s=600) as talk:
             await agent.warmed()
             began = time.perf_counter()
@@ -73,7 +91,7 @@ async def measure(requests: Requests, limits: list[CallLimits], given: Any) -> t
                 ran += call.outcome == "error"
             seen[key] += 1
         calls += len(turn.calls)
-        asked += turn.events[-1].requests if turn.events else 0  # type: ignore[union-attr]
+        asked += sum(each.requests for each in turn.events if isinstance(each, TurnEnded))
         told += any(word in turn.text.lower() for word in ("sorry", "not work", "fail", "error"))
         print(f"  {request.say!r}: {len(turn.calls)} calls; {turn.text!r}", flush=True)
     await model.aclose()
@@ -97,6 +115,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--model", default="qwen2.5-coder-0.5b-instruct-q4_k_m")
     parser.add_argument("--limit", type=int, default=10, help="requests, spread over all kinds")
     parser.add_argument("--rounds", type=int, default=4, help="rounds of tools in a turn at most")
+    parser.add_argument("--own", action="store_true", help="the agent's own tools fail")
     return parser.parse_args()
 
 
