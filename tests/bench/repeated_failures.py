@@ -2,10 +2,11 @@
 
 Run: `python -m tests.bench.repeated_failures [--limit N] [--model WEIGHTS] [--rounds N] [--own]`.
 Every tool fails with the same error each time: as an MCP tool's error, with a sentence to say, or
-with `--own` as a `ToolError` of the agent's own tool, which LiveKit gives to the model as it is. A turn each: the first N of the measured requests
-that want one call, with the tools of these alone. `same` counts calls that repeat, tool and
-arguments, one that has failed twice in the turn already; `ran` those of them that reached the tool.
-`told` counts turns in which the person heard that it did not work.
+with `--own` as a `ToolError` of the agent's own tool, which LiveKit gives to the model as it is.
+A turn each: the first N of the measured requests that want one call, with the tools of these alone.
+`same` counts calls that repeat, tool and arguments, one that has failed twice in the turn already;
+`ran` those of them that reached the tool. `told` counts turns in which the person heard that it did
+not work.
 """
 
 from __future__ import annotations
