@@ -74,6 +74,14 @@ class CallMiddleware(ABC):
             ToolRefused: The call may not run. The text is for the model, and says what it can do.
         """
 
+    def on_invalid(self, call: ToolCallRequest) -> None:
+        """Hear of a call that does not run, as its arguments do not fit the tool's schema.
+
+        Raises:
+            ToolRefused: What the model is told in place of what is wrong with the arguments.
+        """
+        return
+
 
 async def run_through(
     middleware: Sequence[CallMiddleware], call: ToolCallRequest, execute: Proceed

@@ -33,7 +33,14 @@ from livekit.agents.llm import ToolResult
 
 from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
-from caal_node.core.errors import CaalError, ToolBroke, ToolFailure, ToolTimeout, UnknownTool
+from caal_node.core.errors import (
+    CaalError,
+    InvalidArguments,
+    ToolBroke,
+    ToolFailure,
+    ToolTimeout,
+    UnknownTool,
+)
 from caal_node.core.events import CallReport, Outcome
 from caal_node.core.prompt_files import sentence
 from caal_node.tools.argument_check import check_arguments
@@ -184,7 +191,7 @@ class Pipeline:
                 turn = self._plan(entry, arguments, call_id)
                 turns.enter_context(turn)
                 if validate:
-                    check_arguments(entry, arguments)
+                    self._check(call)
                 await turn.come()
 
                 async def allowed() -> Any:
@@ -224,7 +231,7 @@ class Pipeline:
             turn = None if plan is None else plan(entry, arguments, call_id)
             with nullcontext() if turn is None else turn:
                 if validate:
-                    check_arguments(entry, arguments)
+                    self._check(call)
                 if turn is not None:
                     await turn.come()
                 value = await run_through(self.middleware, call, execute)
@@ -236,6 +243,14 @@ class Pipeline:
                 entry, call_id, arguments, result, whole=True, keep=not call.is_dry
             )
             return replace(value, output=text) if isinstance(value, ToolResult) else text
+
+    def _check(self, call: ToolCallRequest) -> None:
+        try:
+            check_arguments(call.entry, call.arguments)
+        except InvalidArguments:
+            for each in self.middleware:
+                each.on_invalid(call)
+            raise
 
     @contextmanager
     def _noted(self, call: ToolCallRequest) -> Generator[None]:

@@ -144,6 +144,18 @@ async def test_a_call_that_failed_twice_is_not_made_a_third_time_and_ends_the_tu
     assert agent.ran == [tool] * 3  # the next turn tries afresh
 
 
+async def test_arguments_that_never_fit_end_the_turn_as_well() -> None:
+    agent = House(CallLimits())
+    wrong = [ScriptedCall("light", {"room": 5})]
+    model = ScriptedModel(wrong, wrong, wrong, "It is on.")
+    async with AgentConversation(agent, model) as talk:
+        turn = await talk.say("light it")
+    assert [each.outcome for each in turn.calls] == ["error", "error", "refused"]
+    assert turn.text.startswith("Sorry, I tried that twice")
+    assert model.replies_left == 1
+    assert agent.ran == []
+
+
 async def test_other_arguments_and_another_tool_may_still_be_tried() -> None:
     agent = House(CallLimits())
     agent.broken = True

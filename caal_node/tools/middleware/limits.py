@@ -3,7 +3,7 @@
 What the owner's rules count are calls that began to run, whatever came of them, an interruption
 included. A call that is refused, here or further in, and one that a dry run answers do not count.
 One rule holds with nothing configured: a call that has failed twice in a turn is not made a third
-time with the same arguments.
+time with the same arguments. Arguments that do not fit the tool's schema are such a failure.
 
 A turn is what answers a person's words once: all rounds of calls of one of LiveKit's speech
 handles. Each call of the control API is a turn of its own.
@@ -105,6 +105,13 @@ class CallLimits(CallMiddleware):
             raise
         finally:
             self._end(turn, keys, counts=counts)
+
+    def on_invalid(self, call: ToolCallRequest) -> None:
+        began = time.perf_counter()
+        turn, digest = self._turn(call), _digest(call)
+        if turn.failures[digest] >= FAILURES_MAX:
+            self._refuse(call, turn, began, FAILING_LINE, _failing(call))
+        turn.failures[digest] += 1
 
     def _admit(self, call: ToolCallRequest, turn: _Turn, began: float) -> list[Key]:
         """Count a call that every rule admits, and return where it is counted."""
