@@ -56,6 +56,8 @@ from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
+from caal_node.network.guard import enforce
+from caal_node.network.rooms import keep_rooms_inside
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
@@ -80,7 +82,8 @@ class CaalAgent(Agent):
 
     Args:
         instructions: The system prompt. None takes the one of the settings, or the built-in one.
-        settings: The settings. None reads them from the environment and `caal.toml`.
+        settings: The settings. None reads them from the environment and `caal.toml`. Their
+            network holds for the whole process, beside that of other agents, and for good.
         tools: Function tools besides the methods of the class.
         tiers: Remote tiers by name, in place of those that the settings ask for.
         gates: The functions with which the pipeline allows, delays and redacts calls.
@@ -107,6 +110,8 @@ class CaalAgent(Agent):
         **agent_options: Any,
     ) -> None:
         self.settings = settings or load_settings()
+        enforce(self.settings.network)
+        keep_rooms_inside()
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
         self.reply_failure: Exception | None = None

@@ -32,10 +32,10 @@ class CaalPlugin(Plugin):
             ConfigError: a setting is wrong, or a weight cannot be fetched.
         """
         # Most who have the plugin never fetch anything.
-        from caal_node.config.settings import load_settings
+        from caal_node.config.bounded_settings import bounded_settings
         from caal_node.weights.needed import fetch_needed
 
-        fetch_needed(load_settings())
+        fetch_needed(bounded_settings())
 
 
 def register() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import mcp_bridge
 from caal_node.core import paths
+from caal_node.network.guard import policies
 
 
 def input_answers() -> mcp_bridge.InputAnswers:
@@ -21,6 +23,8 @@ def load_mcp_servers(
     Raises:
         mcp_bridge.ConfigError: The file cannot be read at all.
     """
-    return mcp_bridge.load_servers(
+    servers = mcp_bridge.load_servers(
         path, missing_ok=missing_ok, room_path=room_path, answers=input_answers()
     )
+    # What they start is not seen by this process, so it can only be asked to stay inside.
+    return tuple(replace(server, offline=True) for server in servers) if policies() else servers

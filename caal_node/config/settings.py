@@ -40,6 +40,7 @@ from caal_node.core.addresses import (
 from caal_node.core.model_ref import CLOUD, Api, ModelReference, parse_reference
 from caal_node.core.paths import from_home
 from caal_node.core.tool_spec import Example
+from caal_node.network.policy import NetworkPolicy, parse_policy
 
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
@@ -93,6 +94,10 @@ def _class_name(value: str) -> str:
     if not _OBJECT_REFERENCE.fullmatch(value):
         raise ValueError("write module:Class")
     return value
+
+
+def _network(value: Any) -> Any:
+    return value if isinstance(value, NetworkPolicy) else parse_policy(_names(value))
 
 
 def _think(value: Any) -> Any:
@@ -306,6 +311,11 @@ class Settings(BaseModel):
     """Names of tools that give work to another agent, and so get the agent cue."""
     show_arguments: bool = False
     """Whether tool events in the room carry arguments."""
+
+    # The network.
+    network: Annotated[NetworkPolicy, BeforeValidator(_network)] = NetworkPolicy()
+    """Where this process may connect to: `any`, `local`, `lan`, or ranges and names. See
+    docs/network.md."""
 
     # The room.
     control_token: Token | None = None

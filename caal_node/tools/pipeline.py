@@ -32,9 +32,17 @@ from livekit.agents.llm import ToolResult
 
 from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
-from caal_node.core.errors import CaalError, ToolBroke, ToolFailure, ToolTimeout, UnknownTool
+from caal_node.core.errors import (
+    CaalError,
+    ToolBroke,
+    ToolFailure,
+    ToolOutside,
+    ToolTimeout,
+    UnknownTool,
+)
 from caal_node.core.events import Outcome
 from caal_node.core.prompt_files import sentence
+from caal_node.network.guard import refusal_in
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.redaction import Redaction
@@ -276,9 +284,14 @@ class Pipeline:
             # Unless the deadline has passed, the time-out is the tool's own.
             waited = f" in {timeout_s:g} seconds" if timeout.expired() else " in time"
             raise ToolTimeout(f"{entry.exposed} gave no answer{waited}.") from error
-        except (ToolFailure, ToolError, StopResponse):
+        except (ToolError, StopResponse):
             raise
         except Exception as error:
+            if (why := refusal_in(error)) is not None:
+                said = f"{entry.exposed} may not go there: {why}. Its owner has to allow it."
+                raise ToolOutside(said) from error
+            if isinstance(error, ToolFailure):
+                raise
             # An exception's text may hold anything, so neither the model nor the log gets it; the
             # lines of the program that it went through say what is broken.
             lines = "".join(traceback.format_tb(error.__traceback__)).rstrip()

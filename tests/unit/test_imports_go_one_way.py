@@ -30,6 +30,7 @@ PACKAGES = ("caal_node", "mcp_bridge", "n8n")
 
 LAYERS = (
     ("core", "own_packages", "version"),
+    ("network",),
     ("config", "http_client"),
     ("context", "reply_parser", "tts_text", "weights"),
     ("livekit_plugin",),
