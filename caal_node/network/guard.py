@@ -100,7 +100,14 @@ class _Guard:
             socket.getaddrinfo = self._recording_lookup
 
     def _install(self) -> None:
-        sys.addaudithook(self._hook)
+        judge_of = self._judges.get
+
+        # Every import, file and compiled line passes here: it must cost next to nothing.
+        def hook(event: str, args: tuple[Any, ...]) -> None:
+            if (judge := judge_of(event)) is not None:
+                judge(args)
+
+        sys.addaudithook(hook)
         sys.audit(_PROBE)
         if not self._probed:  # another hook can refuse ours, and Python says nothing then
             raise ConfigError(
@@ -110,11 +117,6 @@ class _Guard:
 
     def _note_probe(self, _: tuple[Any, ...]) -> None:
         self._probed = True
-
-    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
-        # Every import, file and compiled line passes here: it must cost next to nothing.
-        if (judge := self._judges.get(event)) is not None:
-            judge(args)
 
     def _judge_socket(self, args: tuple[Any, ...]) -> None:
         own, address = args[0], args[1]
