@@ -57,8 +57,7 @@ from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
-from caal_node.network.guard import enforce
-from caal_node.network.rooms import keep_rooms_inside
+from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
@@ -114,8 +113,7 @@ class CaalAgent(Agent):
         **agent_options: Any,
     ) -> None:
         self.settings = settings or load_settings()
-        enforce(self.settings.network)
-        keep_rooms_inside()
+        enforce_with_rooms(self.settings.network)
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
         self.reply_failure: Exception | None = None

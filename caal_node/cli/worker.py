@@ -31,7 +31,7 @@ from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from caal_node.factories import make_voice, session_llm, voice_session
 from caal_node.models.llm import LLM
-from caal_node.network.rooms import keep_rooms_inside
+from caal_node.network.rooms import enforce_with_rooms
 from caal_node.room.relink_participant import start_and_stay
 
 TRIES: Final = 8_640
@@ -109,7 +109,7 @@ def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
 def load_models(process: JobProcess) -> None:
     """Read settings and speech models in a room's own process, before the room needs them."""
     process.userdata["settings"] = settings = bounded_settings()
-    keep_rooms_inside()
+    enforce_with_rooms(settings.network)
     process.userdata["voice"] = make_voice(settings)
     # A full collection over everything that was imported stalls the loop for 180 ms, in the middle
     # of a turn; what is loaded now stays for the room's life anyway.

@@ -35,7 +35,7 @@ from caal_node.models.question import Question
 from caal_node.models.request_options import RequestOptions, given_timeout
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies.turn_limits import TurnClock
-from caal_node.network.guard import enforce
+from caal_node.network.rooms import enforce_with_rooms
 
 __all__ = ["LLM", "REPLY_TOKENS", "SERVER_RUN"]
 
@@ -99,7 +99,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             settings = chosen_settings(settings or load_settings(), "LLM", given)
             backend = backend_of(settings, "LLM", given)
         self._settings: Settings = settings or Settings()
-        enforce(self._settings.network)
+        enforce_with_rooms(self._settings.network)
         self._is_over = settings is None and isinstance(backend, LiveKitBackend)
         if not is_given(native_tools):
             native_tools = _ASKING[self._settings.tool_calls]

@@ -23,7 +23,7 @@ from typing import Final
 from livekit import rtc
 
 from caal_node.core.errors import NetworkRefused
-from caal_node.network.guard import policies, refusal
+from caal_node.network.guard import enforce, policies, refusal
 from caal_node.network.policy import NetworkPolicy
 from caal_node.network.targets import outside
 
@@ -76,7 +76,12 @@ def _as_url(ice_url: str) -> str:
     return f"{scheme}://{rest.removeprefix('//')}"
 
 
-def keep_rooms_inside() -> None:
-    """Have every room that this process enters judged, where its network is limited."""
+def enforce_with_rooms(policy: NetworkPolicy) -> None:
+    """Keep this process to `policy`, as `enforce` does, and judge every room that it enters.
+
+    Raises:
+        ConfigError: It cannot be kept here; the message says why, and what to do.
+    """
+    enforce(policy)
     if policies():
         rtc.Room.connect = _judged_connect  # type: ignore[method-assign]

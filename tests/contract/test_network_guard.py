@@ -316,8 +316,7 @@ async def enter(url, *servers):
         return "entered"
     except OSError as error:
         return refusal_in(error)
-enforce(parse_policy("127.0.0.1"))
-rooms.keep_rooms_inside()
+rooms.enforce_with_rooms(parse_policy("127.0.0.1"))
 port = sys.argv[1]
 refused_room = asyncio.run(enter(f"ws://127.0.0.2:{port}"))
 rooms._plain_connect = connect
