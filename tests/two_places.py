@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -95,10 +96,12 @@ def two_places() -> Generator[TwoPlaces]:
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     datagrams.bind((OUTSIDE, outside.server_port))
 
+    own_end, end = socket.socketpair()
+
     def receive() -> None:
-        with suppress(OSError):
-            while datagrams.recv(100):
-                places.note("datagram")
+        while own_end not in select.select([datagrams, own_end], [], [])[0]:
+            datagrams.recv(100)
+            places.note("datagram")
 
     threads = [
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
@@ -113,11 +116,11 @@ def two_places() -> Generator[TwoPlaces]:
         for server in (outside, inside):
             server.shutdown()
             server.server_close()
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
-            last.sendto(b"", (OUTSIDE, outside.server_port))
+        end.close()
         for thread in threads:
             thread.join(5)
         datagrams.close()
+        own_end.close()
 
 
 def run_python(
