@@ -57,6 +57,13 @@ _OFFLINE: Final[Mapping[str, str]] = {
     "GOPROXY": "off",
 }
 """Variables by which programs that fetch packages fetch none. What the owner has set stays."""
+_SILENT: Final[Mapping[str, str]] = {
+    "ORT_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+}
+"""Variables by which libraries tell nobody how they are used. ONNX Runtime, of the local speech and
+its voice activity, tells Microsoft once it is imported, past Python's sockets."""
 _SAYS: Final = "does not allow this connection"
 _REFUSAL: Final = re.compile(rf"CAAL_NETWORK=[^\n=]{{1,120}} {_SAYS}")
 
@@ -302,6 +309,7 @@ def _close_other_ways() -> None:
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"
     for name, value in _OFFLINE.items():  # what this process starts is not seen
         os.environ.setdefault(name, value)
+    os.environ |= _SILENT
     # The hub's client else fetches large files with a library that is not Python's.
     os.environ["HF_HUB_DISABLE_XET"] = "1"
     if (hub := sys.modules.get("huggingface_hub.constants")) is not None:

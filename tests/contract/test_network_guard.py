@@ -236,6 +236,14 @@ tell(said=said)""",
     assert found["said"] == [True] * 5
 
 
+def test_libraries_that_tell_of_their_use_by_themselves_are_silenced() -> None:
+    found = run("""
+before = os.environ.get("ORT_DISABLE_TELEMETRY")
+enforce(parse_policy("local"))
+tell(before=before, after=[os.environ[name] for name in ("ORT_DISABLE_TELEMETRY", "DO_NOT_TRACK")])""")
+    assert found == {"before": None, "after": ["1", "1"]}
+
+
 def test_uvloop_is_not_loaded_any_more_and_refused_where_it_is() -> None:
     found = run("""
 enforce(parse_policy("local"))
