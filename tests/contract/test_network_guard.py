@@ -240,7 +240,8 @@ def test_libraries_that_tell_of_their_use_by_themselves_are_silenced() -> None:
     found = run("""
 before = os.environ.get("ORT_DISABLE_TELEMETRY")
 enforce(parse_policy("local"))
-tell(before=before, after=[os.environ[name] for name in ("ORT_DISABLE_TELEMETRY", "DO_NOT_TRACK")])""")
+names = ("ORT_DISABLE_TELEMETRY", "DO_NOT_TRACK")
+tell(before=before, after=[os.environ[name] for name in names])""")
     assert found == {"before": None, "after": ["1", "1"]}
 
 
