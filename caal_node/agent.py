@@ -64,7 +64,7 @@ from caal_node.room.hooks import Hooks
 from caal_node.session_services import OwnersListener, SessionServices
 from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.direct_calls import DirectCalls
-from caal_node.tools.middleware.standard import standard_middleware
+from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
@@ -120,8 +120,7 @@ class CaalAgent(Agent):
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         secrets = secrets_of_settings(self.settings)
         gates = gates or Gates()
-        if gates.middleware is None:
-            gates = replace(gates, middleware=standard_middleware(self.settings))
+        gates = replace(gates, middleware=effective_middleware(self.settings, gates.middleware))
         self._pipeline = Pipeline(
             self.tool_data,
             gates=gates,

@@ -120,6 +120,9 @@ def chat(
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more, with tracebacks.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Call no tool, and say what would have been done.")
+    ] = False,
 ) -> None:
     """Talk to the agent by typing; a turn a line from stdin where that is no terminal."""
     from caal_node.cli.chat import is_told, run_chat
@@ -133,6 +136,8 @@ def chat(
     settings = bounded_settings()
     if model is not None:
         settings = with_chosen_model(settings, model, "--model")
+    if dry_run:
+        settings = settings.with_given("--dry-run", {"dry_run": True})
     agent_class(agent or settings.agent)  # one's own mistake is told before a missing server
     settings = ready_settings(settings, agent)
     raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json)))

@@ -283,6 +283,8 @@ class Settings(BaseModel):
     process, or a server's model, `[api:]model@url`. See docs/discovery.md."""
     tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
     """Seconds for one call. After longer silence people think that the line is broken."""
+    dry_run: bool = False
+    """Whether no tool runs, and people only hear what would have been done. See docs/limits.md."""
     own_tools: Literal["livekit", "bounded"] = "livekit"
     """How the agent's own function tools run: as in plain LiveKit, or with the deadline, the short
     results and the order of remote ones."""

@@ -17,7 +17,8 @@
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
         ├── ToolRefused         policy or plan said no
-        │   └── ToolOutside     CAAL_NETWORK does not allow the address that it needs
+        │   ├── ToolOutside     CAAL_NETWORK does not allow the address that it needs
+        │   └── CallLimitReached  it ran as often as the owner allows, or failed too often
         ├── ToolTimeout         the deadline passed
         ├── ToolUnavailable     the tool's server cannot be reached
         │   └── ToolStarting    it is being set up, and comes by itself
@@ -148,6 +149,10 @@ class ToolRefused(ToolFailure):
 
 class ToolOutside(ToolRefused):
     spoken = "tool_outside"
+
+
+class CallLimitReached(ToolRefused):
+    spoken = "limit_reached"
 
 
 class ToolTimeout(ToolFailure):

@@ -35,6 +35,7 @@ from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
 from caal_node.core.errors import (
     CaalError,
+    InvalidArguments,
     ToolBroke,
     ToolFailure,
     ToolOutside,
@@ -192,7 +193,7 @@ class Pipeline:
                 turn = self._plan(entry, arguments, call_id)
                 turns.enter_context(turn)
                 if validate:
-                    check_arguments(entry, arguments)
+                    self._check(call)
                 await turn.come()
 
                 async def allowed() -> Any:
@@ -203,7 +204,7 @@ class Pipeline:
 
                 value = await run_through(self.middleware, call, allowed)
             if becomes_text(value):
-                value = await self._text(entry, call_id, arguments, value)
+                value = await self._text(entry, call_id, arguments, value, keep=not call.is_dry)
             return value
 
     async def run_own(
@@ -224,7 +225,8 @@ class Pipeline:
         for a connection that CAAL_NETWORK refuses: that is told as it is.
 
         Returns:
-            What the tool returns, with secrets redacted, and with JSON in place of a dict or list.
+            What the tool returns, with secrets redacted, and with JSON in place of a dict or list,
+            also inside of a `VerbatimResult`.
         """
         call = ToolCallRequest(entry, call_id, arguments, caller_of(context), context)
         with self._noted(call):
@@ -232,7 +234,7 @@ class Pipeline:
             turn = None if plan is None else plan(entry, arguments, call_id)
             with nullcontext() if turn is None else turn:
                 if validate:
-                    check_arguments(entry, arguments)
+                    self._check(call)
                 if turn is not None:
                     await turn.come()
 
@@ -247,10 +249,21 @@ class Pipeline:
 
                 value = await run_through(self.middleware, call, own)
             result = value.output if isinstance(value, ToolResult) else value
-            if not (isinstance(result, dict | list | str) and becomes_text(result)):
+            is_data = isinstance(result, dict | list | str | VerbatimResult)
+            if not (is_data and becomes_text(result)):
                 return value
-            text = await self._text(entry, call_id, arguments, result, whole=True)
+            text = await self._text(
+                entry, call_id, arguments, result, whole=True, keep=not call.is_dry
+            )
             return replace(value, output=text) if isinstance(value, ToolResult) else text
+
+    def _check(self, call: ToolCallRequest) -> None:
+        try:
+            check_arguments(call.entry, call.arguments)
+        except InvalidArguments:
+            for each in self.middleware:
+                each.on_invalid(call)
+            raise
 
     @contextmanager
     def _noted(self, call: ToolCallRequest) -> Generator[None]:
@@ -262,8 +275,7 @@ class Pipeline:
         self._under_way.add(task)
         try:
             yield
-            dry = any(decision.verdict == "dry_run" for decision in call.decisions)
-            outcome = "dry_run" if dry else "ok"
+            outcome = "dry_run" if call.is_dry else "ok"
         except Exception as error:
             outcome = outcome_of(error)
             if isinstance(error, ToolFailure):
@@ -323,8 +335,9 @@ class Pipeline:
         value: Any,
         *,
         whole: bool = False,
+        keep: bool = True,
     ) -> str | VerbatimResult:
-        """Make the redacted line for the model, and keep the result as tool data."""
+        """Make the redacted line for the model, and `keep` the result as tool data."""
         words = None
         if isinstance(value, VerbatimResult):
             value, words = value.value, self.redact(value.words)
@@ -335,7 +348,7 @@ class Pipeline:
         else:
             line, kept = make(value)
         shown = self.redact(line)
-        if entry.spec.remembered and isinstance(value, dict | list | str) and value:
+        if keep and entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
             self._data.add_result(
                 call_id, entry.exposed, arguments, kept if shown == line else shown

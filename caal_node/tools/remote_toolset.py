@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from livekit.agents import RunContext, ToolError, function_tool
+from livekit.agents import RunContext, function_tool
 from livekit.agents.llm import RawFunctionTool, Tool, ToolResult, Toolset
 
 from caal_node.core.errors import ToolFailure
@@ -23,7 +23,7 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.embedding import ServerEmbedder, kept_vectors
 from caal_node.tools.call_conversation import RoomCallConversation
 from caal_node.tools.example_store import FILE_NAME, with_examples
-from caal_node.tools.pipeline import Pipeline, error_text
+from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.source import (
     ToolListing,
     ToolProvider,
@@ -31,6 +31,7 @@ from caal_node.tools.source import (
     VerbatimResult,
     as_tool_source,
 )
+from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_catalog import ToolCatalog
 from mcp_bridge import Embedder, ServerStatus
@@ -186,16 +187,8 @@ class RemoteToolset(Toolset):
         try:
             result = await self._pipeline.run(entry, call_id, arguments, execute, context=context)
         except ToolFailure as failure:
-            if failure.words is None:
-                raise ToolError(error_text(failure)) from failure
-            words = self._pipeline.redact(failure.words)
-            result = VerbatimResult(error_text(failure), words)
-        if not isinstance(result, VerbatimResult):
-            return result
-        if context.speech_handle.interrupted:
-            return result.value
-        context.session.say(result.words)
-        return ToolResult(result.value, reply_required=False)
+            result = result_of(failure, self._pipeline.redact)
+        return said(result, context) if isinstance(result, VerbatimResult) else result
 
     def _function_tool(self, entry: ToolEntry) -> RawFunctionTool[..., Any]:
         async def call(
