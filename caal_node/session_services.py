@@ -34,6 +34,8 @@ from caal_node.core.events import CueKind, Event, Spoken, TierName
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
+from caal_node.redaction.log_filter import logs_redacted
+from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.attributes import Attributes
 from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.callback_queue import CallbackQueue
@@ -43,7 +45,8 @@ from caal_node.room.cue_track import publish_cues
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import HookNotifier, Hooks
 from caal_node.room.presence import EventListener, Presence
-from caal_node.room.spoken_text import speakable, watched, without_markdown
+from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
+from caal_node.room.trace_file import TraceFile
 from caal_node.room.transcript import Transcript
 from caal_node.tools.pipeline import CallOutcomes
 
@@ -84,6 +87,7 @@ class SessionServices:
         self,
         agent: ServedAgent,
         outcomes: CallOutcomes,
+        redaction: OutgoingRedaction,
         *,
         on_event: OwnersListener | None = None,
         hooks: Hooks | None = None,
@@ -92,6 +96,7 @@ class SessionServices:
     ) -> None:
         self._agent = agent
         self._outcomes = outcomes
+        self._redaction = redaction
         self._hooks = None if hooks is None else HookNotifier(hooks)
         self._own_listeners: list[EventListener] = []
         self._queues: list[CallbackQueue] = []
@@ -121,12 +126,21 @@ class SessionServices:
     async def begin(self) -> None:
         """Attach to the agent's session. What needs the room starts once the room is connected."""
         session, settings = self._agent.session, self._agent.settings
+        self._exit_stack.enter_context(logs_redacted(self._redaction))
         room = _room_of(session)
         listeners = list(self._own_listeners)
         sink: CueSink | None = self._cue_sink if settings.cues else None
         attributes: Attributes | None = None
         for queue in self._queues:
             self._exit_stack.push_async_callback(queue.aclose)  # after presence, and its last event
+        if settings.trace is not None:
+            trace = TraceFile(
+                settings.trace, with_content=settings.trace_content, redaction=self._redaction
+            )
+            self._exit_stack.push_async_callback(trace.aclose)
+            session.on("function_tools_executed", trace.note_results)
+            self._exit_stack.callback(session.off, "function_tools_executed", trace.note_results)
+            listeners.append(trace)
         if room is not None:
             transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
             self._exit_stack.push_async_callback(transcript.aclose)
@@ -152,6 +166,7 @@ class SessionServices:
             describe=lambda tool: ToolOrigin(*self._agent.origin(tool)),
             outcome_of=self._outcomes.take,
             listeners=listeners,
+            redact=self._redaction.record,
             sink=sink,
             cues=self._cues,
             agent_tools=settings.agent_tools,
@@ -189,14 +204,15 @@ class SessionServices:
 
     def note_interim(self, call_id: str, text: str) -> None:
         if self._hooks is not None:
-            self._hooks.note_interim(call_id, text)
+            self._hooks.note_interim(call_id, self._redaction.text(text))
 
     def report_speech(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
         """Pass text on to TTS, and report each of its sentences as an event."""
-        return watched(text, self._emit_sentence)
+        return watched(text, self._emit_sentence, redact=self._redaction.words)
 
     def report_transcript(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
         """Pass text on to the transcript, and report its sentences where no audio is spoken."""
+        text = redacted(text, self._redaction.words)
         if self._agent.session.output.audio is not None:
             return text
         if self._agent.settings.speakable:
