@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -207,8 +207,12 @@ class SessionServices:
             self._hooks.note_interim(call_id, self._redaction.text(text))
 
     def report_speech(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
-        """Pass text on to TTS, and report each of its sentences as an event."""
-        return watched(text, self._emit_sentence, redact=self._redaction.words)
+        """Pass text on to TTS, and report each of its sentences as an event.
+
+        Where the text is made speakable, `_speakable` has reported it, as a key or an address is
+        not known by its shape any more once it is spelt out.
+        """
+        return text if self._agent.settings.speakable else self._reported(text)
 
     def report_transcript(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
         """Pass text on to the transcript, and report its sentences where no audio is spoken."""
@@ -216,9 +220,18 @@ class SessionServices:
         if self._agent.session.output.audio is not None:
             return text
         if self._agent.settings.speakable:
-            watched_text = watched(text, self._emit_sentence, as_spoken=True)
-            return filter_emoji(without_markdown(watched_text))
-        return watched(filter_emoji(without_markdown(text)), self._emit_sentence)
+            return filter_emoji(without_markdown(self._reported(text, as_spoken=True)))
+        return self._reported(filter_emoji(without_markdown(text)))
+
+    def _reported(
+        self, text: AsyncIterable[Any], *, as_spoken: bool = False
+    ) -> AsyncGenerator[Any]:
+        redact = self._redaction.text
+        return watched(text, self._emit_sentence, as_spoken=as_spoken, redact=redact)
+
+    def _speakable(self, text: AsyncIterable[str]) -> AsyncGenerator[str]:
+        """Make text speakable, and report its sentences: LiveKit's text transform of a session."""
+        return speakable(self._reported(text, as_spoken=True))
 
     def _set_text_transforms(self, session: AgentSession[Any]) -> None:
         """Put our text transform before LiveKit's own filters while the agent is in the session.
@@ -233,10 +246,10 @@ class SessionServices:
             options.tts_text_transforms = [
                 "filter_markdown" if each is without_markdown else each
                 for each in options.tts_text_transforms or ()
-                if each is not speakable
+                if each not in ours
             ]
 
-        ours: list[TextTransforms] = [speakable] if self._agent.settings.speakable else []
+        ours: list[TextTransforms] = [self._speakable] if self._agent.settings.speakable else []
         options.tts_text_transforms = ours + [
             without_markdown if each == "filter_markdown" else each
             for each in options.tts_text_transforms or ()

@@ -121,7 +121,8 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
             for name in (cast("dict[str, object]", value) if isinstance(value, dict) else ())
         }
         inside |= {
-            f"{name}.{under}": f"{path}, line {_line_of(text, under, name)}, {key}"
+            f"{name}.{under}": f"{path}, line "
+            f"{_line_of(text, under, name, _line_of(text, name, key))}, {key}"
             for name, each in (cast("dict[str, object]", value) if inside else {}).items()
             for under in (cast("dict[str, object]", each) if isinstance(each, dict) else ())
         }
@@ -161,12 +162,12 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path}, line {line}: not UTF-8. Save the file as UTF-8.") from error
 
 
-def _line_of(text: str, key: str, parent: str = "") -> int:
+def _line_of(text: str, key: str, parent: str = "", default: int = 1) -> int:
     """Search the line that sets or opens a key, since tomllib keeps no positions."""
     name = rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')"
     path = rf"(?:{re.escape(parent)}[ \t]*\.[ \t]*)?{name}" if parent else name
     found = re.search(rf"^[ \t]*(?:{path}[ \t]*[=.]|\[+[ \t]*{path}[ \t]*[\].])", text, re.M)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+    return text.count("\n", 0, found.start()) + 1 if found else default
 
 
 def _nearest(name: str, known: Collection[str]) -> str:

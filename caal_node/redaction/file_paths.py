@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-_PART: Final = r"[\w.+@%~=,-]{1,255}"
+_PART: Final = r"[\w.+@%~=-]{0,254}[\w+@%~=-]"
+"""A name of a folder or file. A full stop behind it is the sentence's."""
 _POSIX: Final = re.compile(
     rf"(?<![\w./~\\-])(?P<home>/home/{_PART}|/Users/{_PART}|/root(?![\w.-]))?"
     r"(?(home)|/(?:etc|var|tmp|opt|srv|mnt|media|usr|private|Volumes|data|run|home|Users|workspace)"
-    rf"(?![\w.-]))(?P<rest>(?:/{_PART}){{0,32}})/?"
+    rf"(?![\w.-]))(?P<rest>(?:/{_PART}){{0,32}})"
 )
 _WINDOWS: Final = re.compile(
     rf"(?<![\w])[A-Za-z]:(?P<sep>\\\\?)(?P<home>Users(?P=sep){_PART}(?:(?P=sep)|(?![\w.\\-])))?"

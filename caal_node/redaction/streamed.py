@@ -11,10 +11,15 @@ _PEM: Final = "-----BEGIN "
 _PEM_END: Final = "-----END "
 
 
+NUMBER_CHARS: Final = 64
+"""Characters of words with digits that are held back together, as the parts of one number are."""
+
+
 class StreamRedaction:
     """Passes on whole words, redacted; the last one is held back until it has ended.
 
-    A private key is many lines, so it is held back from its first to its last.
+    A number in groups (`+47 22 33 44 55`) is held back as one word, and a private key, which is
+    many lines, from its first to its last.
     """
 
     def __init__(self, redact: Callable[[str], str]) -> None:
@@ -40,7 +45,12 @@ class StreamRedaction:
             is_closed = end >= 0 and "-----" in held[end + len(_PEM_END) :]
             if not is_closed and len(held) - begin < PEM_CHARS:
                 return begin
-        space = max(held.rfind(" "), held.rfind("\n"))
-        if space < 0 and len(held) > MAX_KEY_CHARS:
+        whole = max(held.rfind(" "), held.rfind("\n")) + 1
+        if not whole and len(held) > MAX_KEY_CHARS:
             return len(held)
-        return space + 1
+        while whole > 0 and len(held) - whole < NUMBER_CHARS:
+            before = max(held.rfind(" ", 0, whole - 1), held.rfind("\n", 0, whole - 1)) + 1
+            if not any(char.isdigit() for char in held[before:whole]):
+                break
+            whole = before
+        return whole
