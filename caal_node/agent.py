@@ -133,6 +133,7 @@ class CaalAgent(Agent):
             configured_tiers(self.settings, embedder) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
+            on_begin=self._services.redact_logs,
             on_ready=self._services.begin,
             on_close=self._services.aclose,
             on_progress=self._services.emit,

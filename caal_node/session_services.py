@@ -123,10 +123,13 @@ class SessionServices:
         """Wait until the owner's async callbacks have ended."""
         await asyncio.gather(*(queue.done() for queue in self._queues))
 
+    def redact_logs(self) -> None:
+        """Redact what is logged until `aclose`, from before `begin` on, as sources log by then."""
+        self._exit_stack.enter_context(logs_redacted(self._redaction))
+
     async def begin(self) -> None:
         """Attach to the agent's session. What needs the room starts once the room is connected."""
         session, settings = self._agent.session, self._agent.settings
-        self._exit_stack.enter_context(logs_redacted(self._redaction))
         room = _room_of(session)
         listeners = list(self._own_listeners)
         sink: CueSink | None = self._cue_sink if settings.cues else None

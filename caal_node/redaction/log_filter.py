@@ -41,11 +41,12 @@ class RedactingFilter(logging.Filter):
         message = record.getMessage()
         if (found := self._redaction.text(message)) != message:
             record.msg, record.args = found, None
-        if record.exc_info and record.exc_info[0] is not None:
-            text = record.exc_text or _FORMATTER.formatException(record.exc_info)
-            if (found := self._redaction.text(text)) != text:
-                # Without it a formatter would write the traceback anew.
-                record.exc_info, record.exc_text = None, found
+        text = record.exc_text
+        if not text and record.exc_info and record.exc_info[0] is not None:
+            text = _FORMATTER.formatException(record.exc_info)
+        if text and (found := self._redaction.text(text)) != text:
+            # With it a formatter would write the traceback anew.
+            record.exc_info, record.exc_text = None, found
         fields = record.__dict__
         for name, value in [item for item in fields.items() if item[0] not in _OWN]:
             if isinstance(value, str | Mapping | list | tuple):

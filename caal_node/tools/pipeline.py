@@ -307,9 +307,8 @@ class Pipeline:
         shown = self.redact(line)
         if entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
-            self._data.add_result(
-                call_id, entry.exposed, arguments, kept if shown == line else shown
-            )
+            said = self.redaction.value(arguments)
+            self._data.add_result(call_id, entry.exposed, said, kept if shown == line else shown)
         return shown if words is None else VerbatimResult(shown, words)
 
     def _lines(self, value: Any) -> tuple[str, str]:

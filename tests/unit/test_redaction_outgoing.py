@@ -77,6 +77,19 @@ def test_a_record_of_any_logger_is_redacted(log: tuple[logging.Logger, io.String
     assert "ValueError: refused *** of [email]" in text
 
 
+def test_two_rooms_of_one_process_each_redact_their_own(
+    log: tuple[logging.Logger, io.StringIO],
+) -> None:
+    logger, written = log
+    other = OutgoingRedaction(RedactionSettings(), lambda text: text.replace("staple", "***"))
+    with logs_redacted(REDACTION), logs_redacted(other):
+        try:
+            raise ValueError(f"{SECRET} and staple")
+        except ValueError:
+            logger.exception("%s and staple", SECRET)
+    assert written.getvalue().count("*** and ***") == 2
+
+
 def test_after_the_conversation_records_are_as_before(
     log: tuple[logging.Logger, io.StringIO],
 ) -> None:
