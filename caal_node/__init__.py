@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from caal_node.models.llm import LLM
     from caal_node.reply_parser import ReplyParser, parse_reply
     from caal_node.room.hooks import Hooks
+    from caal_node.tools.effects import effect
 
 __all__ = [
     "LLM",
@@ -34,6 +35,7 @@ __all__ = [
     "ToolDataCache",
     "TurnRecord",
     "__version__",
+    "effect",
     "parse_reply",
 ]
 
@@ -45,6 +47,7 @@ _HOMES = {
     "ReplyParser": "caal_node.reply_parser",
     "ToolDataCache": "caal_node.context.tool_data",
     "TurnRecord": "caal_node.conversation",
+    "effect": "caal_node.tools.effects",
     "parse_reply": "caal_node.reply_parser",
 }
 

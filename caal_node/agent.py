@@ -21,6 +21,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 from livekit import rtc
@@ -61,7 +62,9 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import OwnersListener, SessionServices
+from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.direct_calls import DirectCalls
+from caal_node.tools.middleware.standard import standard_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
@@ -84,7 +87,8 @@ class CaalAgent(Agent):
         settings: The settings. None reads them from the environment and `caal.toml`.
         tools: Function tools besides the methods of the class.
         tiers: Remote tiers by name, in place of those that the settings ask for.
-        gates: The functions with which the pipeline allows, delays and redacts calls.
+        gates: The rules with which the pipeline allows, delays and redacts calls, in place of those
+            of the settings.
         on_event: It is called with every event of the conversation, on the event loop. Like the
             hooks, it may be async: it is awaited before the next event, in order.
         hooks: Three callbacks for a simple front end.
@@ -113,6 +117,9 @@ class CaalAgent(Agent):
         self.reply_failure: Exception | None = None
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         secrets = secrets_of_settings(self.settings)
+        gates = gates or Gates()
+        if gates.middleware is None:
+            gates = replace(gates, middleware=standard_middleware(self.settings))
         self._pipeline = Pipeline(
             self.tool_data,
             gates=gates,
@@ -174,6 +181,11 @@ class CaalAgent(Agent):
     async def all_tools(self) -> ToolTable:
         """Return every tool that there is, those included that the model has to search for."""
         return (await self._remote.catalog()).table
+
+    @property
+    def middleware(self) -> list[CallMiddleware]:
+        """The owner's rules about calls, outermost first. A change holds from the next call on."""
+        return self._pipeline.middleware
 
     @property
     def failed(self) -> Mapping[str, str]:

@@ -167,7 +167,7 @@ class SessionServices:
         self._presence = Presence(
             session,
             describe=lambda tool: ToolOrigin(*self._agent.origin(tool)),
-            outcome_of=self._outcomes.take,
+            report_of=self._outcomes.take,
             listeners=listeners,
             redact=self._redaction.record,
             sink=sink,

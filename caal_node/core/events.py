@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled"]
+Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled", "dry_run"]
+Verdict: TypeAlias = Literal["allowed", "refused", "confirmed", "dry_run"]
 CueKind: TypeAlias = Literal["tool", "agent", "error", "tick"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
 API_CALL: Final = "api_"
@@ -57,6 +58,26 @@ class ToolProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """What one rule of the owner's decided about a call."""
+
+    by: str
+    """The middleware: `policy`, `limits`, `confirmation`, `dry_run`, or an owner's own."""
+    verdict: Verdict
+    line: str
+    """The place of the rule, such as `caal.toml, line 12`, or the words of a built-in one."""
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """How a call ended, and why it ran at all. It is no event, but a part of one."""
+
+    outcome: Outcome
+    decisions: tuple[Decision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallEnded:
     """A call is over. `duration_ms` counts from its start."""
 
@@ -66,6 +87,8 @@ class ToolCallEnded:
     tier: TierName
     outcome: Outcome
     duration_ms: int
+    decisions: tuple[Decision, ...] = ()
+    """What the owner's rules decided, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +126,12 @@ def to_json(event: Event) -> str:
     """Write an event as one line of JSON: `type` first, then the event's fields in order."""
     fields = {f.name: getattr(event, f.name) for f in dataclasses.fields(event)}
     return json.dumps(
-        {"type": event.type, **fields}, ensure_ascii=False, separators=(",", ":"), default=str
+        {"type": event.type, **fields}, ensure_ascii=False, separators=(",", ":"), default=_plain
     )
+
+
+def _plain(value: object) -> object:
+    return dataclasses.asdict(value) if isinstance(value, Decision) else str(value)
 
 
 _TYPES: Final = {event_type.type: event_type for event_type in get_args(Event)}
@@ -118,6 +145,8 @@ def from_json(line: str) -> Event:
     """
     fields = json.loads(line)
     try:
+        if "decisions" in fields:
+            fields["decisions"] = tuple(Decision(**each) for each in fields["decisions"])
         return _TYPES[fields.pop("type")](**fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("this line is no event") from error

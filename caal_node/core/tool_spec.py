@@ -11,10 +11,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from caal_node.core.events import TierName
 
+Effect: TypeAlias = Literal["read", "write", "destructive"]
+"""What a call may do at worst: nothing but tell, change something, or what cannot be undone."""
 ToolSchema: TypeAlias = Mapping[str, Any]
 """`{"type": "function", "function": {"name", "description", "parameters"}}`."""
 
@@ -59,6 +61,10 @@ class ToolSpec:
     """Seconds that a call may take, where that is more than usual."""
     read_only: bool | None = None
     """Whether a call changes nothing, as its source declares; None where it declares nothing."""
+    effect: Effect = "write"
+    """What a policy takes its calls for. A tool of which nothing trustworthy is known writes."""
+    annotations: tuple[str, ...] = ()
+    """The names of what its source claims of it, such as `destructiveHint`; n8n's are tags."""
     own_name: str = ""
     """The server's own name of the tool, where `name` is another."""
     remembered: bool = True

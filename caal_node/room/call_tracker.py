@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 from livekit.agents import llm
 
 from caal_node.core.events import (
+    CallReport,
     Event,
     Outcome,
     TierName,
@@ -33,7 +34,7 @@ class ToolOrigin:
 
 Describe: TypeAlias = Callable[[str], ToolOrigin]
 """It returns the origin of the tool with an exposed name."""
-OutcomeOf: TypeAlias = Callable[[str], Outcome | None]
+ReportOf: TypeAlias = Callable[[str], CallReport | None]
 """It returns how the call of an id ended, where more is known of that than LiveKit knows."""
 
 _OUTCOMES: Final[dict[str, Outcome]] = {"done": "ok", "error": "error", "cancelled": "cancelled"}
@@ -49,9 +50,9 @@ class _RunningCall:
 class CallTracker:
     """The calls that LiveKit runs in one session, by id. `now` is a time in seconds."""
 
-    def __init__(self, describe: Describe, outcome_of: OutcomeOf) -> None:
+    def __init__(self, describe: Describe, report_of: ReportOf) -> None:
         self._describe = describe
-        self._outcome_of = outcome_of
+        self._report_of = report_of
         self._running: dict[str, _RunningCall] = {}
 
     @property
@@ -70,11 +71,12 @@ class CallTracker:
         if (call := self._running.pop(call_id, None)) is None:
             return None
         outcome = _OUTCOMES[status]
+        report = self._report_of(call_id) or CallReport(outcome)
         if outcome != "cancelled":
             # A cancelled call stays cancelled, whatever outcome was noted while it was stopped.
-            outcome = self._outcome_of(call_id) or outcome
+            outcome = report.outcome
         duration_ms = round((now - call.began) * 1000)
-        return ToolCallEnded(call_id, call.tool, call.tier, outcome, duration_ms)
+        return ToolCallEnded(call_id, call.tool, call.tier, outcome, duration_ms, report.decisions)
 
 
 class ServerCallTracker:

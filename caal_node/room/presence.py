@@ -29,7 +29,7 @@ from caal_node.core.events import CuePlayed, Event, Outcome, UserSaid
 from caal_node.room.call_tracker import (
     CallTracker,
     Describe,
-    OutcomeOf,
+    ReportOf,
     ServerCallTracker,
     TurnMeter,
 )
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 class Presence:
     """Plays the cues of one session and emits its events.
 
-    `describe` returns the origin of the tool with an exposed name. `outcome_of` returns how the
+    `describe` returns the origin of the tool with an exposed name. `report_of` returns how the
     call of an id ended, or None to leave that to LiveKit, which knows only done, error and
     cancelled: a deadline and a refusal would be plain errors. `redact` is applied to each event
     before any listener gets it. Without a `sink` no cue is played and none is reported.
@@ -60,7 +60,7 @@ class Presence:
         session: AgentSession[Any],
         *,
         describe: Describe,
-        outcome_of: OutcomeOf = lambda _: None,
+        report_of: ReportOf = lambda _: None,
         listeners: Sequence[EventListener] = (),
         redact: Callable[[Event], Event] = lambda event: event,
         sink: CueSink | None = None,
@@ -73,7 +73,7 @@ class Presence:
         self._listeners = tuple(listeners)
         self._redact = redact
         self._clock = clock or asyncio.get_running_loop()
-        self._calls = CallTracker(describe, outcome_of)
+        self._calls = CallTracker(describe, report_of)
         self._turns = TurnMeter()
         self._open_speeches: set[SpeechHandle] = set()
         self._task_leads = False

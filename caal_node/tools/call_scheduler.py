@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from typing import Final
 
 from caal_node.core.errors import ToolTimeout
+from caal_node.tools.effects import name_reads
 from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
 from mcp_bridge.core.call_conflicts import CallAccess, conflict, mentioned_paths, resolved_path
@@ -26,17 +26,6 @@ for longer."""
 RESOLVE_S: Final = 1.0
 """Seconds for following the links of a path. A slower disk (a network's that is away) is not waited
 for; the call then counts as one that uses its whole source."""
-_READING_VERBS: Final = frozenset(
-    """check count describe find get is list look lookup query read search show tell what when
-    where which who""".split()  # noqa: SIM905 - a list of words reads better as words
-)
-_CHANGING_WORDS: Final = frozenset(
-    """add and append archive book buy cancel change clear close complete create delete do draft
-    drop edit execute insert lock make mark merge move open order pause pay play post put remove
-    rename replace reset run save send set share start stop store submit sync then toggle transfer
-    turn unlock update upload write""".split()  # noqa: SIM905 - as above
-)
-_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 class CallScheduler:
@@ -125,5 +114,4 @@ def _only_reads(entry: ToolEntry) -> bool:
     """
     if entry.spec.read_only is not None or entry.spec.tier == "mcp":
         return entry.spec.read_only is True
-    words = [word.lower() for word in _WORD.findall(entry.spec.name)]
-    return bool(words) and words[0] in _READING_VERBS and not _CHANGING_WORDS.intersection(words)
+    return name_reads(entry.spec.name)

@@ -100,9 +100,13 @@ class DirectCalls:
             outcome = outcome_of(error)
             raise
         finally:
-            self._pipeline.outcomes.take(call_id)  # nobody else asks for it
+            report = self._pipeline.outcomes.take(call_id)  # none where it never got so far
+            if report is not None and outcome == "ok":
+                outcome = report.outcome
             took_ms = round((time.perf_counter() - began) * 1000)
-            self._on_event(ToolCallEnded(call_id, entry.exposed, spec.tier, outcome, took_ms))
+            decisions = report.decisions if report is not None else ()
+            ended = ToolCallEnded(call_id, entry.exposed, spec.tier, outcome, took_ms, decisions)
+            self._on_event(ended)
         return DirectCallResult(entry, call_id, took_ms, *result)
 
     async def _call_method(

@@ -1,16 +1,17 @@
 """The one way of a call from its arguments to its result, the same for every tier.
 
 1. The call takes its turn among the calls of its reply (`call_scheduler.py`).
-2. The policy may refuse it, and its arguments are checked (`argument_check.py`).
-3. It waits for earlier calls that it conflicts with, and runs under a deadline.
+2. Its arguments are checked (`argument_check.py`), and it waits for earlier calls that it conflicts
+   with.
+3. It goes through the owner's middleware (`call_middleware.py`), which may refuse it, and runs
+   under a deadline.
 4. Its value becomes one line of text for the model, is redacted, and is kept as tool data.
 5. Its outcome is noted for those who report it to people, and logged.
 
 The agent's own tools go the same way without what plain LiveKit does not do to them: they wait for
 nothing, have no deadline, and neither their results nor their errors are changed (`run_own`).
 
-`Gates` holds an owner's rules: who may refuse, delay or redact a call. Each place holds one
-function, so that a rule is a function, and two rules are two functions called in turn.
+`Gates` holds an owner's rules: what may refuse, delay or redact a call.
 """
 
 from __future__ import annotations
@@ -21,22 +22,24 @@ import logging
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from livekit.agents import StopResponse, ToolError
+from livekit.agents import RunContext, StopResponse, ToolError
 from livekit.agents.llm import ToolResult
 
 from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
 from caal_node.core.errors import CaalError, ToolBroke, ToolFailure, ToolTimeout, UnknownTool
-from caal_node.core.events import Outcome
+from caal_node.core.events import CallReport, Outcome
 from caal_node.core.prompt_files import sentence
 from caal_node.tools.argument_check import check_arguments
+from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
 from caal_node.tools.call_scheduler import CallScheduler
+from caal_node.tools.caller_of_call import caller_of
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
@@ -65,8 +68,6 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = {"timeout": "timeout", "refused": "ref
 
 Execute: TypeAlias = Callable[[], Awaitable[Any]]
 """It does a call's work, and returns a JSON value, text, or either in a `VerbatimResult`."""
-Policy: TypeAlias = Callable[[ToolEntry, Arguments], Awaitable[None]]
-"""A policy raises ToolRefused where the call may not run."""
 Redact: TypeAlias = Callable[[str], str]
 """A redaction takes text that would go to the model, and returns what the model may see of it."""
 
@@ -91,10 +92,6 @@ Plan: TypeAlias = Callable[[ToolEntry, Arguments, str], CallTurn]
 """A plan gives a call its turn, by the call's entry, arguments and id."""
 
 
-async def allow_all(entry: ToolEntry, arguments: Arguments) -> None:
-    """Allow every call of a tool in the table."""
-
-
 def redact_nothing(text: str) -> str:
     """Return the text as it is."""
     return text
@@ -102,29 +99,30 @@ def redact_nothing(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """The rules of one agent's pipeline; without any, all is allowed and nothing redacted."""
+    """The rules of one agent's pipeline."""
 
-    policy: Policy = allow_all
+    middleware: Sequence[CallMiddleware] | None = None
+    """None stands for what the settings ask for (`standard_middleware`)."""
     plan: Plan | None = None
     """None makes calls wait for earlier ones that they conflict with."""
     redact: Redact = redact_nothing
 
 
 class CallOutcomes:
-    """The outcomes of calls by call id, for those who report them to people."""
+    """Reports of calls by call id, for those who tell people of them."""
 
     def __init__(self) -> None:
-        self._outcomes: OrderedDict[str, Outcome] = OrderedDict()
+        self._reports: OrderedDict[str, CallReport] = OrderedDict()
 
-    def note(self, call_id: str, outcome: Outcome) -> None:
-        """Keep the outcome of a call; the oldest one goes when there are too many."""
-        self._outcomes[call_id] = outcome
-        while len(self._outcomes) > MAX_OUTCOMES:
-            self._outcomes.popitem(last=False)
+    def note(self, call_id: str, report: CallReport) -> None:
+        """Keep the report of a call; the oldest one goes when there are too many."""
+        self._reports[call_id] = report
+        while len(self._reports) > MAX_OUTCOMES:
+            self._reports.popitem(last=False)
 
-    def take(self, call_id: str) -> Outcome | None:
-        """Return and forget the outcome; None for a call that never reached the pipeline."""
-        return self._outcomes.pop(call_id, None)
+    def take(self, call_id: str) -> CallReport | None:
+        """Return and forget the report; None for a call that never reached the pipeline."""
+        return self._reports.pop(call_id, None)
 
 
 class Pipeline:
@@ -144,6 +142,8 @@ class Pipeline:
         self.redaction: Final = redaction or Redaction()
         """Knows the secrets of the process, which no text of a tool may hold."""
         self._plan = self._gates.plan or CallScheduler()
+        self.middleware: Final[list[CallMiddleware]] = list(self._gates.middleware or ())
+        """The owner's rules. The owner may change the list at any time."""
         self._timeout_s = timeout_s
         self._under_way: Final[set[asyncio.Task[Any]]] = set()
 
@@ -162,10 +162,12 @@ class Pipeline:
         validate: bool = True,
         deadline: bool = True,
         becomes_text: Callable[[Any], bool] = lambda _: True,
+        context: RunContext[Any] | None = None,
     ) -> Any:
         """Run one call.
 
         Args:
+            context: LiveKit's; None for a call that comes from outside the conversation.
             validate: Whether the arguments are still to be checked against the schema.
             deadline: Whether the call may take no longer than `deadline_s`.
             becomes_text: Which values become text for the model; others are returned unchanged.
@@ -176,18 +178,22 @@ class Pipeline:
         Raises:
             ToolFailure: whatever went wrong, in one of its kinds.
         """
-        with self._noted(entry, call_id):
+        call = ToolCallRequest(entry, call_id, arguments, caller_of(context), context)
+        with self._noted(call):
             with ExitStack() as turns:
                 turn = self._plan(entry, arguments, call_id)
                 turns.enter_context(turn)
-                await self._gates.policy(entry, arguments)
                 if validate:
                     check_arguments(entry, arguments)
                 await turn.come()
-                if not deadline:
-                    # It may hold a whole conversation, in which other tools are called: none waits.
-                    turns.close()
-                value = await self._execute(entry, execute, deadline)
+
+                async def allowed() -> Any:
+                    if not deadline:
+                        # It may hold a whole conversation, in which other tools are called.
+                        turns.close()
+                    return await self._execute(entry, execute, deadline)
+
+                value = await run_through(self.middleware, call, allowed)
             if becomes_text(value):
                 value = await self._text(entry, call_id, arguments, value)
             return value
@@ -201,6 +207,7 @@ class Pipeline:
         *,
         validate: bool,
         becomes_text: Callable[[Any], bool],
+        context: RunContext[Any] | None = None,
     ) -> Any:
         """Run one call of an agent's own tool as LiveKit does; see `run` for the parameters.
 
@@ -210,16 +217,16 @@ class Pipeline:
         Returns:
             What the tool returns, with secrets redacted, and with JSON in place of a dict or list.
         """
-        with self._noted(entry, call_id):
+        call = ToolCallRequest(entry, call_id, arguments, caller_of(context), context)
+        with self._noted(call):
             plan = self._gates.plan
             turn = None if plan is None else plan(entry, arguments, call_id)
             with nullcontext() if turn is None else turn:
-                await self._gates.policy(entry, arguments)
                 if validate:
                     check_arguments(entry, arguments)
                 if turn is not None:
                     await turn.come()
-                value = await execute()
+                value = await run_through(self.middleware, call, execute)
             result = value.output if isinstance(value, ToolResult) else value
             if not (isinstance(result, dict | list | str) and becomes_text(result)):
                 return value
@@ -227,8 +234,8 @@ class Pipeline:
             return replace(value, output=text) if isinstance(value, ToolResult) else text
 
     @contextmanager
-    def _noted(self, entry: ToolEntry, call_id: str) -> Generator[None]:
-        """Note the outcome of the call inside, and keep secrets out of the errors it ends with."""
+    def _noted(self, call: ToolCallRequest) -> Generator[None]:
+        """Note how the call inside ends, and keep secrets out of the errors it ends with."""
         began = time.perf_counter()
         outcome: Outcome = "cancelled"
         task = asyncio.current_task()
@@ -236,7 +243,8 @@ class Pipeline:
         self._under_way.add(task)
         try:
             yield
-            outcome = "ok"
+            dry = any(decision.verdict == "dry_run" for decision in call.decisions)
+            outcome = "dry_run" if dry else "ok"
         except Exception as error:
             outcome = outcome_of(error)
             if isinstance(error, ToolFailure):
@@ -246,9 +254,9 @@ class Pipeline:
             raise
         finally:
             self._under_way.discard(task)
-            self.outcomes.note(call_id, outcome)
+            self.outcomes.note(call.call_id, CallReport(outcome, tuple(call.decisions)))
             took_ms = (time.perf_counter() - began) * 1000
-            tool = entry.exposed, entry.spec.tier
+            tool = call.entry.exposed, call.entry.spec.tier
             logger.info("tool %s (%s) %s after %d ms", *tool, outcome, took_ms)
 
     def redact(self, text: str) -> str:

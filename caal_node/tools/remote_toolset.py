@@ -190,7 +190,7 @@ class RemoteToolset(Toolset):
 
         call_id = context.function_call.call_id
         try:
-            result = await self._pipeline.run(entry, call_id, arguments, execute)
+            result = await self._pipeline.run(entry, call_id, arguments, execute, context=context)
         except ToolFailure as failure:
             if failure.words is None:
                 raise ToolError(error_text(failure)) from failure

@@ -17,6 +17,10 @@ _HELD_BYTES: Final = 2_047
 has woken. In a thread that makes many digests this kept the event loop waiting for up to 70 ms, as
 the 5 ms after which a thread has to give way began anew each time."""
 
+READ_ONLY_HINT: Final = "readOnlyHint"
+HINTS: Final = ("destructiveHint", "idempotentHint", "openWorldHint", READ_ONLY_HINT)
+"""The annotations of a tool that say yes or no (MCP 2025-11-25, ToolAnnotations)."""
+
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, list or dict, all the way down."""
 
@@ -29,6 +33,8 @@ class ToolDefinition:
     description: str
     input_schema: Mapping[str, Any]
     read_only: bool | None = None
+    hints: tuple[str, ...] = ()
+    """The names of the annotations that the server says are true, in alphabetical order."""
 
     @cached_property
     def digest(self) -> str:
@@ -61,6 +67,9 @@ class ToolInfo:
     one server run side by side, as a liar harms its own order alone."""
     examples: tuple[Example, ...] = ()
     """Examples from the configuration."""
+    hints: tuple[str, ...] = ()
+    """The annotations that the server says are true, such as `destructiveHint`. They are claims:
+    let them add caution, and never allow a call because of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +95,14 @@ def make_digests(tools: Sequence[ToolDefinition]) -> None:
 
 
 def _digest(tool: ToolDefinition) -> str:
-    values = [{field.name: getattr(tool, field.name) for field in fields(tool)}]
-    text = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+    values = {field.name: getattr(tool, field.name) for field in fields(tool)}
+    # A tool without other hints keeps the digest that it was accepted with before there were any.
+    hints = [hint for hint in values.pop("hints") if hint != READ_ONLY_HINT]
+    text = json.dumps(
+        [values | ({"hints": hints} if hints else {})], sort_keys=True, separators=(",", ":")
+    )
+    data = text.encode()
     digest = hashlib.sha256()
-    for start in range(0, len(text), _HELD_BYTES):
-        digest.update(text[start : start + _HELD_BYTES])
+    for start in range(0, len(data), _HELD_BYTES):
+        digest.update(data[start : start + _HELD_BYTES])
     return digest.hexdigest()

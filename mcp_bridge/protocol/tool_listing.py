@@ -18,7 +18,7 @@ from mcp_types import ListToolsResult
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.sanitize import clean_text, one_line
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.tools import ToolDefinition, ToolInfo, make_digests
+from mcp_bridge.core.tools import HINTS, ToolDefinition, ToolInfo, make_digests
 from mcp_bridge.protocol.tool_names import exposed_names
 from mcp_bridge.protocol.tool_page import TOO_LONG_KEY, needs_headers, texts_of
 from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
@@ -56,6 +56,7 @@ def exposed_tools(
             description=tool.description,
             input_schema=tool.input_schema,
             read_only=tool.read_only,
+            hints=tool.hints,
             examples=config.examples.get(tool.name, ()),
         )
         for tool in definitions
@@ -150,6 +151,7 @@ class _Reading:
             description=clean_text(self._redact(described), self._limits.max_description_chars),
             input_schema=checked_schema(takes),
             read_only=_read_only(tool.get("annotations")),
+            hints=_hints(tool.get("annotations")),
         )
 
     def listing(self) -> ToolListing:
@@ -182,6 +184,11 @@ async def _pages(
             return
         seen.add(cursor)
     notes.append(f"its list of tools has more than {limits.max_pages} pages; the rest is left out")
+
+
+def _hints(annotations: object) -> tuple[str, ...]:
+    says = cast("dict[str, Any]", annotations) if isinstance(annotations, dict) else {}
+    return tuple(name for name in HINTS if says.get(name) is True)
 
 
 def _read_only(annotations: object) -> bool | None:

@@ -74,6 +74,8 @@ class WorkflowTool:
     """How long the author says that a run may take (`Takes: 40 s` in the notes)."""
     problems: tuple[str, ...] = ()
     """What is wrong in the author's notes, one line each."""
+    tags: tuple[str, ...] = ()
+    """The workflow's tags, as its author wrote them."""
     flawed: frozenset[NotesPart] = frozenset()
     """The parts of the notes that these are about."""
 

@@ -27,6 +27,9 @@ DESCRIPTION_CHARS = 300
 """What of a description goes into the prompt. 21 workflows of a real registry hold 38,120
 characters of notes: uncut, every first prompt would carry some ten thousand tokens of them."""
 MAX_TITLE_CHARS = 1_000
+MAX_TAGS = 50
+"""Tags of one workflow that are read, and characters of each: more than n8n's own page shows."""
+MAX_TAG_CHARS = 100
 MAX_NODES = 2_000
 """Nodes of one workflow that are looked at, ten times those of a large one."""
 MAX_WEBHOOKS = 32
@@ -190,10 +193,18 @@ def _make_tool(
         takes_s=notes.takes_s,
         answers_nothing=webhook.answers_nothing or _responds_without_data(nodes),
         problems=problems,
+        tags=_tags_of(workflow),
         flawed=notes.flawed.union(["examples"] if len(examples) < len(notes.examples) else []),
     )
     key, age = f"{workflow_id}:{webhook.node_id}", str(workflow.get("createdAt") or "")
     return NameCandidate(key, f"{title}{suffix}", age), tool
+
+
+def _tags_of(workflow: Workflow) -> tuple[str, ...]:
+    """Return the workflow's tags: objects with a name over the REST API, texts over MCP."""
+    named = (mapping(tag).get("name", tag) for tag in sequence(workflow.get("tags"))[:MAX_TAGS])
+    texts = (visible(name[:MAX_TAG_CHARS]) for name in named if isinstance(name, str))
+    return tuple(text for text in (" ".join(text.split()) for text in texts) if text)
 
 
 def _connections(workflow: Workflow) -> Mapping[str, Any]:

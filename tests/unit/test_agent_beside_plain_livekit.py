@@ -33,6 +33,7 @@ from caal_node.testing import (
     plain_settings,
 )
 from caal_node.tools.pipeline import Gates
+from tests.before_call import BeforeCall
 from tests.plain_beside_ours import CALL, OURS, Make, having, play, same
 
 
@@ -490,7 +491,7 @@ class TestWhatDiffersAndSaysSo:
             raise ToolRefused("not now")
 
         async with AgentConversation(
-            Kitchen(gates=Gates(policy=never)), ScriptedModel(CALL, "No.")
+            Kitchen(gates=Gates(middleware=[BeforeCall(never)])), ScriptedModel(CALL, "No.")
         ) as talk:
             assert (await talk.say("go")).calls[0].outcome == "refused"
 

@@ -27,6 +27,7 @@ from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions
 from livekit.agents.voice import SpeechHandle, io
 
 from caal_node.core.events import (
+    CallReport,
     CueKind,
     CuePlayed,
     Event,
@@ -227,7 +228,7 @@ async def scene(
     presence = Presence(
         session,
         describe=describe,
-        outcome_of=outcomes.get,
+        report_of=lambda call_id: outcomes.get(call_id) and CallReport(outcomes[call_id]),
         listeners=[listener, told.append] if listener else [told.append],
         sink=None if silent else sink,
         clock=clock,

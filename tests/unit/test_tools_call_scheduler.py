@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ToolRefused, ToolTimeout
-from caal_node.core.events import TierName
+from caal_node.core.events import CallReport, TierName
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.pipeline import CallTurn, Gates, Pipeline
 from caal_node.tools.table import ToolEntry
+from tests.before_call import BeforeCall
 
 
 def entry(
@@ -152,7 +154,7 @@ async def test_a_waiting_call_that_is_cancelled_frees_the_others() -> None:
     await work.end("first", "third")
     assert await asyncio.gather(first, third) == ["first", "third"]
     assert "second began" not in work.log
-    assert work.pipeline.outcomes.take("second") == "cancelled"
+    assert work.pipeline.outcomes.take("second") == CallReport("cancelled")
 
 
 async def test_a_running_call_that_is_cancelled_frees_the_others() -> None:
@@ -165,11 +167,11 @@ async def test_a_running_call_that_is_cancelled_frees_the_others() -> None:
 
 
 async def test_a_call_that_fails_frees_the_others() -> None:
-    async def no(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
-        if entry.exposed == "first":
+    async def no(call: ToolCallRequest) -> None:
+        if call.entry.exposed == "first":
             raise ToolRefused("not today")
 
-    work = Work(gates=Gates(policy=no))
+    work = Work(gates=Gates(middleware=[BeforeCall(no)]))
     first, second = work.call(entry("first")), work.call(entry("second"))
     with pytest.raises(ToolRefused):
         await first
@@ -177,15 +179,15 @@ async def test_a_call_that_fails_frees_the_others() -> None:
     assert await second == "second"
 
 
-async def test_the_order_is_the_models_though_a_policy_takes_its_time() -> None:
+async def test_the_order_is_the_models_though_a_middleware_takes_its_time() -> None:
     asked, may = asyncio.Event(), asyncio.Event()
 
-    async def slow(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
-        if entry.exposed == "first":
+    async def slow(call: ToolCallRequest) -> None:
+        if call.entry.exposed == "first":
             asked.set()
             await may.wait()
 
-    work = Work(gates=Gates(policy=slow))
+    work = Work(gates=Gates(middleware=[BeforeCall(slow)]))
     tasks = [work.call(entry("first")), work.call(entry("second"))]
     await asked.wait()
     may.set()

@@ -22,9 +22,11 @@ from caal_node.core.errors import (
     UnknownTool,
 )
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.pipeline import RESULT_CHARS, Gates, Pipeline, error_text
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.table import ToolEntry, ToolTable
+from tests.before_call import BeforeCall
 
 WEATHER = ToolSpec(
     "n8n",
@@ -59,6 +61,11 @@ def pipeline(**options: Any) -> Pipeline:
     return Pipeline(ToolDataCache(), **options)
 
 
+def outcome(calls: Pipeline, call_id: str = "1") -> str | None:
+    report = calls.outcomes.take(call_id)
+    return report and report.outcome
+
+
 async def test_a_result_is_one_compact_line_without_json_inside_json() -> None:
     source = Source({"city": "Paris", "days": None, "raw": '{"high": 21}'})
     line = await pipeline().run(entry(), "1", {"city": "Paris"}, source)
@@ -78,7 +85,7 @@ async def test_a_hanging_tool_ends_at_the_deadline() -> None:
     calls = pipeline(timeout_s=0.01)
     with pytest.raises(ToolTimeout, match=r"0\.01 seconds"):
         await calls.run(entry(), "1", {"city": "Paris"}, asyncio.Event().wait)
-    assert calls.outcomes.take("1") == "timeout"
+    assert outcome(calls) == "timeout"
 
 
 async def test_an_exception_of_a_tool_is_told_by_its_kind_alone() -> None:
@@ -87,7 +94,7 @@ async def test_an_exception_of_a_tool_is_told_by_its_kind_alone() -> None:
         await calls.run(entry(), "1", {"city": "x"}, Source(error=RuntimeError("password=1234")))
     assert "1234" not in error_text(raised.value)
     assert "RuntimeError" in error_text(raised.value)
-    assert calls.outcomes.take("1") == "error"
+    assert outcome(calls) == "error"
 
 
 async def test_a_failure_in_the_tree_passes_as_it_is() -> None:
@@ -96,14 +103,14 @@ async def test_a_failure_in_the_tree_passes_as_it_is() -> None:
 
 
 async def test_a_policy_that_says_no_runs_nothing() -> None:
-    async def no(entry: ToolEntry, arguments: Mapping[str, Any]) -> None:
+    async def no(call: ToolCallRequest) -> None:
         raise ToolRefused("not today")
 
-    source, calls = Source("never"), pipeline(gates=Gates(policy=no))
+    source, calls = Source("never"), pipeline(gates=Gates(middleware=[BeforeCall(no)]))
     with pytest.raises(ToolRefused):
         await calls.run(entry(), "1", {"city": "x"}, source)
     assert source.calls == 0
-    assert calls.outcomes.take("1") == "refused"
+    assert outcome(calls) == "refused"
 
 
 async def test_the_plan_is_held_while_the_tool_runs() -> None:
@@ -215,7 +222,7 @@ async def test_a_call_cancelled_while_its_result_is_cut_leaves_no_tool_data(
         await task
     busy_threads.free()
     await asyncio.get_running_loop().shutdown_default_executor()
-    assert calls.outcomes.take("1") == "cancelled"
+    assert outcome(calls) == "cancelled"
     assert len(data) == 0
 
 
@@ -247,7 +254,7 @@ async def test_a_cancelled_call_is_remembered_as_cancelled() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert calls.outcomes.take("1") == "cancelled"
+    assert outcome(calls) == "cancelled"
 
 
 def test_an_error_tells_the_model_what_it_can_do() -> None:

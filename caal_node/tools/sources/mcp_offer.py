@@ -13,7 +13,7 @@ from typing import Final, cast
 import mcp_bridge
 from caal_node.context.token_estimate import tools_tokens
 from caal_node.core.errors import InvalidArguments
-from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.core.tool_spec import Effect, Example, ToolSpec
 from caal_node.tools.table import ToolTable
 
 FOUND_BYTES: Final = 24_000
@@ -105,11 +105,20 @@ def tool_spec(tool: mcp_bridge.ToolInfo) -> ToolSpec:
         parameters=tool.input_schema,
         examples=tuple(Example(e.say, e.arguments) for e in tool.examples),
         read_only=tool.read_only,
+        # A server's word can only raise what its tool is taken for.
+        effect=_effect(tool),
+        annotations=tool.hints,
         own_name=tool.tool,
         # Silence ends a call long before; one that reports its progress, or asks, may go on.
         timeout_s=CALL_CAP_S if tool.server else None,
         remembered=bool(tool.server),
     )
+
+
+def _effect(tool: mcp_bridge.ToolInfo) -> Effect:
+    if not tool.server:
+        return "read"  # the search is this program's own
+    return "destructive" if "destructiveHint" in tool.hints else "write"
 
 
 def schema_tokens(tools: Sequence[mcp_bridge.ToolInfo]) -> int:

@@ -29,6 +29,7 @@ from livekit.agents.llm.utils import is_context_type
 
 from caal_node.core.errors import ToolFailure
 from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
+from caal_node.tools.effects import declared_effect
 from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.table import ToolEntry, ToolTable
 
@@ -91,6 +92,7 @@ class OwnTools:
         *,
         validate: bool,
         deadline: bool,
+        context: RunContext[Any],
     ) -> Any:
         # A tool may have come after the table was made.
         unlisted = ToolSpec("agent", self._source, name, name, "", {"type": "object"})
@@ -100,9 +102,11 @@ class OwnTools:
         try:
             if self._bounded:
                 return await self._pipeline.run(
-                    *call, validate=validate, deadline=deadline, becomes_text=text
+                    *call, validate=validate, deadline=deadline, becomes_text=text, context=context
                 )
-            return await self._pipeline.run_own(*call, validate=validate, becomes_text=text)
+            return await self._pipeline.run_own(
+                *call, validate=validate, becomes_text=text, context=context
+            )
         except ToolFailure as failure:
             raise ToolError(error_text(failure)) from failure
 
@@ -124,6 +128,7 @@ class RunOwn(Protocol):
         *,
         validate: bool,
         deadline: bool,
+        context: RunContext[Any],
     ) -> Any: ...
 
 
@@ -182,6 +187,7 @@ def guarded(tool: OwnTool, run: RunOwn) -> OwnTool:
             lambda: tool(*args, **kwargs),
             validate=raw,
             deadline=context_name is None,
+            context=context,
         )
 
     extra = inspect.Parameter(
@@ -233,5 +239,6 @@ def spec_of(tool: OwnTool, source: str) -> ToolSpec:
         wanted=schema["name"],
         description=without_examples(schema.get("description") or ""),
         parameters=schema["parameters"],
+        effect=declared_effect(original_of(tool)),
         examples=examples_in(inspect.getdoc(tool)),
     )

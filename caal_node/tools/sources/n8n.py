@@ -20,6 +20,7 @@ from caal_node.core.errors import (
     ToolUnavailable,
 )
 from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.tools.effects import workflow_effect
 from caal_node.tools.source import (
     Arguments,
     CallConversation,
@@ -146,6 +147,8 @@ def spec_of(tool: n8n.WorkflowTool, timeout_s: float | None = None) -> ToolSpec:
         details=tool.full_description if tool.full_description != tool.description else "",
         origins={name: _ORIGINS[origin] for name, origin in tool.origins.items()},
         facts=_facts(tool),
+        effect=workflow_effect(tool.name, tool.method, tool.tags),
+        annotations=tool.tags,
         timeout_s=timeout_s,
     )
 

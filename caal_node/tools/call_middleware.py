@@ -1,0 +1,79 @@
+"""The owner's rules about calls: each is a middleware that calls of every tier go through.
+
+A middleware is an object with one method. It passes a call on, or raises, or answers by itself:
+
+    class OnlyByDay(CallMiddleware):
+        name = "only_by_day"
+
+        async def run(self, call, proceed):
+            if night():
+                raise ToolRefused(f"{call.entry.exposed} is not run at night.")
+            return await proceed()
+
+An agent's are a list, the first one outermost, which the owner can read and change:
+`agent.middleware.insert(0, OnlyByDay())`. By then a call's arguments fit its schema, and no earlier
+call that it conflicts with runs any more; its deadline begins behind the last middleware, so that
+one may ask a person and wait.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, TypeAlias
+
+from livekit.agents import RunContext
+
+from caal_node.core.caller import Caller
+from caal_node.core.events import Decision, Verdict
+from caal_node.tools.source import Arguments
+from caal_node.tools.table import ToolEntry
+
+Proceed: TypeAlias = Callable[[], Awaitable[Any]]
+"""It runs the rest of the call, and returns its value; see `caal_node.tools.source`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRequest:
+    """One call that is about to run."""
+
+    entry: ToolEntry
+    call_id: str
+    arguments: Arguments
+    caller: Caller
+    context: RunContext[Any] | None = None
+    """LiveKit's context of the call; None for a call that comes from outside the conversation."""
+    decisions: list[Decision] = field(default_factory=list[Decision])
+    """What the middleware have decided so far. The call's event has it."""
+
+    def note(self, by: str, verdict: Verdict, line: str, began: float) -> None:
+        """Add a decision that was begun at `began`, in seconds of `time.perf_counter`."""
+        took_ms = round((time.perf_counter() - began) * 1000, 3)
+        self.decisions.append(Decision(by, verdict, line, took_ms))
+
+
+class CallMiddleware(ABC):
+    """One rule about calls."""
+
+    name: ClassVar[str]
+    """What events call it, as the decider."""
+
+    @abstractmethod
+    async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
+        """Return what `proceed` returns, or a value in its place.
+
+        Raises:
+            ToolRefused: The call may not run. The text is for the model, and says what it can do.
+        """
+
+
+async def run_through(
+    middleware: Sequence[CallMiddleware], call: ToolCallRequest, execute: Proceed
+) -> Any:
+    """Run a call through all of `middleware`, the first one outermost, and then `execute` it."""
+    for each in reversed(middleware):
+        execute = partial(each.run, call, execute)
+    return await execute()

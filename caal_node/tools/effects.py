@@ -1,0 +1,77 @@
+"""What a tool's calls may do at worst: read, write, or destroy.
+
+Each source says it in its own way, and what nobody says is `write`. An author of own tools says it
+in code; `@function_tool` comes first, as it keeps what the function below it has:
+
+    @function_tool
+    @effect("destructive")
+    async def wipe_notes(self) -> str: ...
+
+A workflow says it by a tag named `read`, `write` or `destructive`, else by its method: DELETE
+destroys, and GET reads where the name says so too, since GET is what n8n puts there for everything.
+An MCP server's word only raises it (`caal_node.tools.sources.mcp_offer`). The owner's policy has
+the last word, either way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar, cast
+
+from caal_node.core.tool_spec import Effect
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+_ATTRIBUTE: Final = "__caal_effect__"
+EFFECTS: Final[tuple[Effect, ...]] = ("read", "write", "destructive")
+"""From the least to the worst."""
+_READING_VERBS: Final = frozenset(
+    """check count describe find get is list look lookup query read search show tell what when
+    where which who""".split()  # noqa: SIM905 - a list of words reads better as words
+)
+_CHANGING_WORDS: Final = frozenset(
+    """add and append archive book buy cancel change clear close complete create delete do draft
+    drop edit execute insert lock make mark merge move open order pause pay play post put remove
+    rename replace reset run save send set share start stop store submit sync then toggle transfer
+    turn unlock update upload write""".split()  # noqa: SIM905 - as above
+)
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+
+def effect(worst: Effect) -> Callable[[T], T]:
+    """Mark a function tool with what its calls may do at worst.
+
+    Raises:
+        ValueError: `worst` is none of read, write and destructive.
+    """
+    if worst not in EFFECTS:
+        raise ValueError(f"{worst!r} is no effect; write {', '.join(EFFECTS)}")
+
+    def mark(function: T) -> T:
+        setattr(function, _ATTRIBUTE, worst)
+        return function
+
+    return mark
+
+
+def declared_effect(tool: object) -> Effect:
+    """Return what the author of one of the agent's own tools has marked it with."""
+    return cast("Effect", getattr(tool, _ATTRIBUTE, "write"))
+
+
+def workflow_effect(name: str, method: str, tags: Iterable[str]) -> Effect:
+    """Return what a workflow's calls may do. Of several tags the most careful one counts."""
+    said = {tag.strip().casefold() for tag in tags}
+    for worst in reversed(EFFECTS):
+        if {worst} & said:
+            return worst
+    if method == "DELETE":
+        return "destructive"
+    return "read" if method in ("GET", "HEAD") and name_reads(name) else "write"
+
+
+def name_reads(name: str) -> bool:
+    """Say whether a name is one of a tool that only reads: `get_weather`, not `get_and_delete`."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    return bool(words) and words[0] in _READING_VERBS and not _CHANGING_WORDS.intersection(words)

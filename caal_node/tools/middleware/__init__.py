@@ -1,0 +1,1 @@
+"""Rules about calls that come along: each one class, composed in `standard`."""
