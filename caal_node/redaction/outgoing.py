@@ -26,6 +26,8 @@ MAX_CHARS: Final = 65_536
 call's arguments may have, and more than anybody reads of a log's line."""
 MAX_DEPTH: Final = 32
 """Levels of a value. Arguments of tools have three or four."""
+NAMES: Final = frozenset({"call_id", "tool", "tier", "source", "outcome", "kind"})
+"""Fields of events that are names, and hold nothing that anybody said."""
 _Record = TypeVar("_Record")
 
 
@@ -72,7 +74,15 @@ class OutgoingRedaction:
         changed: dict[str, Any] = {}
         for field in dataclasses.fields(cast("Any", record)):
             value: object = getattr(record, field.name)
-            if isinstance(value, str | Mapping) and (found := self.value(value)) != value:
+            if field.name in NAMES or not value:
+                continue
+            if isinstance(value, str | Mapping):
+                found: object = self.value(value)
+            elif isinstance(value, tuple):  # of dataclasses: the decisions about a call
+                found = tuple(map(self.record, cast("tuple[Any, ...]", value)))
+            else:
+                continue
+            if found != value:
                 changed[field.name] = found
         return dataclasses.replace(cast("Any", record), **changed) if changed else record
 

@@ -8,7 +8,6 @@ that (`trace_content`).
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import logging
 import os
@@ -21,8 +20,8 @@ from typing import Any, Final
 
 from livekit.agents import FunctionToolsExecutedEvent
 
-from caal_node.core.events import Event
-from caal_node.redaction.outgoing import OutgoingRedaction
+from caal_node.core.events import Event, to_json
+from caal_node.redaction.outgoing import NAMES, OutgoingRedaction
 from mcp_bridge.core.files import make_private_folder
 from mcp_bridge.security.ownership import folder_fault, is_checked
 
@@ -42,8 +41,8 @@ _FLAGS: Final = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
-_SHOWN: Final = frozenset({"call_id", "tool", "tier", "source", "outcome", "kind"})
-"""Texts of events that are names and no content."""
+_SHOWN: Final = NAMES | {"by", "verdict"}
+"""Texts of events, and of the decisions about a call, that are names and no content."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +72,8 @@ class TraceFile:
         self._task = asyncio.create_task(self._run(), name="caal-trace")
 
     def __call__(self, event: Event) -> None:
-        fields = {each.name: getattr(event, each.name) for each in dataclasses.fields(event)}
-        self._add(event.type, fields if self._with_content else _sizes(fields))
+        fields = json.loads(to_json(event))
+        self._add(fields.pop("type"), fields if self._with_content else _sizes(fields))
 
     def note_results(self, event: FunctionToolsExecutedEvent) -> None:
         """Write what came of a round of calls: LiveKit's event `function_tools_executed`."""
@@ -174,7 +173,9 @@ def _sizes(fields: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in fields.items():
         if name in _SHOWN or value is None or isinstance(value, bool | int | float):
             shown[name] = value
+        elif name == "decisions":
+            shown[name] = [_sizes(each) for each in value]
         else:
-            text = value if isinstance(value, str) else json.dumps(value, default=str)
+            text = value if isinstance(value, str) else json.dumps(value)
             shown[f"{name}_chars"] = len(text)
     return shown

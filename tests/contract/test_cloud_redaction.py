@@ -16,6 +16,8 @@ from caal_node.agent import CaalAgent
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.factories import make_llm
 from caal_node.livekit_plugin import ALLOW_CONTENT
+from caal_node.models.llm import LLM
+from caal_node.redaction.settings import RedactionSettings
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from tests.cloud_stand_ins import KEY, MODEL, CloudStandIn
 from tests.conversation import FakeTier
@@ -99,6 +101,26 @@ async def test_a_key_in_any_part_of_a_prompt_stays_here_without_any_setting() ->
     sent = json.dumps(service.chats)
     assert not any(part in sent for part in (token, ROOM_SECRET, "hunter22", KEY))
     assert ADDRESS in sent, "personal data is the owner's to name"
+
+
+async def test_any_livekit_model_behind_the_node_reads_no_key_either() -> None:
+    class Far(ScriptedModel):
+        """It stands for a model of another plugin."""
+
+    far = Far("Fine.", "And [email 1].")
+    redaction = RedactionSettings(personal=("email",))
+    model = LLM.over(far, redaction=redaction)
+    agent = CaalAgent(settings=plain_settings(), tiers={}, warm=False)
+    token = "ghp_" + "a1B2" * 9
+    async with AgentConversation(agent, model) as talk:
+        await talk.say(f"My token is {token}.")
+        await talk.say(f"My address is {ADDRESS}.")
+        said = [item.text_content for item in talk.history if item.type == "message"]
+    asked = repr(far.requests)
+    assert token not in asked
+    assert ADDRESS not in asked
+    assert said[-1] == f"And {ADDRESS}."
+    await model.aclose()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, UserSaid
+from caal_node.core.events import Decision, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
 from caal_node.redaction.log_filter import logs_redacted
 from caal_node.redaction.outgoing import MAX_CHARS, OutgoingRedaction
 from caal_node.redaction.settings import RedactionSettings
@@ -28,6 +28,9 @@ def test_an_event_is_redacted_in_its_words_and_arguments() -> None:
     told = REDACTION.record(event)
     assert told.arguments == {"password": "***", "to": ["[email]"], "***": {"n": 1, "x": "***"}}
     assert (told.call_id, told.tool) == ("c1", "send_mail")
+    refused = Decision("own", "refused", f"mail to ann@example.org with {SECRET}", 0.1)
+    ended = REDACTION.record(ToolCallEnded("c1", "send_mail", "n8n", "refused", 1, (refused,)))
+    assert ended.decisions[0].line == "mail to [email] with ***"
     assert REDACTION.record(Spoken(f"It is {SECRET}.")) == Spoken("It is ***.")
 
 

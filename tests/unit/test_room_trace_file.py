@@ -13,17 +13,25 @@ from typing import Any
 import pytest
 from livekit.agents import FunctionToolsExecutedEvent, llm
 
-from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
+from caal_node.core.events import (
+    Decision,
+    Spoken,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEnded,
+    UserSaid,
+)
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.redaction.settings import RedactionSettings
 from caal_node.room import trace_file
 from caal_node.room.trace_file import TraceFile
 
 AT = datetime(2026, 11, 23, 12, 0, 0, 250_000, UTC)
+DECISION = Decision("policy", "allowed", "caal.toml, line 12", 0.5)
 EVENTS = (
     UserSaid("Unlock the door"),
     ToolCallStarted("c1", "unlock", "mcp", "home", {"door": "garden"}),
-    ToolCallEnded("c1", "unlock", "mcp", "ok", 120),
+    ToolCallEnded("c1", "unlock", "mcp", "ok", 120, (DECISION,)),
     Spoken("It is open."),
     TurnEnded(1, 2, 900),
 )
@@ -63,10 +71,11 @@ async def test_a_trace_has_no_content(tmp_path: Path) -> None:
     assert len({line["session"] for line in lines}) == 1
     tool = {"call_id": "c1", "tool": "unlock", "tier": "mcp", "source": "home"}
     ended = {"call_id": "c1", "tool": "unlock", "tier": "mcp", "outcome": "ok", "duration_ms": 120}
+    decided = {"by": "policy", "verdict": "allowed", "line_chars": 18, "took_ms": 0.5}
     assert list(map(without_session, lines)) == [
         {"type": "user", "text_chars": 15},
         {"type": "tool_call_started", **tool, "arguments_chars": 18},
-        {"type": "tool_call_ended", **ended},
+        {"type": "tool_call_ended", **ended, "decisions": [decided]},
         {"type": "speech", "text_chars": 11},
         {"type": "turn_ended", "rounds": 1, "requests": 2, "duration_ms": 900},
         {"type": "tool_result", "call_id": "c1", "tool": "unlock", "is_error": False,
@@ -78,6 +87,7 @@ async def test_a_whole_trace_has_words_arguments_and_redacted_results(tmp_path: 
     lines = await traced(tmp_path / "trace.jsonl", with_content=True)
     assert lines[0]["text"] == "Unlock the door"
     assert lines[1]["arguments"] == {"door": "garden"}, "events are redacted before they come here"
+    assert lines[2]["decisions"][0]["line"] == "caal.toml, line 12"
     assert lines[5]["output"] == "open: ***"
 
 
