@@ -59,6 +59,7 @@ from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder
+from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import OwnersListener, SessionServices
@@ -124,12 +125,13 @@ class CaalAgent(Agent):
         self._pipeline = Pipeline(
             self.tool_data,
             gates=gates,
-            redaction=Redaction(lambda: secrets),
+            redaction=Redaction(lambda: secrets, shapes=self.settings.redaction.secret_shapes),
             timeout_s=self.settings.tool_timeout,
         )
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
+            OutgoingRedaction(self.settings.redaction, self._pipeline.redaction.known),
             on_event=on_event,
             hooks=hooks,
             cue_sink=cue_sink,
@@ -140,6 +142,7 @@ class CaalAgent(Agent):
             configured_tiers(self.settings, embedder) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
+            on_begin=self._services.redact_logs,
             on_ready=self._services.begin,
             on_close=self._services.aclose,
             on_progress=self._services.emit,

@@ -347,18 +347,17 @@ class Pipeline:
             line, kept = await asyncio.to_thread(make, value)
         else:
             line, kept = make(value)
-        shown = self.redact(line)
+        shown = self._gates.redact(line)
         if keep and entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
-            self._data.add_result(
-                call_id, entry.exposed, arguments, kept if shown == line else shown
-            )
+            said = self.redaction.value(arguments)
+            self._data.add_result(call_id, entry.exposed, said, kept if shown == line else shown)
         return shown if words is None else VerbatimResult(shown, words)
 
     def _lines(self, value: Any) -> tuple[str, str]:
         """Return the line for the model, and the one for the tool data, without secrets."""
         value = self.redaction.value(value)  # before the line is cut, which would halve one
-        line = to_line(value, max_chars=RESULT_CHARS)
+        line = self.redaction.text(to_line(value, max_chars=RESULT_CHARS))
         return line, line if len(line) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
 
     def _whole(self, value: Any) -> tuple[str, str]:
@@ -367,6 +366,7 @@ class Pipeline:
         text = value if isinstance(value, str) else whole_json(value)
         if len(text) > OWN_RESULT_CHARS:
             text = to_line(value, max_chars=OWN_RESULT_CHARS)
+        text = self.redaction.text(text)
         return text, text if len(text) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
 
 
