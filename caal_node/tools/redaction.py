@@ -20,6 +20,10 @@ KnownSecrets: TypeAlias = Callable[[], Iterable[str]]
 
 MANY_FORMS: Final = 400
 """Forms that are looked for on the event loop in a short text: 2 ms. More are, in a thread."""
+MAX_SHAPE_CHARS: Final = 262_144
+"""Characters of a value that are searched for keys, some 10 ms. Of a longer one the line that is
+left for the model is: a search of megabytes would keep the event loop waiting, although it runs in
+a thread, and a key that is cut in two opens nothing."""
 _MAX_DEPTH: Final = 100
 
 
@@ -76,7 +80,7 @@ class Redaction:
         forms = self._forms()
         whole = "\0".join(_texts(value))
         found = tuple(form for form in forms if form in whole)
-        shapes = self._without_keys(whole) != whole
+        shapes = len(whole) <= MAX_SHAPE_CHARS and self._without_keys(whole) != whole
 
         def clean(text: str) -> str:
             text = _replaced(text, found)
