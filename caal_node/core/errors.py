@@ -125,7 +125,8 @@ class ToolFailure(CaalError):
     kind = "error"
     spoken = "tool_failed"
     words: str | None = None
-    """The text that a person hears word for word, where the tool's author gave one."""
+    """The text that a person hears word for word, where the tool's author gave one; "" where they
+    have heard already what there is to say."""
 
 
 class UnknownTool(ToolFailure):

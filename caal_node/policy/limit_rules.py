@@ -13,7 +13,7 @@ covers have one count together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Final, Literal, Protocol, TypeAlias, cast, get_args
@@ -63,10 +63,14 @@ class LimitRule:
     participants: Sequence[str] = ("*",)
     effect: Sequence[Effect] = _EFFECTS
     each: Sequence[Part] = ()
-    line: str = "a limit in code"
-    """Its place, by which decisions name it."""
+    line: str = field(default="a limit in code", compare=False)
+    """Its place, by which decisions name it. A rule that moves within its file stays the same."""
 
     def __post_init__(self) -> None:
+        for name in ("tools", "rooms", "participants", "effect", "each"):
+            if isinstance(value := getattr(self, name), str):
+                raise ValueError(f'{name}={value!r}: write a list, such as ["{value}"]')
+            object.__setattr__(self, name, tuple(value))
         given = [most for most in (self.per_turn, self.per_minute, self.per_hour) if most]
         if not given or not all(1 <= most <= MOST for most in given):
             raise ValueError(f"give per_turn, per_minute or per_hour, each from 1 to {MOST}")

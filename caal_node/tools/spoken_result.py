@@ -19,11 +19,12 @@ from caal_node.tools.source import VerbatimResult
 def said(result: VerbatimResult, context: RunContext[Any]) -> Any:
     """Say the sentence, and return what LiveKit gives to the model, which need not answer.
 
-    Where the person has interrupted the call's speech, nothing is said.
+    Where the person has interrupted the call's speech, or the sentence is empty, nothing is said.
     """
     if context.speech_handle.interrupted:
         return result.value
-    context.session.say(result.words)
+    if result.words:
+        context.session.say(result.words)
     return ToolResult(result.value, reply_required=False)
 
 

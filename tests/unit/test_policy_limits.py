@@ -39,8 +39,8 @@ def test_a_rule_is_read_with_its_line() -> None:
         tools=("send_*",),
         effect=("write",),
         each=("tool", "participant"),
-        line="caal.toml, line 13",
     )
+    assert rule.line == "caal.toml, line 13"
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,8 @@ def test_a_rule_in_code_needs_a_number() -> None:
         LimitRule(tools=["send_*"])
     with pytest.raises(ValueError, match="from 1 to"):
         LimitRule(per_hour=-1)
+    with pytest.raises(ValueError, match="write a list, such as"):
+        LimitRule(per_hour=1, tools="send_*")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,6 +115,28 @@ async def test_a_turns_limit_begins_anew_with_the_next_words_and_is_said_once() 
     assert after.calls[0].outcome == "ok"
 
 
+async def test_a_reply_of_calls_that_are_all_refused_ends_the_turn_with_one_sentence() -> None:
+    agent = House(CallLimits([LimitRule(per_hour=1)]))
+    three = [ScriptedCall("light", {"room": str(number)}) for number in range(3)]
+    model = ScriptedModel(call("stir"), "Stirred.", three, "Never asked.")
+    async with AgentConversation(agent, model) as talk:
+        await talk.say("stir")
+        turn = await talk.say("light three rooms")
+    assert [each.outcome for each in turn.calls] == ["refused"] * 3
+    assert turn.text == "Sorry, I may do that only once an hour. I can do it again in 60 minutes."
+    assert model.replies_left == 1
+
+
+async def test_a_model_that_calls_on_after_a_refusal_is_to_answer_by_itself() -> None:
+    agent = House(CallLimits([LimitRule(per_turn=1, tools=["light"])]))
+    both = [*call("light"), *call("mail"), *call("light", "attic")]
+    model = ScriptedModel(both, call("light", "attic"), "One is lit, and the mail is out.")
+    async with AgentConversation(agent, model) as talk:
+        turn = await talk.say("light and mail")
+    assert turn.text.endswith("One is lit, and the mail is out.")
+    assert turn.text.count("Sorry") == 1
+
+
 async def test_rounds_of_one_turn_are_counted_together() -> None:
     agent = House(CallLimits([LimitRule(per_turn=2, tools=["light"])]))
     model = ScriptedModel(call("light", "a"), call("light", "b"), call("light", "c"))
@@ -206,6 +229,21 @@ async def test_each_tool_has_its_own_count_where_the_rule_says_so() -> None:
     async with AgentConversation(agent, ScriptedModel(both, "Done.")) as talk:
         turn = await talk.say("light and mail")
     assert sorted(str(each.outcome) for each in turn.calls) == ["ok", "ok", "refused"]
+
+
+async def test_a_rule_that_stays_keeps_its_count_when_others_change() -> None:
+    rules = [LimitRule(per_hour=1, tools=["mail"], line="line 3")]
+    agent = House(CallLimits(lambda: rules))
+    replies: list[Any] = [call("mail"), "Sent.", call("mail"), call("light"), call("light")]
+    async with AgentConversation(agent, ScriptedModel(*replies, "No.")) as talk:
+        await talk.say("mail it")
+        rules = [LimitRule(per_turn=1, tools=["light"]), replace(rules[0], line="line 9")]
+        again = await talk.say("mail it again")
+        light = await talk.say("light it twice")
+        decisions = talk.events_of(ToolCallEnded)[1].decisions
+    assert again.calls[0].outcome == "refused"
+    assert decisions[0].line == "line 9, per_hour = 1"
+    assert [each.outcome for each in light.calls] == ["ok", "refused"]
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600
 _TIMES: Final = {1: "once", 2: "twice"}
 
-Key: TypeAlias = tuple[int, str, tuple[str, ...]]
-"""A count: the rule's number, the period and the rule's own key."""
+Key: TypeAlias = tuple[LimitRule, str, tuple[str, ...]]
+"""A count: the rule, the period and what the rule counts apart."""
 
 
 @dataclass(slots=True)
@@ -55,15 +55,17 @@ class _Turn:
 
     calls: Counter[Key] = field(default_factory=Counter[Key])
     failures: Counter[bytes] = field(default_factory=Counter[bytes])
-    told: set[str] = field(default_factory=set[str])
-    """The lines of which the person has heard, so that ten refusals are one sentence."""
+    told: dict[str, int] = field(default_factory=dict[str, int])
+    """The lines of which the person has heard, so that ten refusals are one sentence, each with
+    the number of the reply."""
 
 
 class CallLimits(CallMiddleware):
     """Holds calls to the owner's rules.
 
     Args:
-        rules: What `read_limit_rules` gives, or rules made in code.
+        rules: What `read_limit_rules` gives, or rules made in code; or what returns the rules that
+            hold now. A rule that stays keeps its counts when others change.
         effect_of: What a tool may do at worst, where the owner knows better than its source.
         clock: Seconds that never go back.
     """
@@ -72,16 +74,18 @@ class CallLimits(CallMiddleware):
 
     def __init__(
         self,
-        rules: Sequence[LimitRule] = (),
+        rules: Sequence[LimitRule] | Callable[[], Sequence[LimitRule]] = (),
         *,
         effect_of: Callable[[ToolEntry], Effect] = lambda entry: entry.spec.effect,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._rules: Final = tuple(rules)
+        fixed = () if callable(rules) else tuple(rules)
+        self._rules: Final = rules if callable(rules) else lambda: fixed
+        self._known_rules: Sequence[LimitRule] = ()
         self._effect_of: Final = effect_of
         self._counts: Final = CallCounts(clock)
         self._turns: Final[OrderedDict[str, _Turn]] = OrderedDict()
-        self._fitting: Final[dict[tuple[str, Effect], list[tuple[int, LimitRule]]]] = {}
+        self._fitting: Final[dict[tuple[str, Effect], list[LimitRule]]] = {}
 
     async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
         began = time.perf_counter()
@@ -115,18 +119,18 @@ class CallLimits(CallMiddleware):
 
     def _admit(self, call: ToolCallRequest, turn: _Turn, began: float) -> list[Key]:
         """Count a call that every rule admits, and return where it is counted."""
-        if not self._rules:
+        if not (rules := self._rules()):
             return []
         tool = call.entry.exposed
         keys: list[Key] = []
         line = ""
-        for number, rule in self._fitting_rules(call.entry):
+        for rule in self._fitting_rules(call.entry, rules):
             if not rule.fits_caller(call.caller):
                 continue
             line = line or rule.line
             count = rule.count_of(tool, call.caller)
             for period, most, length_s in _quotas(rule):
-                key = number, period, count
+                key = rule, period, count
                 wait_s = self._wait_s(turn, key, most, length_s)
                 if wait_s:
                     refused = _limited(call, period, most, wait_s)
@@ -141,14 +145,14 @@ class CallLimits(CallMiddleware):
             call.note(self.name, "allowed", line, began)
         return keys
 
-    def _fitting_rules(self, entry: ToolEntry) -> list[tuple[int, LimitRule]]:
-        """Return the rules that fit the tool, with their numbers."""
+    def _fitting_rules(self, entry: ToolEntry, rules: Sequence[LimitRule]) -> list[LimitRule]:
+        """Return those of `rules` that fit the tool, two that are the same once."""
+        if rules is not self._known_rules or len(self._fitting) >= TOOLS_MAX:
+            self._known_rules = rules
+            self._fitting.clear()
         tool, effect = entry.exposed, self._effect_of(entry)
         if (fitting := self._fitting.get((tool, effect))) is None:
-            if len(self._fitting) >= TOOLS_MAX:
-                self._fitting.clear()
-            numbered = enumerate(self._rules)
-            fitting = [(n, rule) for n, rule in numbered if rule.fits_tool(tool, effect)]
+            fitting = [rule for rule in dict.fromkeys(rules) if rule.fits_tool(tool, effect)]
             self._fitting[tool, effect] = fitting
         return fitting
 
@@ -173,9 +177,13 @@ class CallLimits(CallMiddleware):
         refused: CallLimitReached,
     ) -> None:
         call.note(self.name, "refused", line, began)
+        reply = 0 if call.context is None else call.context.speech_handle.num_steps
         if line in turn.told:
-            refused.words = None
-        turn.told.add(line)
+            # Of one reply's calls the person has heard all; a model that goes on calling is to
+            # answer by itself, as much else may have been done meanwhile.
+            refused.words = "" if turn.told[line] == reply else None
+        else:
+            turn.told[line] = reply
         raise refused
 
     def _turn(self, call: ToolCallRequest) -> _Turn:
