@@ -56,10 +56,14 @@ class RemoteToolset(Toolset):
         methods: Callable[[], Sequence[ToolSpec]],
         on_ready: Callable[[], Awaitable[None]],
         on_close: Callable[[], Awaitable[None]],
+        on_begin: Callable[[], None] = lambda: None,
         on_progress: Callable[[ToolProgress], None] | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        """`embedder` is this toolset's to close, where it can be closed."""
+        """`on_begin` is called before any source is asked, `on_ready` once all were listed.
+
+        `embedder` is this toolset's to close, where it can be closed.
+        """
         super().__init__(id="caal-node")
         self.table: ToolTable = ToolTable()
         self.failed: Mapping[str, str] = {}
@@ -72,6 +76,7 @@ class RemoteToolset(Toolset):
         for source in self._sources.values():
             pipeline.redaction.add(partial(getattr, source, "secrets"))
         self._methods = methods
+        self._on_begin = on_begin
         self._on_ready = on_ready
         self._on_close = on_close
         self._on_progress = on_progress
@@ -85,6 +90,7 @@ class RemoteToolset(Toolset):
 
     async def setup(self) -> RemoteToolset:
         """List the tools for the first time, then begin to watch for changes."""
+        self._on_begin()
         for tier, source in self._sources.items():
             source.watch_changes(partial(self._on_change, tier))
         try:
