@@ -15,6 +15,9 @@
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
         ├── ToolRefused         policy or plan said no
+        │   ├── NotConfirmed        the person who was asked has not said yes
+        │   │   └── CallCorrected       the person has said what they want in its place
+        │   └── ConfirmationNeeded  nobody is there who could be asked for a yes
         ├── ToolTimeout         the deadline passed
         ├── ToolUnavailable     the tool's server cannot be reached
         │   └── ToolStarting    it is being set up, and comes by itself
@@ -125,6 +128,25 @@ class InvalidArguments(ToolFailure):
 class ToolRefused(ToolFailure):
     kind = "refused"
     spoken = "tool_refused"
+
+
+class NotConfirmed(ToolRefused):
+    spoken = "not_confirmed"
+
+
+class CallCorrected(NotConfirmed):
+    spoken = ""  # nothing is to be said, as the model is to make the call that is wanted
+
+
+class ConfirmationNeeded(ToolRefused):
+    kind = "needs_confirmation"
+
+    def __init__(self, message: str, *, question: str, arguments_hash: str) -> None:
+        super().__init__(message)
+        self.question = question
+        """What a person would be asked."""
+        self.arguments_hash = arguments_hash
+        """The same call with this as its `confirmation` runs."""
 
 
 class ToolTimeout(ToolFailure):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from caal_node.config.settings import Settings
 from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.middleware.confirmation import Confirmation
 
 
 def standard_middleware(settings: Settings) -> list[CallMiddleware]:
@@ -14,4 +15,4 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     3. A person is asked for a yes.
     4. A dry run answers in place of the tool.
     """
-    return []
+    return [Confirmation()]
