@@ -22,7 +22,7 @@ from livekit.agents import Agent
 
 from caal_node.core.events import ConfirmationAnswer
 from caal_node.tools.read_back import say
-from caal_node.tools.spoken_question import SpokenQuestion
+from caal_node.tools.spoken_question import LOST_S, SpokenQuestion
 from caal_node.tools.yes_or_no import read_answer
 
 logger = logging.getLogger("caal_node.tools")
@@ -79,6 +79,8 @@ class ConfirmationQuestion(SpokenQuestion[ConfirmationReply]):
         self._on_asked: Final = on_asked
         self._asked = 0
         self._unclear = 0
+        self._held = ""
+        """A yes that the person seems to go on from."""
 
     def begin(self) -> None:
         self.start_timer("end", MAX_S, lambda: self.answer(ConfirmationReply("silence")))
@@ -86,12 +88,17 @@ class ConfirmationQuestion(SpokenQuestion[ConfirmationReply]):
         self._ask(self._question)
 
     def take(self, words: str, *, over_question: bool) -> None:
+        words, self._held = f"{self._held} {words}".strip(), ""
+        self.stop_timer("held")
         meaning = read_answer(words, self._question)
         if not self._still_there():
             meaning = "unclear"  # whoever speaks now has not asked for this
         match meaning:
             case "yes" if over_question:
                 self._ask(f"{say('whole')} {self._question}")
+            case "yes" if self.session.user_state == "speaking":
+                self._held = words  # "Yes ... we are watching the match"
+                self.start_timer("held", LOST_S, self._take_held)
             case "unclear":
                 self._unclear += 1
                 if self._unclear == MAX_UNCLEAR:
@@ -114,6 +121,12 @@ class ConfirmationQuestion(SpokenQuestion[ConfirmationReply]):
         output = self.session.output
         spoken = output.audio is not None and output.audio_enabled
         self.start_timer("silence", SILENCE_S if spoken else TYPED_S, self._silent)
+
+    def _take_held(self) -> None:
+        if self.session.user_state == "speaking":
+            self.start_timer("held", LOST_S, self._take_held)
+        else:
+            self.take("", over_question=False)
 
     def _ask(self, words: str) -> None:
         self.stop_timer("silence")
