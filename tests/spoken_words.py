@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import gcd
+from typing import Any
 
 import numpy as np
 from livekit.agents.tts import TTS
@@ -10,7 +11,7 @@ from livekit.agents.tts import TTS
 from caal_node.cli.demo.audio import RATE_HZ, SpokenRequest
 
 
-async def spoken_by(voice: TTS, words: str) -> SpokenRequest:
+async def spoken_by(voice: TTS[Any], words: str) -> SpokenRequest:
     """A recording of `words`, at the rate of the demo's microphone."""
     async with voice.synthesize(words) as stream:
         frames = [event.frame async for event in stream]

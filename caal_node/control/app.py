@@ -186,9 +186,7 @@ def tool_routes(rooms: LiveKitRooms) -> APIRouter:
         """
         body = await read_body(request, CallBody, MAX_CALL_BYTES)
         room = await choose_room(rooms, body.room_name)
-        call = CallTool(
-            name=body.name, arguments=body.arguments, confirmation=body.confirmation
-        )
+        call = CallTool(name=body.name, arguments=body.arguments, confirmation=body.confirmation)
         answer = await _ask(rooms, room, call, CallAnswer, TOOLS_S)
         return await _json(CallResponse(status="called", room_name=room, **answer))
 

@@ -1,8 +1,8 @@
 """A call in one plain sentence, which a person is asked to say yes to.
 
 The sentence is made of the tool's name and the call's arguments alone, by no model: of
-`home__unlock_door {"door": "front"}` it is "Shall I use home to unlock door: front?". What it is
-too long to say, it says that it leaves out. `arguments_hash` stands for all of the call.
+`home__unlock_door {"door": "front"}` it is "Shall I use home to unlock door: front?". What is
+too long to be said, it says that it leaves out. `arguments_hash` stands for all of the call.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_back(
     """
     tool = _words(spec.own_name or spec.name)
     spoken = list(_values(arguments, redact))
-    if spoken and tool.endswith(spoken[0][0]):
+    if spoken and f" {tool}".endswith(f" {spoken[0][0]}"):
         spoken[0] = "", spoken[0][1]  # "unlock door: front" and not "unlock door: door front"
     if spec.tier == "mcp":
         tool = say("tool_of_server", server=_words(spec.source), tool=tool)
@@ -71,17 +71,20 @@ def read_back(
     return say("ask_with", tool=tool, arguments=", ".join(said))
 
 
-def _values(arguments: Mapping[str, Any], redact: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _values(
+    arguments: Mapping[str, Any], redact: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
     """Yield each value within the arguments with its name, in their order.
 
     What lies deep has the names on its way there: `{"to": {"city": "Rome"}}` is "to city Rome".
     Only what can be read out is put into words.
     """
-    open_: list[tuple[str, object]] = [("", arguments)]
+    open_: list[tuple[str, object]] = [(_words(key), arguments[key]) for key in arguments][::-1]
     found = 0
     while open_:
         name, value = open_.pop()
-        value = _plain(value) if hasattr(value, "model_dump") else value
+        if hasattr(value, "model_dump"):
+            value = _plain(value)
         if isinstance(value, Mapping) and value:
             inner = cast("Mapping[object, object]", value)
             path = [(f"{name} {_words(str(key))}".strip(), each) for key, each in inner.items()]
@@ -94,7 +97,7 @@ def _values(arguments: Mapping[str, Any], redact: Callable[[str], str]) -> Itera
                 continue
             value = items[0]
         found += 1
-        yield name[:NAME_CHARS], "" if found > MAX_VALUES else _value(value, redact)
+        yield name[:NAME_CHARS], "" if found > MAX_VALUES else _value(cast("object", value), redact)
 
 
 def _value(value: object, redact: Callable[[str], str]) -> str:

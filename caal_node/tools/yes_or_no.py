@@ -25,7 +25,7 @@ MAX_YES_WORDS: Final = 12
 MAX_READ_CHARS: Final = 2_000
 """Characters that are read of an answer: two minutes of speech. A longer one is no yes."""
 _WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_PLAIN: Final = re.compile(r"""[\w\s.,;:!'"()\-–—…]*""")  # noqa: RUF001 - dashes that people type
+_PLAIN: Final = re.compile(r"""[\w\s.,;:!'"()\-–—…]*""")
 """What a yes is written with: a symbol or a question mark may mean something else."""
 
 
@@ -39,7 +39,7 @@ class _Language:
 
 def read_answer(words: str, question: str) -> Meaning:
     """Return what `words` mean as an answer to `question`, which was read to the person."""
-    text = unicodedata.normalize("NFKC", words[:MAX_READ_CHARS]).replace("’", "'")  # noqa: RUF001
+    text = unicodedata.normalize("NFKC", words[:MAX_READ_CHARS]).replace("’", "'")
     said = _tokens(text)
     own = frozenset(_tokens(unicodedata.normalize("NFKC", question)))
     no = [each for each in _LANGUAGES if _holds(said, each.no) or _says_instead(said, each)]

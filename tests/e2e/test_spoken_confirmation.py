@@ -117,7 +117,9 @@ class Person:
         """Return once something is heard."""
         since = self._scene.timeline.position()
         async with asyncio.timeout(ANSWER_S):
-            while not (np.abs(self._scene.timeline.since(since)) > SOUND_FLOOR).any():
+            while True:
+                if (np.abs(self._scene.timeline.since(since)) > SOUND_FLOOR).any():
+                    return
                 await asyncio.sleep(0.05)  # as above
 
 

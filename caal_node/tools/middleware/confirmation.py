@@ -24,11 +24,8 @@ from caal_node.core.errors import CallCorrected, ConfirmationNeeded, NotConfirme
 from caal_node.core.events import ConfirmationAsked, ConfirmationEnded
 from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
 from caal_node.tools.caller_of_call import caller_of
-from caal_node.tools.confirmation_question import (
-    ConfirmationQuestion,
-    ConfirmationReply,
-    ConfirmButton,
-)
+from caal_node.tools.confirm_button import ConfirmButton
+from caal_node.tools.confirmation_question import ConfirmationQuestion, ConfirmationReply
 from caal_node.tools.read_back import arguments_hash, read_back
 
 WORDS_CHARS: Final = 120
@@ -128,8 +125,8 @@ def _refusal(reply: ConfirmationReply, redact: Callable[[str], str]) -> NotConfi
     match reply.answer:
         case "correction":
             return CallCorrected(
-                f"The call was not made. The person says: {said!r}. If that corrects the call, make "
-                "the corrected call now; else answer them."
+                f"The call was not made. The person says: {said!r}. If that corrects the call, "
+                "make the corrected call now; else answer them."
             )
         case "no":
             return NotConfirmed("The call was not made, as the person said no. Do not repeat it.")
