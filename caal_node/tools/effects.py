@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, TypeVar, cast
 
 from caal_node.core.tool_spec import Effect
 
 T = TypeVar("T", bound=Callable[..., Any])
 
 _ATTRIBUTE: Final = "__caal_effect__"
-EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
+EFFECTS: Final[tuple[Effect, ...]] = ("read", "write", "destructive")
+"""From the least to the worst."""
 _READING_VERBS: Final = frozenset(
     """check count describe find get is list look lookup query read search show tell what when
     where which who""".split()  # noqa: SIM905 - a list of words reads better as words
@@ -62,8 +63,9 @@ def declared_effect(tool: object) -> Effect:
 def workflow_effect(name: str, method: str, tags: Iterable[str]) -> Effect:
     """Return what a workflow's calls may do. Of several tags the most careful one counts."""
     said = {tag.strip().casefold() for tag in tags}
-    if tagged := [each for each in EFFECTS if {each} & said]:
-        return tagged[-1]
+    for worst in reversed(EFFECTS):
+        if {worst} & said:
+            return worst
     if method == "DELETE":
         return "destructive"
     return "read" if method in ("GET", "HEAD") and name_reads(name) else "write"
