@@ -83,8 +83,8 @@ def reply_problem(settings: Settings, failure: BaseException) -> str:
     if settings.fallbacks and isinstance(failure, APIConnectionError):
         models = ", ".join(map(str, (settings.model, *settings.fallbacks)))
         return (
-            f"none of {models} began a reply within {settings.fallback_after:g} s; a model that is "
-            "still being loaded may need more (CAAL_FALLBACK_AFTER), and --verbose logs the rest"
+            f"none of {models} gave a reply; each but the last has {settings.fallback_after:g} s "
+            "to begin one (CAAL_FALLBACK_AFTER), and --verbose logs the rest"
         )
     return f"{failure or type(failure).__name__}; --verbose logs its traceback"
 

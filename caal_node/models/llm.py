@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from livekit.agents import APIConnectOptions, llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
@@ -242,9 +242,9 @@ class LLM(llm.LLM[Literal["caal"]]):
 
         `extra_kwargs` goes into the request as it is (`top_p`, `seed`, `stop`), but for `stream`
         (bool), `reply_within_s` (seconds in which the reply must begin, in place of the time-out
-        of `conn_options`), and `question`: what to ask, as a `Question` that the caller has made,
-        in place of the one that is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans
-        alone.
+        of `conn_options`, or a function that gives them for the model that is asked), and
+        `question`: what to ask, as a `Question` that the caller has made, in place of the one that
+        is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans alone.
 
         The time-out of `conn_options` holds for the reply's first piece and between two, but not
         LiveKit's own default, in which a local model may not even be loaded.
@@ -259,7 +259,9 @@ class LLM(llm.LLM[Literal["caal"]]):
         question: Question | None = request.fields.pop("question", None)
         stream: bool = request.fields.pop("stream", True)
         own_patience = "reply_within_s" in request.fields
-        within: float | None = request.fields.pop("reply_within_s", None)
+        within = request.fields.pop("reply_within_s", None)
+        if callable(within):
+            within = cast("float | None", within(self))
         if question is None:
             question = self.question(chat_ctx, tools or [], stream=stream)
             question = replace(question, tells_unmade=True)

@@ -107,8 +107,9 @@ class ConfirmationQuestion(SpokenQuestion[ConfirmationReply]):
 
     def heard_out(self) -> None:
         output = self.session.output
-        spoken = output.audio is not None and output.audio_enabled
-        self.start_timer("silence", SILENCE_S if spoken else TYPED_S, self._silent)
+        heard = output.audio is not None and output.audio_enabled
+        listens = bool(self._agent.stt or self.session.stt)
+        self.start_timer("silence", SILENCE_S if heard and listens else TYPED_S, self._silent)
 
     def _take_held(self) -> None:
         if self.session.user_state == "speaking":

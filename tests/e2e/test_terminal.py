@@ -199,8 +199,10 @@ async def test_a_reply_that_fails_is_told_and_the_chat_goes_on(
 
 
 async def test_fallbacks_that_all_fail_are_one_line_with_the_setting(folder: Path) -> None:
-    slow: list[Any] = [Hang()]
-    async with StandInModel(answer=lambda _: slow) as model:
+    def answer(asked: Asked) -> list[Any]:
+        return [Refuse(503, "busy") if asked.json["model"] == "other" else Hang()]
+
+    async with StandInModel(answer=answer) as model:
         with chat(
             model, folder, CAAL_FALLBACKS=f"other@{model.url}", CAAL_FALLBACK_AFTER="1"
         ) as terminal:
@@ -210,7 +212,7 @@ async def test_fallbacks_that_all_fail_are_one_line_with_the_setting(folder: Pat
                 await terminal.shows(f"> {words}")
                 await terminal.asks()
             text = "".join(terminal.lines)
-            assert text.count("began a reply within 1 s") == 2
+            assert text.count("has 1 s to begin one") == 2
             assert "Traceback" not in text
             assert "ERROR" not in text
 

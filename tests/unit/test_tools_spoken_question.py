@@ -14,6 +14,7 @@ from caal_node.tools.confirmation_question import (
     MAX_ASKED,
     MAX_S,
     SILENCE_S,
+    TYPED_S,
     ConfirmationQuestion,
     ConfirmationReply,
 )
@@ -53,6 +54,7 @@ class Session:
     def __init__(self) -> None:
         self.user_state: Any = "listening"
         self.output = SimpleNamespace(audio=object(), audio_enabled=True)
+        self.stt: object | None = object()
         self.said: list[Speech] = []
         self._on_state: Any = None
 
@@ -220,6 +222,17 @@ def test_silence_behind_the_question_is_a_no() -> None:
         assert question.reply is None, "the question is still being said"
         question.heard_by.said[-1].end()
         await asyncio.sleep(SILENCE_S + 0.1)
+
+    assert asked(story).reply == ConfirmationReply("silence")
+
+
+def test_one_who_types_has_longer() -> None:
+    async def story(question: Asked) -> None:
+        question.heard_by.stt = None
+        question.heard_by.said[-1].end()
+        await asyncio.sleep(SILENCE_S + 0.1)
+        assert question.reply is None
+        await asyncio.sleep(TYPED_S)
 
     assert asked(story).reply == ConfirmationReply("silence")
 
