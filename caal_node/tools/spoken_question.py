@@ -160,13 +160,15 @@ class SpokenQuestion(AgentTask[T]):
 
     def _on_user_state(self, event: UserStateChangedEvent) -> None:
         if event.new_state == "speaking":
-            self._over_question = self._spoke_over = self.being_said
+            # Words of an earlier stretch may still be on their way.
+            self._over_question |= self.being_said
+            self._spoke_over |= self.being_said
         elif event.old_state == "speaking" and self._spoke_over:
             self.start_timer("lost", LOST_S, self._not_heard)
 
     def _not_heard(self) -> None:
         if self._spoke_over and self.session.user_state != "speaking":
-            self._spoke_over = False
+            self._spoke_over = self._over_question = False
             self.ask_again()
 
     def _said(self, speech: SpeechHandle) -> None:

@@ -149,6 +149,19 @@ def test_a_yes_that_began_over_the_question_counts_once_it_was_heard(interrupts:
     assert question.said() == [QUESTION, f"Please hear me out first. {QUESTION}"]
 
 
+def test_an_early_yes_that_is_heard_late_is_early_still() -> None:
+    async def story(question: Asked) -> None:
+        question.heard_by.person("speaking")
+        question.heard_by.person("listening")
+        question.heard_by.said[-1].end()
+        question.heard_by.person("speaking")  # somebody coughs while speech is made to text
+        question.heard_by.person("listening")
+        await question.words("Yes.")
+        assert question.reply is None
+
+    assert asked(story).said()[-1].startswith("Please hear me out")
+
+
 @pytest.mark.parametrize(("words", "answer"), [("No!", "no"), ("No, the bedroom.", "correction")])
 def test_a_no_over_the_question_counts_at_once(words: str, answer: Any) -> None:
     async def story(question: Asked) -> None:
