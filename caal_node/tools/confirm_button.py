@@ -28,7 +28,9 @@ PRESS_S: Final = 5.0
 
 
 class ConfirmButton:
-    """Takes a front end's messages for one question, as long as the context is open.
+    """Takes a front end's messages for one question, from `open` to `close`.
+
+    A room's topic has one taker at a time, so it is opened once its question is really asked.
 
     Args:
         room: None where the session has none; there is no button then.
@@ -53,7 +55,8 @@ class ConfirmButton:
         self._reading: Final[set[asyncio.Task[None]]] = set()
         self._registered = False
 
-    def __enter__(self) -> None:
+    def open(self) -> None:
+        """Take messages from now on."""
         if self._room is None or not self._person:
             return
         try:
@@ -62,7 +65,8 @@ class ConfirmButton:
         except ValueError:
             logger.warning("the topic %s has a handler of the owner's; no button is taken", TOPIC)
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Take none any more."""
         if self._registered and self._room is not None:
             self._room.unregister_text_stream_handler(TOPIC)
             self._registered = False

@@ -5,7 +5,7 @@ as it is about nothing else (`yes_or_no.py`). All else runs nothing: a no or a c
 what is unclear after it was asked again, silence after some seconds.
 """
 
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # LiveKit leaves the types of its sessions open, so they are half unknown.
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class SpokenQuestion(AgentTask[T]):
         for name in list(self._timers):
             self.stop_timer(name)
         if self._speech is not None and not self._speech.done():
-            self._speech.interrupt()
+            self._speech.interrupt(force=True)
 
     @property
     def being_said(self) -> bool:

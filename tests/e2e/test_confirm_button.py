@@ -17,7 +17,6 @@ from caal_node.core.events import (
     ConfirmationAsked,
     ConfirmationEnded,
     Event,
-    ToolCallEnded,
     from_json,
 )
 from caal_node.room.attributes import STATE
@@ -44,8 +43,9 @@ class Home(CaalAgent):
 
 def reply(asked: Asked) -> Reply:
     last = asked.json["messages"][-1]
-    is_result = last["role"] == "tool"
-    return ["It is open."] if is_result else [Call("unlock_door", {"door": "front"}, id="c1")]
+    if last["role"] == "tool":
+        return ["They are open."]
+    return [Call("unlock_door", {"door": door}, id=door) for door in ("front", "back")]
 
 
 class Guest:
@@ -125,7 +125,11 @@ async def test_the_button_of_the_person_who_is_asked_confirms(
                 # What a guest sends arrives before what the owner sends now, and counts nothing.
                 await owner.send("Yes, we are watching the match", "lk.chat")
                 await owner.press(asked)
-                answer: ConfirmationEnded = await owner.until(ConfirmationEnded)
-                ended: ToolCallEnded = await owner.until(ToolCallEnded)
-    assert (answer.answer, answer.by) == ("yes", "button")
-    assert ended.outcome == "ok"
+                first: ConfirmationEnded = await owner.until(ConfirmationEnded)
+                other: ConfirmationAsked = await owner.until(ConfirmationAsked)
+                assert other.words == "Shall I unlock door: back?"
+                await owner.press(other, arguments_hash=asked.arguments_hash)
+                await owner.press(other, yes=False)
+                second: ConfirmationEnded = await owner.until(ConfirmationEnded)
+    assert (first.answer, first.by, first.call_id) == ("yes", "button", asked.call_id)
+    assert (second.answer, second.by, second.call_id) == ("no", "button", other.call_id)

@@ -263,6 +263,19 @@ async def test_a_conversation_that_ends_while_a_person_is_asked_runs_nothing(too
     assert agent.opened == []
 
 
+async def test_of_several_calls_that_are_cancelled_only_the_asked_one_is_told_of() -> None:
+    agent = House()
+    calls = [unlock("unlock_gate"), unlock("home__unlock_safe")]
+    async with AgentConversation(agent, ScriptedModel(calls, "Hello.")) as talk:
+        await talk.say("unlock both")
+        agent.cancel_calls()
+        await until(talk, lambda event: isinstance(event, ConfirmationEnded))
+        await talk.interrupt()
+    asked = [event.call_id for event in talk.events_of(ConfirmationAsked)]
+    assert [event.call_id for event in talk.events_of(ConfirmationEnded)] == asked
+    assert agent.opened == []
+
+
 async def test_an_interrupted_turn_leaves_no_yes_behind() -> None:
     agent = House()
     model = ScriptedModel([unlock()], "Hello.", "Yes what?")
@@ -386,10 +399,12 @@ async def test_a_button_counts_for_the_person_who_is_asked_alone(
 ) -> None:
     room: Any = Pressed(press()[:9], press()[9:])
     pressed: list[bool] = []
-    with ConfirmButton(room, person, CALL_ID, HASH, pressed.append):
-        if room.handler is not None:
-            room.handler(room, presser)
-        for _ in range(5):
-            await asyncio.sleep(0)
+    button = ConfirmButton(room, person, CALL_ID, HASH, pressed.append)
+    button.open()
+    if room.handler is not None:
+        room.handler(room, presser)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    button.close()
     assert pressed == presses
     assert room.handler is None

@@ -43,7 +43,7 @@ class Speech:
         for callback in self._callbacks:
             callback(self)
 
-    def interrupt(self) -> None:
+    def interrupt(self, *, force: bool = False) -> None:
         self.interrupted = True
         self.end()
 

@@ -100,23 +100,32 @@ async def _ask(
     call: ToolCallRequest, context: RunContext[Any], question: str, named: str
 ) -> ConfirmationReply:
     tool, person = call.entry.exposed, call.caller.participant
-    task = ConfirmationQuestion(
-        question,
-        context.session.current_agent,
-        still_there=lambda: caller_of(context).participant == person,
-        on_asked=lambda: call.emit(ConfirmationAsked(call.call_id, tool, question, named)),
-    )
+    was_asked = False
+
+    def on_asked() -> None:
+        nonlocal was_asked
+        was_asked = True
+        button.open()
+        call.emit(ConfirmationAsked(call.call_id, tool, question, named))
 
     def press(yes: bool) -> None:
         task.answer(ConfirmationReply("yes" if yes else "no", "button"))
 
+    task = ConfirmationQuestion(
+        question,
+        context.session.current_agent,
+        still_there=lambda: caller_of(context).participant == person,
+        on_asked=on_asked,
+    )
+    button = ConfirmButton(_room_of(context.session), person, call.call_id, named, press)
     reply = ConfirmationReply("cancelled")
     try:
-        with ConfirmButton(_room_of(context.session), person, call.call_id, named, press):
-            reply = await task
+        reply = await task  # it waits until no other question is open
     finally:
+        button.close()
         task.fall_silent()
-        call.emit(ConfirmationEnded(call.call_id, tool, reply.answer, reply.by))
+        if was_asked:
+            call.emit(ConfirmationEnded(call.call_id, tool, reply.answer, reply.by))
     return reply
 
 
