@@ -110,12 +110,13 @@ class QuestionTask(SpokenQuestion[Answer]):
         self._question: Final = question
         required = [field for field in question.fields if field.required]
         self._open_fields: Final[list[Field]] = required or list(question.fields[:1])
+        self._asks_several: Final = len(self._open_fields) > 1
         self._content: Final[dict[str, FieldValue]] = {}
         self._tries = 0
 
     def begin(self) -> None:
         self.say(self._question.message)
-        if len(self._open_fields) > 1:
+        if self._asks_several:
             self.say(_question_for(self._open_fields[0]))
 
     def take(self, words: str, *, over_question: bool) -> None:
@@ -123,8 +124,9 @@ class QuestionTask(SpokenQuestion[Answer]):
             self.say(reply)
 
     def ask_again(self) -> None:
-        asked = _question_for(self._open_fields[0]) if self._open_fields else ""
-        self.say(f"{sentence('say_again')} {asked}".strip())
+        message = self._question.message
+        asked = _question_for(self._open_fields[0]) if self._asks_several else message
+        self.say(f"{sentence('say_again')} {asked}")
 
     def _take_answer(self, words: str) -> str | None:
         """Use the person's words, and return the next question, if there is one."""

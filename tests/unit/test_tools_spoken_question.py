@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from livekit.agents import Agent, UserStateChangedEvent, llm
 
+from caal_node.tools.call_conversation import QuestionTask
 from caal_node.tools.confirmation_question import (
     MAX_ASKED,
     MAX_S,
@@ -19,6 +20,7 @@ from caal_node.tools.confirmation_question import (
     ConfirmationReply,
 )
 from caal_node.tools.spoken_question import LOST_S, TAKEN_S
+from mcp_bridge import Field, Question
 from tests.virtual_loop import run
 
 QUESTION = "Shall I unlock door: front?"
@@ -291,3 +293,34 @@ def test_a_button_answers_while_the_question_is_still_said() -> None:
     question = asked(story)
     assert question.reply == ConfirmationReply("yes", "button")
     assert question.heard_by.said[-1].interrupted
+
+
+class ServerAsks(QuestionTask):
+    """A server's question in that session."""
+
+    def __init__(self, *fields: Field) -> None:
+        self.heard_by = Session()
+        question = Question("live", "ask", "Which room?", fields)
+        super().__init__(question, Agent(instructions=""))
+
+    @property
+    def session(self) -> Any:
+        return self.heard_by
+
+
+@pytest.mark.parametrize(("names", "again"), [(["room"], "Which room?"), (["a", "b"], "Say a?")])
+def test_a_servers_question_whose_answer_reached_nobody_is_asked_again(
+    names: list[str], again: str
+) -> None:
+    async def play() -> list[str]:
+        fields = [Field(name, "text", name, f"Say {name}", required=True) for name in names]
+        task = ServerAsks(*fields)
+        await task.on_enter()
+        task.heard_by.person("speaking")
+        task.heard_by.person("listening")
+        task.heard_by.said[-1].end()
+        await asyncio.sleep(LOST_S + 0.1)
+        await task.on_exit()
+        return [speech.words for speech in task.heard_by.said]
+
+    assert run(play())[-1] == f"Sorry, I did not get that. {again}"
