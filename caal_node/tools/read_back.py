@@ -24,6 +24,8 @@ MAX_VALUES: Final = 6
 """Values that are read out; nobody keeps more in mind."""
 NAMED_MORE: Final = 4
 """Of the values that are left out, so many are named."""
+PATH_NAMES: Final = 3
+"""Of the names on the way to a value that lies deep, so many of the last are said."""
 NAME_CHARS: Final = 40
 """Characters of a name that are read out."""
 _SECRET_CHARS: Final = 4_096
@@ -76,28 +78,32 @@ def _values(
 ) -> Iterator[tuple[str, str]]:
     """Yield each value within the arguments with its name, in their order.
 
-    What lies deep has the names on its way there: `{"to": {"city": "Rome"}}` is "to city Rome".
-    Only what can be read out is put into words.
+    What lies deep has the last names on its way there: `{"to": {"city": "Rome"}}` is "to city Rome".
+    Only what can be read out is put into words, as there may be ten thousand values.
     """
-    open_: list[tuple[str, object]] = [(_words(key), arguments[key]) for key in arguments][::-1]
+    open_: list[tuple[tuple[str, ...], object]] = [((key,), arguments[key]) for key in arguments]
+    open_.reverse()
     found = 0
     while open_:
-        name, value = open_.pop()
+        path, value = open_.pop()
         if hasattr(value, "model_dump"):
             value = _plain(value)
         if isinstance(value, Mapping) and value:
             inner = cast("Mapping[object, object]", value)
-            path = [(f"{name} {_words(str(key))}".strip(), each) for key, each in inner.items()]
-            open_ += reversed(path)
+            open_ += reversed([((*path, str(key)), each) for key, each in inner.items()])
             continue
         if isinstance(value, (list, tuple)) and value:
             items = cast("Sequence[object]", value)
             if len(items) > 1 or isinstance(items[0], (Mapping, list, tuple)):
-                open_ += reversed([(name, each) for each in items])
+                open_ += reversed([(path, each) for each in items])
                 continue
             value = items[0]
         found += 1
-        yield name[:NAME_CHARS], "" if found > MAX_VALUES else _value(cast("object", value), redact)
+        if found > MAX_VALUES + NAMED_MORE:
+            yield "", ""
+            continue
+        name = " ".join(map(_words, path[-PATH_NAMES:]))[:NAME_CHARS].strip()
+        yield name, "" if found > MAX_VALUES else _value(cast("object", value), redact)
 
 
 def _value(value: object, redact: Callable[[str], str]) -> str:

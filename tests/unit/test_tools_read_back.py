@@ -100,6 +100,6 @@ def test_the_hash_is_the_same_for_the_same_call_alone(
 
 def test_large_arguments_are_read_back_between_two_audio_frames() -> None:
     large = {"rows": [{"a": "x" * 50, "b": n} for n in range(5_000)], "text": "y" * 500_000}
-    began = time.perf_counter()
+    began = time.thread_time()
     read_back(spec(), large)
-    assert time.perf_counter() - began < 0.2  # 20 ms alone; other tests run beside it
+    assert time.thread_time() - began < 0.02
