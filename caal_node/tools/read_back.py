@@ -78,7 +78,7 @@ def _values(
 ) -> Iterator[tuple[str, str]]:
     """Yield each value within the arguments with its name, in their order.
 
-    What lies deep has the last names on its way there: `{"to": {"city": "Rome"}}` is "to city Rome".
+    What lies deep has the last names on its way: `{"to": {"city": "Rome"}}` is "to city Rome".
     Only what can be read out is put into words, as there may be ten thousand values.
     """
     open_: list[tuple[tuple[str, ...], object]] = [((key,), arguments[key]) for key in arguments]
