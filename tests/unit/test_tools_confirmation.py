@@ -305,7 +305,7 @@ async def test_the_list_of_middleware_says_what_is_asked_for() -> None:
     async with AgentConversation(agent, ScriptedModel([unlock()], "Done.")) as talk:
         await talk.say("unlock it")
     assert agent.opened == [{"door": "front"}]
-    assert [each.name for each in House().middleware] == ["confirmation"]
+    assert "confirmation" in [each.name for each in House().middleware]
 
 
 # Where nobody can be asked.

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+
 from caal_node.config.settings import Settings
 from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.middleware.confirmation import Confirmation
+from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
+from caal_node.tools.middleware.limits import CallLimits
+
+logger = logging.getLogger("caal_node.tools")
 
 
 def standard_middleware(settings: Settings) -> list[CallMiddleware]:
@@ -15,4 +22,21 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     3. A person is asked for a yes.
     4. A dry run answers in place of the tool.
     """
-    return [Confirmation()]
+    return [CallLimits(), Confirmation(), DryRun(lambda _: dry_run_line(settings))]
+
+
+def effective_middleware(
+    settings: Settings, given: Sequence[CallMiddleware] | None
+) -> list[CallMiddleware]:
+    """Return what an owner has given in code, or the standard; a dry run holds with either."""
+    effective = standard_middleware(settings) if given is None else list(given)
+    if line := dry_run_line(settings):
+        logger.warning("%s: %s", line, DRY_RUN)
+        if not any(isinstance(each, DryRun) for each in effective):
+            effective.append(DryRun(lambda _: line))
+    return effective
+
+
+def dry_run_line(settings: Settings) -> str:
+    """Return by which setting no tool is called at all; "" where tools are."""
+    return "dry_run is on" if settings.dry_run else ""
