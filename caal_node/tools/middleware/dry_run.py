@@ -89,7 +89,7 @@ def _plain(name: str) -> str:
 
 def _said(value: object) -> str:
     if isinstance(value, bool):
-        return "on" if value else "off"
+        return "yes" if value else "no"
     if isinstance(value, list | dict):
         return f"of {len(value)} parts"  # pyright: ignore[reportUnknownArgumentType]
     text = " ".join(str(value).split())
