@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from caal_node.config.settings import Settings
 from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.middleware.confirmation import Confirmation
 from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
 from caal_node.tools.middleware.limits import CallLimits
 
@@ -21,7 +22,7 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     3. A person is asked for a yes.
     4. A dry run answers in place of the tool.
     """
-    return [CallLimits(), DryRun(lambda _: dry_run_line(settings))]
+    return [CallLimits(), Confirmation(), DryRun(lambda _: dry_run_line(settings))]
 
 
 def effective_middleware(
