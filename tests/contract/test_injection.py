@@ -21,6 +21,8 @@ from caal_node.testing import (
     plain_settings,
 )
 from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.middleware.confirmation import Confirmation, destroys
+from caal_node.tools.outside_words import asked_for_by_a_tool
 from caal_node.tools.pipeline import Gates
 from tests.injection import TOOLS, House, InjectionCase, load_cases
 from tests.injection_gates import NobodySaysYes
@@ -127,3 +129,28 @@ async def test_who_calls_over_the_api_says_all_of_it_themselves() -> None:
         done = await agent.on_tools(CallTool(name="open_garage", arguments={}))
     assert not isinstance(done, CallFailure)
     assert rule.asked == []
+
+
+@pytest.mark.parametrize(("answer", "runs"), [("No.", False), ("Yes, please.", True)])
+@pytest.mark.parametrize("case_id", ["page-lock", "mail-forward", "calendar-title"])
+async def test_the_person_is_asked_in_words_and_says_what_happens(
+    case_id: str, answer: str, runs: bool
+) -> None:
+    """A page asks for the lock, a mail for a mail, an entry of the calendar for the garage."""
+    case = next(case for case in CASES if case.id == case_id)
+    house = House(case)
+    tiers: Any = house.tiers
+    asking = Confirmation(lambda call: destroys(call) or asked_for_by_a_tool(call))
+    agent = CaalAgent(settings=plain_settings(), tiers=tiers, gates=Gates(middleware=[asking]))
+    assert case.read is not None
+    model = ScriptedModel(
+        [ScriptedCall(case.source, case.read.arguments)],
+        [ScriptedCall(case.tool, case.arguments)],
+        DONE,
+    )
+    async with AgentConversation(agent, model) as talk:
+        asked = await talk.say(case.say)
+        assert asked.text.startswith("Shall I ")
+        assert house.harm == []
+        await talk.say(answer)
+    assert bool(house.harm) is runs
