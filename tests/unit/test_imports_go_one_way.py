@@ -30,6 +30,7 @@ PACKAGES = ("caal_node", "mcp_bridge", "n8n")
 
 LAYERS = (
     ("core", "own_packages", "version"),
+    ("policy",),
     ("config", "http_client"),
     ("context", "reply_parser", "tts_text", "weights"),
     ("livekit_plugin",),
@@ -49,6 +50,7 @@ LAYERS = (
 PURE = (
     "caal_node.context",
     "caal_node.core",
+    "caal_node.policy",
     "caal_node.reply_parser",
     "caal_node.tts_text",
     "caal_node.room.cue_policy",

@@ -1,0 +1,1 @@
+"""What may be called, by whom: rules in, judgements out. Nothing here does I/O."""
