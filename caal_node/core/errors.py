@@ -15,6 +15,9 @@
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
         ├── ToolRefused         policy or plan said no
+        │   ├── RefusedWithoutYes   it needs a person's yes, and nobody can be asked
+        │   ├── RefusedForPerson    another person might be allowed
+        │   └── PolicyFaulty    the policy cannot be read, so nothing is written
         ├── ToolTimeout         the deadline passed
         ├── ToolUnavailable     the tool's server cannot be reached
         │   └── ToolStarting    it is being set up, and comes by itself
@@ -125,6 +128,18 @@ class InvalidArguments(ToolFailure):
 class ToolRefused(ToolFailure):
     kind = "refused"
     spoken = "tool_refused"
+
+
+class RefusedForPerson(ToolRefused):
+    spoken = "refused_for_person"
+
+
+class RefusedWithoutYes(ToolRefused):
+    spoken = "refused_without_yes"
+
+
+class PolicyFaulty(ToolRefused):
+    spoken = "policy_faulty"
 
 
 class ToolTimeout(ToolFailure):

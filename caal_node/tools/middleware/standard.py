@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from caal_node.config.file import policy_in
 from caal_node.config.settings import Settings
 from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.middleware.policy_check import PolicyCheck
 
 
 def standard_middleware(settings: Settings) -> list[CallMiddleware]:
@@ -14,4 +18,6 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     3. A person is asked for a yes.
     4. A dry run answers in place of the tool.
     """
-    return []
+    policy = settings.tools
+    check = PolicyCheck(policy, partial(policy_in, policy.source) if policy.source else None)
+    return [check]

@@ -94,9 +94,7 @@ class OwnTools:
         deadline: bool,
         context: RunContext[Any],
     ) -> Any:
-        # A tool may have come after the table was made.
-        unlisted = ToolSpec("agent", self._source, name, name, "", {"type": "object"})
-        entry = self._table().get(name) or ToolEntry(name, unlisted, {})
+        entry = self._table().get(name) or self._unlisted(name)
         call = entry, call_id, arguments, execute
         text = self._text_of(call_id)
         try:
@@ -109,6 +107,13 @@ class OwnTools:
             )
         except ToolFailure as failure:
             raise ToolError(error_text(failure)) from failure
+
+    def _unlisted(self, name: str) -> ToolEntry:
+        """Return the entry of a tool that has come after the table was made."""
+        tool = next((tool for tool in self._guards if tool.info.name == name), None)
+        worst = declared_effect(original_of(tool))
+        spec = ToolSpec("agent", self._source, name, name, "", {"type": "object"}, effect=worst)
+        return ToolEntry(name, spec, {})
 
 
 class RunOwn(Protocol):
