@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from caal_node.core.caller import Caller
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.policy.globs import any_of
+from caal_node.policy.globs import AnyOf
 from caal_node.policy.policy import Policy
 from caal_node.policy.rule import Rule
 
@@ -54,7 +54,7 @@ def open_to_anybody(policy: Policy, tools: Sequence[Tool]) -> list[str]:
 
 
 def _fits_one(glob: str, names: Sequence[str]) -> bool:
-    return any(map(any_of([glob]).match, names))
+    return any(map(AnyOf([glob]).fits, names))
 
 
 def _unused(line: str, kind: str, glob: str) -> str:

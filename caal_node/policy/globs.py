@@ -8,12 +8,33 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Final
 
+_MAGIC: Final = re.compile(r"[*?\[]")
 _TOKEN: Final = re.compile(r"\[!?\]?[^\]]*\]|.", re.S)
 
 
-def any_of(globs: Iterable[str]) -> re.Pattern[str]:
-    """Return one pattern that matches a whole text where at least one of the globs does."""
-    return re.compile("|".join(f"(?:{translate(glob)})" for glob in globs))
+class AnyOf:
+    """Fits a text where at least one of some globs does.
+
+    Most globs are whole names or end with their only `*`, and those need no regular expression.
+    """
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        rest = list(globs)
+        self._names: Final = frozenset(glob for glob in rest if not _MAGIC.search(glob))
+        self._beginnings: Final = tuple(
+            glob[:-1] for glob in rest if glob.endswith("*") and not _MAGIC.search(glob[:-1])
+        )
+        others = [
+            translate(glob) for glob in rest if _MAGIC.search(glob[:-1]) or glob[-1:] in ("?", "]")
+        ]
+        self._pattern: Final = re.compile("|".join(f"(?:{each})" for each in others))
+        self._has_pattern: Final = bool(others)
+
+    def fits(self, text: str) -> bool:
+        """Say whether the whole text is one that a glob stands for."""
+        if text in self._names or text.startswith(self._beginnings):
+            return True
+        return self._has_pattern and self._pattern.match(text) is not None
 
 
 def all_covered(narrow: Sequence[str], wide: Sequence[str]) -> bool:
@@ -30,7 +51,7 @@ def covers(wide: str, narrow: str) -> bool:
     """
     if wide in ("*", narrow):
         return True
-    wanted, given = _TOKEN.findall(wide), _TOKEN.findall(narrow)
+    wanted, given = _tokens(wide), _tokens(narrow)
     at = star = mark = 0
     has_star = False
     position = 0
@@ -49,10 +70,15 @@ def covers(wide: str, narrow: str) -> bool:
     return all(each == "*" for each in wanted[at:])
 
 
+@lru_cache(maxsize=4096)
+def _tokens(glob: str) -> tuple[str, ...]:
+    return tuple(_TOKEN.findall(glob))
+
+
 def _one_covers(wide: str, narrow: str) -> bool:
     if narrow == "*":
         return False
     if wide in ("?", narrow):
         return True
     is_character = len(narrow) == 1 and narrow != "?"
-    return is_character and len(wide) > 1 and any_of([wide]).match(narrow) is not None
+    return is_character and len(wide) > 1 and AnyOf([wide]).fits(narrow)

@@ -15,13 +15,13 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.tool_spec import EFFECTS, Effect, ToolSpec
-from caal_node.policy.globs import any_of
+from caal_node.policy.globs import AnyOf
 from caal_node.policy.rule import Action, Rule
 
 Mode: TypeAlias = Literal["house", "open", "read-only"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
-KNOWN_TOOLS: Final = 4096
-"""Tools of which the fitting rules are remembered; a large catalogue has a thousand."""
+REMEMBERED: Final = 4096
+"""Tools, and judgements, that are remembered; a large catalogue has a thousand tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +74,33 @@ class Policy:
         default_factory=dict[tuple[Any, ...], "_ToolRules"], init=False, compare=False, repr=False
     )
 
+    _judged: dict[tuple[Any, ...], Judgement] = field(
+        default_factory=dict[tuple[Any, ...], Judgement], init=False, compare=False, repr=False
+    )
+
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r}: write {', '.join(MODES)}")
         matchers = tuple(map(_Matcher, self.rules))
-        effects = tuple((any_of([glob]), effect) for glob, effect in self.effects.items())
+        effects = tuple((AnyOf([glob]), effect) for glob, effect in self.effects.items())
         object.__setattr__(self, "_matchers", matchers)
         object.__setattr__(self, "_effects", effects)
 
     _matchers: tuple[_Matcher, ...] = field(init=False, compare=False, repr=False)
-    _effects: tuple[tuple[Any, Effect], ...] = field(init=False, compare=False, repr=False)
+    _effects: tuple[tuple[AnyOf, Effect], ...] = field(init=False, compare=False, repr=False)
 
     def judge(self, exposed: str, spec: ToolSpec, caller: Caller) -> Judgement:
         """Return what becomes of the caller's call of a tool. It always has an answer."""
+        tool = _key(exposed, spec)
+        who = (caller.origin, caller.room, caller.participant, *caller.attributes.items())
+        if (judged := self._judged.get((tool, who))) is None:
+            judged = self._judge(exposed, spec, caller)
+            if len(self._judged) >= REMEMBERED:
+                self._judged.clear()
+            self._judged[tool, who] = judged
+        return judged
+
+    def _judge(self, exposed: str, spec: ToolSpec, caller: Caller) -> Judgement:
         known = self._of_tool(exposed, spec)
         judged = self._by_rules(known, caller)
         if self.faults and judged.action != "deny" and not _surely_reads(spec, known.effect):
@@ -114,7 +128,7 @@ class Policy:
     def effect_of(self, exposed: str, spec: ToolSpec) -> tuple[Effect, str]:
         """Return a tool's effect, and the line that gave it; "" where its source did."""
         for glob, (pattern, effect) in zip(self.effects, self._effects, strict=True):
-            if pattern.match(exposed):
+            if pattern.fits(exposed):
                 return effect, self.lines.get(glob, f"effects, {glob}")
         return spec.effect, ""
 
@@ -138,7 +152,7 @@ class Policy:
         return Judgement(action, f"{place}, {line}" if place else line, effect, is_personal)
 
     def _of_tool(self, exposed: str, spec: ToolSpec) -> _ToolRules:
-        key = (exposed, spec.tier, spec.source, spec.effect, spec.annotations)
+        key = _key(exposed, spec)
         if (known := self._known.get(key)) is not None:
             return known
         effect, _ = self.effect_of(exposed, spec)
@@ -148,10 +162,15 @@ class Policy:
                 rules.append(matcher)
                 if not matcher.rule.depends_on_caller:
                     break
-        if len(self._known) >= KNOWN_TOOLS:
+        if len(self._known) >= REMEMBERED:
             self._known.clear()
         self._known[key] = known = _ToolRules(effect, tuple(rules))
         return known
+
+
+def _key(exposed: str, spec: ToolSpec) -> tuple[Any, ...]:
+    """Return all that rules may ask of a tool."""
+    return (exposed, spec.tier, spec.source, spec.effect, spec.annotations)
 
 
 def _surely_reads(spec: ToolSpec, effect: Effect) -> bool:
@@ -164,28 +183,28 @@ class _Matcher:
 
     def __init__(self, rule: Rule) -> None:
         self.rule: Final = rule
-        self._tools: Final = any_of(rule.tools)
-        self._server: Final = any_of(rule.server)
-        self._annotation: Final = any_of(rule.annotation)
-        self._rooms: Final = any_of(rule.rooms)
-        self._participants: Final = any_of(rule.participants)
-        self._attributes: Final = {name: any_of([glob]) for name, glob in rule.attributes.items()}
+        self._tools: Final = AnyOf(rule.tools)
+        self._server: Final = AnyOf(rule.server)
+        self._annotation: Final = AnyOf(rule.annotation)
+        self._rooms: Final = AnyOf(rule.rooms)
+        self._participants: Final = AnyOf(rule.participants)
+        self._attributes: Final = {name: AnyOf([glob]) for name, glob in rule.attributes.items()}
 
     def fits_tool(self, exposed: str, spec: ToolSpec, effect: Effect) -> bool:
         rule = self.rule
         return bool(
-            (not rule.tools or self._tools.match(exposed))
+            (not rule.tools or self._tools.fits(exposed))
             and (not rule.tier or spec.tier in rule.tier)
-            and (not rule.server or self._server.match(spec.source))
+            and (not rule.server or self._server.fits(spec.source))
             and (not rule.effect or effect in rule.effect)
-            and (not rule.annotation or any(map(self._annotation.match, spec.annotations)))
+            and (not rule.annotation or any(map(self._annotation.fits, spec.annotations)))
         )
 
     def fits_place(self, origin: CallOrigin, room: str) -> bool:
         rule = self.rule
         return bool(
             (not rule.origin or origin in rule.origin)
-            and (not rule.rooms or self._rooms.match(room))
+            and (not rule.rooms or self._rooms.fits(room))
         )
 
     def fits_caller(self, caller: Caller) -> bool:
@@ -193,9 +212,9 @@ class _Matcher:
             return True
         return bool(
             self.fits_place(caller.origin, caller.room)
-            and (not self.rule.participants or self._participants.match(caller.participant))
+            and (not self.rule.participants or self._participants.fits(caller.participant))
             and all(
-                name in caller.attributes and pattern.match(caller.attributes[name])
+                name in caller.attributes and pattern.fits(caller.attributes[name])
                 for name, pattern in self._attributes.items()
             )
         )

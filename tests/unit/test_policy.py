@@ -1,4 +1,4 @@
-"""Judging calls: every call gets an answer, the first fitting rule decides, and its line is named."""
+"""Judging calls: each gets an answer, by the first rule that fits, whose line is named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from caal_node.core.caller import Caller
 from caal_node.core.tool_spec import EFFECTS, ToolSpec
 from caal_node.policy.audit import open_to_anybody, unused_globs
-from caal_node.policy.globs import any_of, covers
+from caal_node.policy.globs import AnyOf, covers
 from caal_node.policy.policy import MODES, Policy
 from caal_node.policy.rule import ACTIONS, Rule
 
@@ -141,7 +141,7 @@ def test_a_glob_that_covers_another_fits_all_that_it_fits(
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
 def test_globs_fit_as_the_shells_do(text: str, globs: list[str]) -> None:
-    assert bool(any_of(globs).match(text)) == any(fnmatchcase(text, glob) for glob in globs)
+    assert AnyOf(globs).fits(text) == any(fnmatchcase(text, glob) for glob in globs)
 
 
 @pytest.mark.parametrize(
