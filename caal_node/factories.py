@@ -32,7 +32,7 @@ def make_llm(settings: Settings, choice: StrategyChoice | None = None) -> LLM:
         options["native_tools"] = choice.native_tools
         if choice.asking is not None:
             options["why"] = choice.why
-    return LLM(settings=settings, memory=ModelProfiles(settings), **options)
+    return LLM(settings=settings, memory=ModelProfiles, **options)
 
 
 async def session_llm(settings: Settings) -> LLM:

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import httpx2
 
@@ -19,12 +18,12 @@ from n8n.calls.executions import LOOKUP_S, TRIES, cause_of, slowest_runs
 from n8n.calls.failures import SEE_EXECUTION, run_failed
 from n8n.calls.progress import PROGRESS_S, Progress, report_progress
 from n8n.calls.results import CallResult
+from n8n.core.addresses import instance_url
 from n8n.core.api_client import ApiClient, RateLimiter
 from n8n.core.errors import N8nError
 from n8n.core.http import open_client, without_userinfo
 from n8n.core.workflow_tool import Discovery, WorkflowTool
 from n8n.discovery.discover import DiscoveryCache, discover_mcp, discover_rest
-from n8n.discovery.instance_apis import MCP_PATH
 from n8n.workflow_lint import Finding, check
 
 CALL_TIMEOUT_S = 20.0
@@ -63,12 +62,13 @@ class N8nTools:
         discovery_timeout_s: float = DISCOVERY_TIMEOUT_S,
         rate_limiter: RateLimiter | None = None,
     ) -> None:
-        """`webhook_base_url` is n8n's WEBHOOK_URL where that differs.
+        """`base_url` may leave out the scheme, as N8N_URL may: `localhost:5678`, `localhost`.
 
+        `webhook_base_url` is n8n's WEBHOOK_URL where that differs.
         `rate_limiter` counts the requests to its MCP server. Raises N8nError(config).
         """
-        self.base_url = _instance_url(base_url)
-        self._webhook_base_url = _instance_url(webhook_base_url or base_url)
+        self.base_url = _usable(base_url)
+        self._webhook_base_url = _usable(webhook_base_url or base_url)
         # They go to the instance alone, never to a webhook. An empty setting is none.
         self._api_key = api_key or None
         self._mcp_token = mcp_token or None
@@ -247,15 +247,10 @@ def _after(seconds: float) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-def _instance_url(url: str) -> str:
-    """Return the address of an instance. Raises N8nError(config)."""
-    # People paste the address that n8n shows for its MCP server.
-    url = url.strip().rstrip("/").removesuffix(MCP_PATH)
+def _usable(address: str) -> str:
+    """Return the URL of an instance. Raises N8nError(config)."""
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise N8nError("config", f"N8N_URL {without_userinfo(url)[:100]!r} is no http(s) address.")
-    return url
+        return instance_url(address)
+    except ValueError as error:
+        shown = without_userinfo(address.strip())[:100]
+        raise N8nError("config", f"N8N_URL {shown!r}: {error}.") from None

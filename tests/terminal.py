@@ -27,6 +27,8 @@ LEFT: Final = "\x1b[D"
 UP: Final = "\x1b[A"
 TAB: Final = "\t"
 _FOREIGN: Final = ("CAAL_", "N8N_", "OLLAMA_", "LIVEKIT_", "PYTEST_")
+_STYLE: Final = ("NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS")
+"""These decide about escape codes; a CI service sets the last, and typer takes it for a wish."""
 _TICK_S: Final = 0.05
 
 
@@ -35,20 +37,22 @@ def clean_environment(**env: str) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name == "CAAL_STATE" or not (name.startswith(_FOREIGN) or name == "NO_COLOR")
+        if name == "CAAL_STATE" or not (name.startswith(_FOREIGN) or name in _STYLE)
     }
     return {**kept, **env}
 
 
 class Terminal:
-    """`caal-node` with `args` in `folder`, as a person has it before them."""
+    """`caal-node`, or another `module`, with `args` in `folder`, as a person has it before them."""
 
-    def __init__(self, args: list[str], *, folder: Path, **env: str) -> None:
+    def __init__(
+        self, args: list[str], *, folder: Path, module: str = "caal_node", **env: str
+    ) -> None:
         # Nobody here answers where the cursor is, so prompt_toolkit is not to ask.
         own = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "CAAL_STATE": str(folder)}
         self._child: pexpect.spawn[bytes] = pexpect.spawn(
             sys.executable,
-            ["-m", "caal_node", *args],
+            ["-m", module, *args],
             env=clean_environment(**own | env),  # pyright: ignore[reportArgumentType]
             cwd=str(folder),
             dimensions=(ROWS, COLUMNS),

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -22,7 +23,7 @@ import typer
 from caal_node.cli import completion
 from caal_node.cli.mcp_commands import mcp_app
 from caal_node.cli.output import console as output_console
-from caal_node.cli.output import log_to_stderr
+from caal_node.cli.output import help_style, log_to_stderr
 from caal_node.config.env_file import ENV_FILE, read_env_file
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
@@ -34,7 +35,7 @@ ENV_NAMES: Final = 6
 """Variables of `.env` that are named; what is more is counted."""
 
 app = typer.Typer(
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **help_style(),
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # locals hold keys and people's words
 )
@@ -72,6 +73,9 @@ app.add_typer(policy_app, name="policy")
 
 def main() -> None:
     """Run the command line. A known error is one line on stderr and exit code 1."""
+    # A library's word about short LiveKit secrets, such as a development server's own; doctor
+    # warns where one matters.
+    warnings.filterwarnings("ignore", message="The HMAC key is ")
     try:
         app(prog_name=NAME)
     except CaalError as error:
@@ -143,7 +147,7 @@ def chat(
     if model is not None:
         settings = with_chosen_model(settings, model, "--model")
     agent_class(agent or settings.agent)  # one's own mistake is told before a missing server
-    settings = ready_settings(settings)
+    settings = ready_settings(settings, agent)
     raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json)))
 
 
@@ -155,7 +159,7 @@ def start(context: typer.Context) -> None:
 
 @app.command(context_settings=_PASS_ON)
 def dev(context: typer.Context) -> None:
-    """Run the worker for development: it reloads when code changes, and logs more."""
+    """Run the worker for development: it logs more, and takes a room on a busy machine too."""
     _worker("dev", context.args)
 
 

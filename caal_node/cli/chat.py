@@ -8,9 +8,11 @@ import sys
 from contextlib import AsyncExitStack, nullcontext
 from typing import Final
 
+from livekit.agents import APIConnectionError
+
 from caal_node.cli.chat_commands import EXIT, ChatCommands
 from caal_node.cli.chat_history import FILE_NAME, open_history
-from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.cli.chosen_agent import chosen_agent, has_own_model
 from caal_node.cli.ctrl_c import CtrlC
 from caal_node.cli.model_server import model_problem, sentence
 from caal_node.cli.output import console
@@ -28,6 +30,8 @@ from caal_node.room.cue_player import SilentCueSink
 MAX_LINE_CHARS: Final = 4_000
 """A longer turn is cut, as it would fill a small model's window."""
 ONCE_MORE: Final = "Ctrl-C once more ends the chat."
+_TOLD: Final = ("the model's reply failed", "all LLMs are unavailable")
+"""These log messages begin so; the second one is LiveKit's, of a chain of models."""
 LAST_PRESS: Final = 2
 """So many presses of Ctrl-C, with no line in between, end the chat."""
 INTERRUPTED: Final = 130
@@ -69,7 +73,20 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
 
 def is_told(record: logging.LogRecord) -> bool:
     """Say whether the chat itself tells what is logged: why a reply of the model failed."""
-    return record.exc_info is None and str(record.msg).startswith("the model's reply failed")
+    return str(record.msg).startswith(_TOLD)
+
+
+def reply_problem(settings: Settings, failure: BaseException) -> str:
+    """Return in one line why a model's reply failed, and what to do where that is known."""
+    if (known := known_failure(failure)) is not None:
+        return str(known)
+    if settings.fallbacks and isinstance(failure, APIConnectionError):
+        models = ", ".join(map(str, (settings.model, *settings.fallbacks)))
+        return (
+            f"none of {models} gave a reply; each but the last has {settings.fallback_after:g} s "
+            "to begin one (CAAL_FALLBACK_AFTER), and --verbose logs the rest"
+        )
+    return f"{failure or type(failure).__name__}; --verbose logs its traceback"
 
 
 class _Chat:
@@ -95,9 +112,10 @@ class _Chat:
         failure, agent.reply_failure = agent.reply_failure, None
         if failure is None:
             return None
-        if (problem := await model_problem(self._commands.settings)) is not None:
+        settings = self._commands.settings
+        if not has_own_model(agent) and (problem := await model_problem(settings)) is not None:
             raise ModelUnreachable(sentence(problem))
-        return f"the model's reply failed: {known_failure(failure) or failure}"
+        return f"the model's reply failed: {reply_problem(self._commands.settings, failure)}"
 
     def cancel_calls(self) -> None:
         """End the tools of the turn under way, which cancelling `say` leaves to go on."""

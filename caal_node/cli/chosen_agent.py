@@ -3,13 +3,19 @@
 Without them it is CAAL_AGENT, else a plain CaalAgent, and CAAL_MODEL.
 """
 
+# pyright: reportUnknownMemberType=false
+# LiveKit leaves the event types of its models open, so they are half unknown.
+
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import sys
 from pathlib import Path
 from typing import Any
+
+from livekit.agents.llm import LLM
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
@@ -32,6 +38,28 @@ def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAg
             "**options, and pass them on to super().__init__"
         ) from error
     return agent(settings=settings, **options)
+
+
+def brings_model(settings: Settings, name: str | None) -> bool:
+    """Return whether the agent has a model of its own, so that the settings' is never asked.
+
+    Only its `__init__` knows, so one is made and let go again. Call it before the event loop runs.
+
+    Raises:
+        ConfigError: as `chosen_agent`.
+    """
+    if agent_class(name or settings.agent) is CaalAgent:
+        return False
+
+    async def made() -> CaalAgent:
+        return chosen_agent(settings, name)
+
+    return has_own_model(asyncio.run(made()))
+
+
+def has_own_model(agent: CaalAgent) -> bool:
+    """Return whether `agent` asks a model of its own, and not its session's."""
+    return isinstance(agent.llm, LLM)
 
 
 def agent_class(name: str | None) -> type[CaalAgent]:

@@ -51,8 +51,8 @@ def run_console(
     """
     if not sys.stdin.isatty():
         raise ConfigError("console needs a terminal; in a pipe, run: caal-node chat")
+    agent_class(settings.agent)  # one's own mistake is told before a missing server
     settings = ready_settings(settings)
-    agent_class(settings.agent)
     voice = _voice(settings, arguments)
     ended_by: list[Exception] = []
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from caal_node.cli.checks.check import Check, Finding, run_check
 from caal_node.cli.checks.local import (
     check_agent,
+    check_bridge_command,
     check_cues,
     check_settings,
     check_state,
@@ -25,7 +26,7 @@ from caal_node.cli.checks.model import SAMPLE_S, check_call_strategy, check_mode
 from caal_node.cli.checks.offer import check_offer
 from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.sound import SOUND, SOUND_S, check_sound
-from caal_node.cli.checks.tools import check_embedding, check_mcp, check_n8n
+from caal_node.cli.checks.tools import MCP_S, check_embedding, check_mcp, check_n8n
 from caal_node.cli.output import console, print_table
 from caal_node.config.settings import Settings
 
@@ -38,7 +39,8 @@ CHECKS: Final = (
     Check("way of asking", check_call_strategy, SAMPLE_S + 15),
     Check("livekit", check_livekit, 10),
     Check("n8n", check_n8n, 20),
-    Check("mcp", check_mcp, 30),
+    Check("mcp", check_mcp, MCP_S),
+    Check("mcp-bridge", check_bridge_command, 5),
     Check("embedding", check_embedding, 30),
     Check("cues", check_cues, 10),
     Check(SOUND, check_sound, SOUND_S + 5),

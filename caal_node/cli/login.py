@@ -52,7 +52,7 @@ async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
             stores=sign_ins.anew,
             client_name="caal-node",
         )
-        manager = mcp_bridge.ServerManager([config], oauth=oauth)
+        manager = mcp_bridge.ServerManager([config], oauth=oauth, ready_s=2 * SIGN_IN_S)
         await stack.enter_async_context(manager)
         if why := manager.failed.get(name):
             raise ConfigError(f"{name}: {why}")

@@ -1,22 +1,28 @@
-"""`caal-node mcp`: servers copied from other programs, and the questions that they ask once."""
+"""`caal-node mcp`: servers copied from other programs, what they ask for, and the remote bridge."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 mcp_app = typer.Typer(
-    help="Copy MCP servers from other programs, and answer what they ask for.",
+    help="Copy MCP servers from other programs, answer what they ask for, or serve one to others.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+_PASS_ON: Final[dict[str, Any]] = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,  # from the server's command on, all is the server's
+    "help_option_names": [],
+}
 
 
 @mcp_app.callback()
 def mcp() -> None:
-    """Copy MCP servers from other programs, and answer what they ask for."""
+    """Copy MCP servers from other programs, answer what they ask for, or serve one to others."""
 
 
 @mcp_app.command("import")
@@ -33,7 +39,7 @@ def import_servers(
         bool, typer.Option("--dry-run", help="Only say what would be copied.")
     ] = False,
 ) -> None:
-    """Find the servers of VS Code, Claude, Cursor, Zed, Goose, ... and copy what is chosen.
+    """Find the servers of VS Code, Claude, Cursor, Zed, Goose and others, and copy what is chosen.
 
     Nothing is overwritten: a server whose name is taken is left out.
     """
@@ -59,3 +65,22 @@ def inputs(
     from caal_node.config.settings import load_settings
 
     work.answer_inputs(file or load_settings().mcp_servers, again=again)
+
+
+@mcp_app.command(context_settings=_PASS_ON)
+def serve(context: typer.Context) -> None:
+    """Serve a stdio MCP server over WebSocket, as `mcp-bridge serve` does."""
+    _bridge("serve", context)
+
+
+@mcp_app.command(context_settings=_PASS_ON)
+def unit(context: typer.Context) -> None:
+    """Print a hardened systemd unit for it, as `mcp-bridge unit` does."""
+    _bridge("unit", context)
+
+
+def _bridge(command: str, context: typer.Context) -> None:
+    """Run a command of `mcp-bridge`, whose own name other distributions have as well."""
+    from mcp_bridge.serve.cli import main
+
+    main([command, *context.args], program=("caal-node", "mcp"))

@@ -77,7 +77,8 @@ def import_servers(
     target = settings.mcp_servers
     offers = list(_offers(_files(sources), target, console))
     if not offers:
-        console.print("No servers of other programs were found.")
+        elsewhere = "For a file elsewhere run: caal-node mcp import FILE"
+        console.print(f"No servers of other programs were found. {elsewhere}")
         return
     _show(offers, console)
     chosen = _chosen(offers, servers, copy_all=copy_all, dry_run=dry_run)

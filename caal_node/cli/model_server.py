@@ -15,6 +15,7 @@ from rich.console import Console
 from caal_node import weights
 from caal_node.cli.checks.check import Check, Finding, run_check
 from caal_node.cli.checks.model import SERVER, check_model
+from caal_node.cli.chosen_agent import brings_model
 from caal_node.config.settings import EMBEDDED_MODEL, Settings
 from caal_node.core.errors import ConfigError
 from caal_node.models.chat_context import known_failure
@@ -26,16 +27,22 @@ CHECK: Final = Check(SERVER, check_model, 15)
 EMBED: Final = "Without a server: set CAAL_API=embedded, and a small model runs in this node."
 
 
-def ready_settings(settings: Settings) -> Settings:
+def ready_settings(settings: Settings, agent: str | None = None) -> Settings:
     """Return the settings of a model that answers: these, or the embedded engine's.
+
+    `agent` is who is asked for, `module:Class`; None is the settings' own. One that brings its own
+    model leaves the settings' unasked, so it may be anything.
 
     The engine is offered, at a terminal alone, where nothing answers at the model's address. What
     the engine lacks of its own model is fetched, with progress on standard error. Call it before
     the event loop runs.
 
     Raises:
-        ConfigError: no model answers; its text is one line, and says what to do.
+        ConfigError: no model answers, or the agent cannot be made; its text is one line, and says
+            what to do.
     """
+    if brings_model(settings, agent):
+        return settings
     if settings.api != "embedded":
         problem = asyncio.run(model_problem(settings))
         if problem is None:

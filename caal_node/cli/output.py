@@ -5,10 +5,33 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+PIPE_COLUMNS: Final = 4_096
+"""No line of help is as long, so none is broken."""
+
+
+def help_style() -> dict[str, Any]:
+    """Return what makes typer print help and wrong usage without boxes and whole in a pipe.
+
+    On a terminal its own style stays.
+    """
+    options: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+    if on_terminal():
+        return {"context_settings": options}
+    return {
+        "context_settings": options | {"terminal_width": PIPE_COLUMNS},
+        "rich_markup_mode": None,
+    }
+
+
+def on_terminal() -> bool:
+    """Say whether a person reads what is printed, on both streams."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -34,7 +34,8 @@ class TerminalTranscript:
     def print_ready(self, tools: int, failed: Mapping[str, str]) -> None:
         """Print how many tools there are, and the sources that have failed with the reason."""
         how = "Type, and press Enter; /help lists the commands, Ctrl-D ends."
-        self._console.print(f"[dim]{tools} tools. {how}[/dim]")
+        count = f"{tools} tool" if tools == 1 else f"{tools} tools"
+        self._console.print(f"[dim]{count}. {how}[/dim]")
         for source, reason in failed.items():
             self._console.print(f"[yellow]no tools from {escape(f'{source}: {reason}')}[/yellow]")
 

@@ -10,7 +10,8 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,6 +23,7 @@ from caal_node.agent import CaalAgent
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.cli.completion import keep_tools
 from caal_node.cli.output import console, print_table
+from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError, ModelReplyError, UnknownTool
@@ -32,15 +34,27 @@ from caal_node.tools.example_maker import make_examples
 from caal_node.tools.example_store import FILE_NAME, ExampleStore
 from caal_node.tools.table import ToolEntry, ToolTable
 
-OWN_SCHEMA = "the tool's own schema"
+OWN_SCHEMA: Final = "the tool's own schema"
 """A parameter that no other source describes was found here."""
+STARTS_S: Final = 3_600.0
+"""Seconds for all starts together; a `connect_timeout` may be as long as that."""
+LOOK_S: Final = 0.2
+"""Seconds between two looks at what is still starting."""
+STILL_STARTING: Final = (
+    "still starting; a first start may have to download a server, which takes minutes. "
+    "Ctrl-C ends the wait."
+)
+NO_TOOLS: Final = (
+    "There are no tools: write some in an agent of your own (caal-node init), set N8N_URL, "
+    "or add MCP servers (caal-node mcp import)."
+)
 
 
 async def list_tools(settings: Settings, agent_name: str | None, *, as_json: bool) -> None:
     """Connect every source once, print the table, and disconnect."""
     agent = chosen_agent(settings, agent_name)
     try:
-        await agent.reload_tools()
+        await find_tools(agent)
         entries = await all_entries(agent)
         choice = await choose(settings)
         if as_json:
@@ -57,7 +71,10 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
             print(json.dumps(found, ensure_ascii=False))
             return
         out = console()
-        print_table(out, tool_table(entries, agent.table))
+        if entries:
+            print_table(out, tool_table(entries, agent.table))
+        else:
+            out.print(NO_TOOLS, style="yellow", markup=False)
         if agent.servers:
             print_table(out, _server_table(agent.servers))
         listed = {server.name for server in agent.servers}
@@ -68,6 +85,30 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
         out.print(asking, style="dim", markup=False)
     finally:
         await agent.close_tools()
+
+
+async def find_tools(agent: CaalAgent) -> None:
+    """List every source, as a session does, and wait for servers that are still starting.
+
+    Whoever runs npx or uvx for the first time downloads a server with it, which a session need not
+    wait for. Standard error says what is waited for. Each start ends by its own deadline.
+    """
+    told = TerminalTranscript(console(stderr=True))
+    with told.waiting("looking for tools"):
+        await agent.reload_tools()
+    if not (names := _servers_in(agent, "starting")):
+        return
+    told.print_note(f"{', '.join(names)}: {STILL_STARTING}")
+    with told.waiting(f"waiting for {', '.join(names)}"), suppress(TimeoutError):
+        async with asyncio.timeout(STARTS_S):
+            while _servers_in(agent, "starting"):  # noqa: ASYNC110 - a server that fails tells nobody
+                await asyncio.sleep(LOOK_S)
+    if not set(names).isdisjoint(_servers_in(agent, "ready")):
+        await agent.reload_tools()
+
+
+def _servers_in(agent: CaalAgent, state: str) -> list[str]:
+    return [server.name for server in agent.servers if server.state == state]
 
 
 async def all_entries(agent: CaalAgent) -> list[ToolEntry]:
@@ -122,7 +163,7 @@ async def explain_tool(
     """
     agent = chosen_agent(settings, agent_name)
     try:
-        await agent.reload_tools()
+        await find_tools(agent)
         entry = await find_entry(agent, name)
     finally:
         await agent.close_tools()
@@ -213,7 +254,7 @@ async def make_missing_examples(settings: Settings, agent_name: str | None) -> N
     store = await asyncio.to_thread(ExampleStore, paths.state_folder() / FILE_NAME)
     made: dict[str, tuple[ToolSpec, tuple[Example, ...]]] = {}
     try:
-        await agent.reload_tools()
+        await find_tools(agent)
         existing = agent.examples()
         missing = [entry for entry in agent.table if not existing.get(entry.exposed)]
         for entry in track(

@@ -89,6 +89,7 @@ async def validate(settings: Settings, *, full: bool, on_step: OnStep) -> Valida
         node_version=__version__,
         native_offered=offered,
         outcomes=outcomes,
+        think=settings.think,
     )
 
 

@@ -13,19 +13,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import os
 import sys
 import warnings
 from typing import Final
 
+import typer
 from livekit.agents import AgentServer, JobContext, JobProcess, cli
+from livekit.agents.cli.log import ColoredFormatter
 from pydantic import SecretStr
 
 from caal_node.cli.checks.check import run_check
-from caal_node.cli.checks.room import require_livekit
+from caal_node.cli.checks.room import livekit_away, require_livekit
 from caal_node.cli.chosen_agent import agent_class, chosen_agent
 from caal_node.cli.console import run_console
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence
+from caal_node.cli.output import console, on_terminal
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.factories import make_voice, session_llm, voice_session
@@ -35,8 +39,11 @@ from caal_node.room.relink_participant import start_and_stay
 TRIES: Final = 8_640
 """Attempts to reach the LiveKit server, ten seconds apart: a day. After LiveKit's own 16, two
 minutes, the worker would end, and somebody had to start it again once the server is back."""
+TRIED_ON: Final = "The worker tries on until it answers."
 ONLY_ASKING: Final = frozenset({"--help", "--list-devices"})
 """Options with which nothing is run, so nothing has to be there."""
+HELP_COLUMNS: Final = 240
+"""The longest line of LiveKit's help, with room to spare: in a pipe it is not broken."""
 
 
 def run_worker(command: str, arguments: list[str]) -> None:
@@ -55,6 +62,9 @@ def run_worker(command: str, arguments: list[str]) -> None:
             cli.run_app(server)
 
     if ONLY_ASKING.intersection(arguments):
+        if not on_terminal():
+            # LiveKit's help is always in a box, which takes its width from here.
+            os.environ["COLUMNS"] = str(HELP_COLUMNS)
         hand_over(AgentServer())
     elif command == "console":
         run_console(settings, arguments, hand_over)
@@ -64,7 +74,18 @@ def run_worker(command: str, arguments: list[str]) -> None:
         agent_class(settings.agent)
         _require_speech(settings)
         ready_settings(settings)
+        if (away := asyncio.run(livekit_away(settings))) is not None:
+            typer.echo(f"caal-node: {away} {TRIED_ON}", err=True)
+        take_colours_from_logs()
         hand_over(make_server(settings, always_free=command != "start"))
+
+
+def take_colours_from_logs() -> None:
+    """Have LiveKit's logs in plain text where NO_COLOR or a pipe wants that: it has no option."""
+    out = console()
+    if out.no_color or not out.is_terminal:
+        no_code = classmethod(lambda _, *codes: "")  # pyright: ignore[reportUnknownLambdaType]
+        ColoredFormatter._esc = no_code  # pyright: ignore
 
 
 def with_options(settings: Settings, arguments: list[str]) -> Settings:

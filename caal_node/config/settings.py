@@ -34,7 +34,6 @@ from pydantic import (
 from caal_node.config.file import GivenSetting, explained, from_environment, from_file
 from caal_node.core.addresses import (
     LIVEKIT_PORT,
-    N8N_PORT,
     canonical_url,
     ollama_url,
     server_url,
@@ -154,6 +153,13 @@ def _policy(value: Any) -> Any:
     return value if isinstance(value, Policy) else read_policy(value, Places("tools"))
 
 
+def _n8n_url(text: str) -> str:
+    from n8n.core.addresses import instance_url  # 0.2 s, for those who have an n8n
+
+    # What is n8n's is judged there; what is shown and logged has no user name in it.
+    return server_url(instance_url(text), ("http", "https"))
+
+
 class _ExampleRow(BaseModel):
     model_config = ConfigDict(extra="forbid")
     say: Annotated[str, Field(min_length=1, max_length=500)]
@@ -162,9 +168,7 @@ class _ExampleRow(BaseModel):
 
 OllamaUrl: TypeAlias = Annotated[str, AfterValidator(ollama_url)]
 HttpUrl: TypeAlias = Annotated[str, AfterValidator(lambda s: server_url(s, ("http", "https")))]
-N8nUrl: TypeAlias = Annotated[
-    str, AfterValidator(lambda s: server_url(s, ("http", "https"), N8N_PORT))
-]
+N8nUrl: TypeAlias = Annotated[str, AfterValidator(_n8n_url)]
 RoomUrl: TypeAlias = Annotated[
     str, AfterValidator(lambda s: server_url(s, ("ws", "wss", "http", "https"), LIVEKIT_PORT))
 ]

@@ -7,7 +7,6 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 OLLAMA_PORT: Final = 11434
-N8N_PORT: Final = 5678
 LIVEKIT_PORT: Final = 7880
 _LOCAL_ENDINGS: Final = (".local", ".localhost", ".lan", ".home", ".internal", ".home.arpa")
 """Names that end so are of one network alone."""
@@ -40,7 +39,7 @@ def ollama_url(host: str) -> str:
 def server_url(text: str, schemes: tuple[str, ...], port: int | None = None) -> str:
     """Return a URL with one of `schemes` and no slash at its end; people may leave out the scheme.
 
-    Then `localhost:5678` gets the first scheme, and a public name without a port the second, which
+    Then `localhost:8000` gets the first scheme, and a public name without a port the second, which
     is the encrypted one: keys go there. A host of one's own network gets `port` where it has none.
 
     Raises:

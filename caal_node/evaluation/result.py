@@ -13,6 +13,9 @@ Mark: TypeAlias = Literal["right", "mended", "wrong", "failed"]
 """`mended` is right, but only because the node read a call out of the text or asked once more in
 another way. `failed` means that the server gave an error in place of a reply."""
 
+Thinking: TypeAlias = bool | str
+"""A setting of CAAL_THINK: off, on, or how hard."""
+
 WRONG_OF: Final = 4
 """A suite is passed with at most one case of four not right: a person repeats one request in four
 at the worst, and the small models that people use all day reach it."""
@@ -81,6 +84,8 @@ class Validation:
     """False if the server says that the model has no tool calls, so they were not tried."""
     outcomes: tuple[Outcome, ...]
     suites_version: int = VERSION
+    think: Thinking = False
+    """How the model was asked to think (CAAL_THINK), which may change all that it does."""
 
     def tally(self, suite: SuiteName, asking: Asking) -> Tally:
         """Count the outcomes of one suite in one way."""
@@ -131,6 +136,7 @@ def to_object(validation: Validation) -> dict[str, Any]:
         "server": identity.server,
         "server_version": identity.version,
         "digest": identity.digest,
+        "think": validation.think,
         "at": validation.at,
         "node_version": validation.node_version,
         "full_suite": validation.full,

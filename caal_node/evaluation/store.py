@@ -19,7 +19,7 @@ from typing import Any, Final
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.evaluation.case import Asking
-from caal_node.evaluation.result import Identity, Validation, to_object
+from caal_node.evaluation.result import Identity, Thinking, Validation, to_object
 from mcp_bridge.core.files import make_private_folder
 
 APPLICATION: Final = 0x4341414C
@@ -81,6 +81,8 @@ class ValidationRecord:
     right: int
     """Cases that were right, of `counted` cases of the way that works best."""
     counted: int
+    think: Thinking | None = None
+    """None of a run that did not note it."""
 
 
 class EvaluationStore:
@@ -123,7 +125,8 @@ class EvaluationStore:
         """Return the runs of `model` on any server, the newest first; none without a file."""
         if not self._has_content():
             return []
-        query = f"SELECT {_COLUMNS} FROM run WHERE api = ? AND model = ? ORDER BY id DESC LIMIT ?"
+        columns = f"{_COLUMNS}, json_extract(report, '$.think')"
+        query = f"SELECT {columns} FROM run WHERE api = ? AND model = ? ORDER BY id DESC LIMIT ?"
         with self._open(write=False) as connection:
             return [_record(row) for row in connection.execute(query, (api, model, RUNS_KEPT))]
 
@@ -239,7 +242,8 @@ def _profile(connection: sqlite3.Connection, key: str) -> str | None:
 
 
 def _record(row: tuple[Any, ...]) -> ValidationRecord:
-    at, model, api, address, server, version, digest, suites, passed, asking, counted, right = row
+    *key, suites, passed, asking, counted, right, think = row
+    at, model, api, address, server, version, digest = key
     return ValidationRecord(
         *(at, model, api, address, Identity(server, version, digest)),
         suites_version=suites,
@@ -247,4 +251,5 @@ def _record(row: tuple[Any, ...]) -> ValidationRecord:
         asking=asking,
         right=right,
         counted=counted,
+        think=bool(think) if isinstance(think, int) else think,  # SQLite has no truth values.
     )

@@ -15,7 +15,7 @@ from caal_node.core.errors import ConfigError, ModelError
 from caal_node.evaluation.case import WAY_NAMES, Asking
 from caal_node.evaluation.model_identity import identify_in_time
 from caal_node.evaluation.model_profiles import ModelProfiles
-from caal_node.evaluation.result import Identity
+from caal_node.evaluation.result import Identity, Thinking
 from caal_node.evaluation.store import EvaluationStore, ValidationRecord
 from caal_node.evaluation.suites import VERSION
 
@@ -99,30 +99,40 @@ async def find_validity(settings: Settings, store: EvaluationStore | None = None
         identity = await identify_in_time(settings)
     except (ModelError, ConfigError) as error:
         return Validity("unreachable", str(error))
-    return validity_of(records, identity, settings.model_address)
+    return validity_of(records, identity, settings.model_address, settings.think)
 
 
-def validity_of(records: list[ValidationRecord], identity: Identity, address: str) -> Validity:
-    """Return the newest finding that holds for `identity`, wherever it was made; else why none
-    does.
+def validity_of(
+    records: list[ValidationRecord], identity: Identity, address: str, think: Thinking = False
+) -> Validity:
+    """Return the newest finding that holds for `identity` and its way of thinking, wherever it was
+    made; else why none does.
 
     `records` are of one model, the newest first.
     """
-    current = [r for r in records if r.identity == identity and r.suites_version == VERSION]
+    current = [
+        record
+        for record in records
+        if record.identity == identity
+        and record.suites_version == VERSION
+        and record.think == think
+    ]
     if current:
         found = current[0]
         said = f"{found.right} of {found.counted} right on {found.at[:10]}"
         state = "passed" if found.passed else "failed"
         return Validity(state, f"validated, {said}", found.asking)
     last = next((r for r in records if r.address == address), records[0])
-    return Validity("stale", f"validated on {last.at[:10]}, but {_change(last, identity)}")
+    return Validity("stale", f"validated on {last.at[:10]}, but {_change(last, identity, think)}")
 
 
-def _change(last: ValidationRecord, now: Identity) -> str:
+def _change(last: ValidationRecord, now: Identity, think: Thinking) -> str:
     if last.identity.server != now.server:
         return f"on {last.identity.server}, and this is {now.server}"
     if last.identity.digest != now.digest:
         return "the model has changed since"
     if last.identity.version != now.version:
         return f"with {now.server} {last.identity.version}, and this is {now.version}"
+    if last.think != think and last.suites_version == VERSION:
+        return "with another CAAL_THINK"
     return "by other checks than this version's"

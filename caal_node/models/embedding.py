@@ -21,7 +21,8 @@ import numpy as np
 
 from caal_node import weights
 from caal_node.config.settings import Settings
-from caal_node.core.errors import ModelError
+from caal_node.core.addresses import ollama_url, server_url
+from caal_node.core.errors import ConfigError, ModelError
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 from caal_node.weights import cache
 from mcp_bridge import Embedder, EmbeddingUnavailable, MiniLM, VectorCache
@@ -55,11 +56,18 @@ class ServerEmbedder:
     ) -> None:
         """
         Args:
+            base_url: Written like OLLAMA_HOST, or CAAL_BASE_URL; the scheme may be left out.
             keep_alive: How long Ollama keeps the model after a request.
 
         Raises:
             ConfigError: the address or the key cannot be used.
         """
+        try:
+            base_url = (
+                ollama_url(base_url) if api == "ollama" else server_url(base_url, ("http", "https"))
+            )
+        except ValueError as error:
+            raise ConfigError(f"CAAL_EMBEDDING: {error}") from error
         self.name: Final = f"{api}:{model}@{base_url}"
         self._api: Final = api
         self._fixed: Final[Mapping[str, Any]] = (

@@ -39,6 +39,9 @@ class FallbackLLM(LLM):
     def __init__(self, members: Sequence[LLM], *, reply_within_s: float | None = None) -> None:
         """A model that has given nothing within `reply_within_s` has failed; None waits on.
 
+        The last one may take longer, since nobody comes after it: an engine that is only loaded
+        when it is needed answers late, and that is better than not at all.
+
         Raises:
             ValueError: `members` is empty.
         """
@@ -80,7 +83,12 @@ class FallbackLLM(LLM):
     ) -> llm.LLMStream:
         """See `LLM.chat`. Each member is given the same."""
         extra = extra_kwargs if is_given(extra_kwargs) else {}
-        deadlines = (given_timeout(conn_options), self._reply_within_s)
+        given_s = given_timeout(conn_options)
+
+        def deadline_s(member: LLM) -> float | None:
+            own = None if member is self.members[-1] else self._reply_within_s
+            return min(filter(None, (given_s, own)), default=None)
+
         return self._adapter.chat(
             chat_ctx=chat_ctx,
             tools=tools,
@@ -89,7 +97,7 @@ class FallbackLLM(LLM):
             parallel_tool_calls=parallel_tool_calls,
             tool_choice=tool_choice,
             extra_kwargs={
-                "reply_within_s": min(filter(None, deadlines), default=None),
+                "reply_within_s": deadline_s,
                 **extra,
             },
         )

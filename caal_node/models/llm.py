@@ -12,9 +12,9 @@ LiveKit's own, by `llm.LLMStream`. docs/livekit.md has what is the same as with 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from livekit.agents import APIConnectOptions, llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
@@ -64,7 +64,8 @@ class LLM(llm.LLM[Literal["caal"]]):
         tool_choice, parallel_tool_calls, extra_kwargs: Those of `chat` for every request.
         settings: Take the place of those of the environment and `caal.toml`.
         why: Who settled `native_tools`, for the log and for `retry_policy.stats`.
-        memory: Told what is found out about the model, for the sessions to come.
+        memory: Makes what is told what is found out about the model of some settings, for the
+            sessions to come; also about a model that is changed to.
         backend: Takes the place of a server, and of all settings.
         options: Settings of that name (temperature, think, num_ctx, keep_alive), or arguments of
             the backend (deadlines).
@@ -88,7 +89,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         extra_kwargs: Mapping[str, Any] | None = None,
         settings: Settings | None = None,
         why: str = AS_CONFIGURED,
-        memory: ModelMemory | None = None,
+        memory: Callable[[Settings], ModelMemory] | None = None,
         backend: Backend | None = None,
         **options: Any,
     ) -> None:
@@ -99,6 +100,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             backend = backend_of(settings, "LLM", given)
         self._settings: Settings = settings or Settings()
         self._is_over = settings is None and isinstance(backend, LiveKitBackend)
+        self._memory_of: Final = memory
         if not is_given(native_tools):
             native_tools = _ASKING[self._settings.tool_calls]
         self._connection = ModelConnection(
@@ -106,7 +108,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             native_tools,
             text_protocol or self._settings.text_protocol,
             why=why,
-            memory=memory,
+            memory=memory and memory(self._settings),
         )
         self._request = RequestOptions(
             max_tokens, tool_choice, parallel_tool_calls, dict(extra_kwargs or {})
@@ -172,6 +174,7 @@ class LLM(llm.LLM[Literal["caal"]]):
                 backend_of(settings, "update_options", given),
                 _ASKING[settings.tool_calls],
                 settings.text_protocol,
+                memory=self._memory_of and self._memory_of(settings),
             )
             self._leave(self._connection)
             self._connection, self._is_over = new, False
@@ -198,8 +201,12 @@ class LLM(llm.LLM[Literal["caal"]]):
         """
         given = _given(model, api, base_url, api_key, **options)
         settings = chosen_settings(self._settings, "switch", given)
+        described = self._memory_of if backend is None else None
         new = ModelConnection(
-            backend or backend_of(settings, "switch", given), native_tools, settings.text_protocol
+            backend or backend_of(settings, "switch", given),
+            native_tools,
+            settings.text_protocol,
+            memory=described and described(settings),
         )
         try:
             await new.backend.capabilities()
@@ -235,9 +242,9 @@ class LLM(llm.LLM[Literal["caal"]]):
 
         `extra_kwargs` goes into the request as it is (`top_p`, `seed`, `stop`), but for `stream`
         (bool), `reply_within_s` (seconds in which the reply must begin, in place of the time-out
-        of `conn_options`), and `question`: what to ask, as a `Question` that the caller has made,
-        in place of the one that is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans
-        alone.
+        of `conn_options`, or a function that gives them for the model that is asked), and
+        `question`: what to ask, as a `Question` that the caller has made, in place of the one that
+        is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans alone.
 
         The time-out of `conn_options` holds for the reply's first piece and between two, but not
         LiveKit's own default, in which a local model may not even be loaded.
@@ -252,9 +259,12 @@ class LLM(llm.LLM[Literal["caal"]]):
         question: Question | None = request.fields.pop("question", None)
         stream: bool = request.fields.pop("stream", True)
         own_patience = "reply_within_s" in request.fields
-        within: float | None = request.fields.pop("reply_within_s", None)
+        within = request.fields.pop("reply_within_s", None)
+        if callable(within):
+            within = cast("float | None", within(self))
         if question is None:
             question = self.question(chat_ctx, tools or [], stream=stream)
+            question = replace(question, tells_unmade=True)
         timeout_s = None if own_patience else given_timeout(conn_options)
         question = replace(
             request.applied(question),

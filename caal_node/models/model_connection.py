@@ -125,6 +125,7 @@ class ModelConnection:
                 await self._learn_capabilities()
         step = policy.first_step(question)
         first = step.strategy.name
+        unmade: list[Event] = []
         while True:
             attempt = ReplyAttempt(self.backend, step.strategy, step.question)
             failure: ModelError | None = None
@@ -148,8 +149,13 @@ class ModelConnection:
                 if attempt.signal is None and question.may_call and not question.must_call:
                     policy.stats.note_success(step.strategy.name, first)
                 return
+            unmade = unmade or attempt.uncertain
             following = policy.next_step(step, attempt)
             if following is None:
+                if question.tells_unmade and unmade:
+                    for event in unmade:
+                        yield event
+                    return
                 name, what = self.backend.model, "no call" if question.must_call else "no reply"
                 raise failure or ModelSilent(f"{name} gave {what} in any way of asking")
             step = following

@@ -42,6 +42,9 @@ class Question:
     """Seconds since the turn's first request."""
     timeout_s: float | None = None
     """Seconds for the reply's first piece and between two; None leaves it to the backend."""
+    tells_unmade: bool = False
+    """Calls that cannot be made are told to whoever asked, where no way of asking brought a reply:
+    LiveKit answers them, and the conversation goes on. Else there is an error, and it is said."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(map(_escaped, self.items)))

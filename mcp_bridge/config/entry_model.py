@@ -206,7 +206,11 @@ class ServerEntry(BaseModel):
         None, description="The room's path is its last argument; without one it stays off."
     )
     url: _FilledText | None = Field(
-        None, description=f"Where the server is: http://, https://, ws:// or wss://.{_VARIABLES}"
+        None,
+        description=(
+            "Where the server is: http://, https://, ws:// or wss://. Without any of these it is "
+            f"https://, and on this machine http://.{_VARIABLES}"
+        ),
     )
     headers: dict[str, _Text] | None = Field(
         None, description=f"Sent with each request.{_VARIABLES}"

@@ -52,6 +52,7 @@ from mcp_bridge.config.entry_model import (
 from mcp_bridge.config.env_file import read_env_file
 from mcp_bridge.config.spellings import SpelledEntry, inputs_in
 from mcp_bridge.config.variables import VariableExpander
+from mcp_bridge.core.addresses import with_scheme
 from mcp_bridge.core.files import expand_home
 from mcp_bridge.core.server_config import (
     EMPTY,
@@ -130,6 +131,8 @@ def read_entry(spelled: SpelledEntry, name: str, context: ActivationContext) -> 
     args = tuple(read(place / "args" / index) for index in range(len(entry.args or ())))
     url = "" if local else read(place / "url").strip()
     if not local:
+        if "${" not in url:  # else the variable may hold the scheme; this one is off
+            url = with_scheme(url, socket=transport == "websocket")
         transport = _remote_transport(
             place, entry, transport, url, filled_in=not (off and "${" in url)
         )
@@ -204,6 +207,7 @@ def _remote_transport(
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https", *_SOCKET_SCHEMES) and bool(parts.hostname)
+        usable = usable and not any(char.isspace() for char in url)
         _ = parts.port  # raises where the port is no number
     except ValueError:
         usable = False

@@ -16,7 +16,7 @@ from mcp_bridge.connection.server_session import ServerSession, progress_reporte
 from mcp_bridge.connection.session_pool import SessionPool, pool_of_loop
 from mcp_bridge.connection.tool_registry import ToolRegistry, ToolTable
 from mcp_bridge.core.elicitation import Elicitor
-from mcp_bridge.core.errors import ConfigError, ServerUnavailable
+from mcp_bridge.core.errors import CallTimeout, ConfigError, ServerUnavailable
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsChanged
@@ -51,7 +51,10 @@ class ServerManager:
     Args:
         connect_timeout_s, call_timeout_s: Seconds; a server's own settings go before them.
         ready_s: How long entering and reloading wait for servers. One that takes longer is among
-            `failed` until it is there, which `on_event` then tells of. None waits for all.
+            `failed` until it is there, which `on_event` then tells of. None waits as long as an
+            ordinary start and list may take: twice `connect_timeout_s` (20 s), or where a server
+            has one of its own twice that, up to a minute. The 300 s of a package runner's first
+            start (`Limits.first_start_s`) are never waited for.
         limits: The other bounds.
         pins: Where tools are kept as they were accepted; one that changes is held back until it is
             accepted again, and is among `failed`; one that a known server adds is among `added`.
@@ -209,7 +212,12 @@ class ServerManager:
         timeout_s = timeout_s or server.config.timeout_s or self._limits.call_timeout_s
         if server.session.recalled:
             began = time.monotonic()
-            await server.session.confirm()
+            try:
+                async with asyncio.timeout(timeout_s):  # its entry may allow a start an hour
+                    await server.session.confirm()
+            except TimeoutError:
+                what = f"was not ready within {timeout_s:g} s"
+                raise CallTimeout(tool.server, what) from None
             timeout_s = max(timeout_s - (time.monotonic() - began), _MIN_CALL_S)
         if not self._registry.has_judged(server.config, server.session.listing.definitions):
             await self._rebuild_table()  # what has changed under this name may be held back
@@ -291,9 +299,15 @@ class ServerManager:
         for name, server in zip(names, servers, strict=True):
             self._start_task(name, partial(self._list, server))
         if tasks := [self._tasks[name] for name in names]:
-            done, _ = await asyncio.wait(tasks, timeout=ready_s)
+            if ready_s is None:
+                ready_s = self._limits.usual_wait_s(s.config.connect_timeout_s for s in servers)
+            done, late = await asyncio.wait(tasks, timeout=ready_s)
             for task in done:
                 task.result()
+            for task, server in zip(tasks, servers, strict=True):
+                if task in late:
+                    said = "%s: after %g s " + _LATE + "; the others go on without it"
+                    logger.warning(said, server.config.name, ready_s)
 
     async def _list(self, server: _ManagedServer) -> None:
         session = server.session

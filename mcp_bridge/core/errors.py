@@ -27,13 +27,13 @@ class ConfigError(BridgeError):
     """The file of servers is wrong: `FILE:LINE: KEY: what is wrong; how to mend it`."""
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, key: str = "") -> None:
-        parts = (f"{file}:{line}" if file else "", key, message)
+        parts = (f"{file}:{line}" if file and line else file, key, message)
         said = ": ".join(part for part in parts if part)
         # Keys come from the file and may hold anything; a complaint is one line.
         super().__init__("".join(char if char.isprintable() else "?" for char in said))
         self.file = file
         self.line = line
-        """The line, counted from 1; 0 where there is no file."""
+        """The line, counted from 1; 0 where there is no file, or no line of it is meant."""
         self.key = key
         """The dotted path from the top of the file, for example `mcpServers.time.args`."""
 

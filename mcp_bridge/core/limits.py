@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 MAX_RESULT_CHARS: Final = 65_536
 """About 16,000 tokens: more than a small local model's whole window."""
+
+_READY_S: Final = 60.0
+"""The most that a server's own `connect_timeout` makes everybody wait where nobody has said how
+long: an entry may have an hour, and the other servers' tools are there."""
+_WORD_S: Final = 0.5
+"""So much later a server that fails at its last moment has said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +58,13 @@ class Limits:
     """A tool whose input schema is larger is left out, and reported."""
     max_waiting: int = 64
     """Calls of one server at a time; further ones are refused at once."""
+
+    def usual_wait_s(self, own_connect_timeouts_s: Iterable[float | None]) -> float:
+        """Gives the seconds after which servers ordinarily are ready or have failed.
+
+        Each has a `connect_timeout` of its own, or None. That a first start may take minutes does
+        not count.
+        """
+        usual_s = self.connect_timeout_s
+        longest_s = max((own or usual_s for own in own_connect_timeouts_s), default=usual_s)
+        return min(2 * longest_s, max(2 * usual_s, _READY_S)) + _WORD_S

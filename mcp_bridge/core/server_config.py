@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from mcp_bridge.core.addresses import with_scheme
 from mcp_bridge.core.sanitize import (
     looks_secret,
     redact,
@@ -63,7 +64,8 @@ class ServerConfig:
     """Variables that are added to the few that a child inherits (HOME, PATH, ...)."""
     cwd: str | None = None
     url: str = field(default="", repr=False)
-    """http:// or https:// for http and sse; ws:// or wss:// for websocket."""
+    """http:// or https:// for http and sse; ws:// or wss:// for websocket. Who leaves it out gets
+    the encrypted one, and on this machine the other."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     authorization_servers: tuple[str, ...] = ()
     """Origins that its sign-in may be at, besides its own and public ones."""
@@ -99,6 +101,9 @@ class ServerConfig:
     """The room's path, where it is the last of `args`."""
     sealed: tuple[str, ...] = field(default=(), repr=False)
     """Those of `secrets` that look like keys: no result may hold them either."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", with_scheme(self.url, socket=self.transport == "websocket"))
 
     def digest(self) -> str:
         """Gives a digest of what starts or reaches the server. Rooms with the same may share it."""

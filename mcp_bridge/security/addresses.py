@@ -6,6 +6,7 @@ import ipaddress
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
+from mcp_bridge.core.addresses import is_loopback
 from mcp_bridge.security.finding import Finding
 
 _PLAIN: Final = {"http": "https", "ws": "wss"}
@@ -16,15 +17,6 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 """An IPv4 address in its last 32 bits (RFC 6052), for networks that have only IPv6."""
 _KEPT: Final = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("3fff::/20"))
 """Kept by IANA; older Pythons take them for ordinary ones."""
-
-
-def is_loopback(url: str) -> bool:
-    """Tells whether `url` is on this machine, by its name alone: nothing is looked up."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def plain_text(url: str) -> Finding | None:

@@ -187,10 +187,15 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = MappingProxyType(
         "env": _COMMAND,
         "cmd": _words(**dict.fromkeys(("/c", "/C"), Launcher("command of cmd"))),
         "mcp-bridge": _BRIDGE,
+        "caal-node": _words(mcp=_BRIDGE),
     }
 )
 MODULES: Final[Mapping[str, str]] = MappingProxyType(
-    {"uv": "uv", "pipx": "pipx", "poetry": "poetry", "pipenv": "pipenv", "mcp_bridge": "mcp-bridge"}
+    {
+        **{name: name for name in ("uv", "pipx", "poetry", "pipenv")},
+        "mcp_bridge": "mcp-bridge",
+        "caal_node": "caal-node",
+    }
 )
 """Python's modules that are one of the launchers."""
 SHELLS: Final = _names("sh bash rbash dash zsh ksh mksh csh tcsh ash cmd powershell pwsh")

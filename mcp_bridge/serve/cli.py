@@ -30,8 +30,18 @@ from mcp_bridge.serve.options import (
 
 logger = logging.getLogger("mcp_bridge.serve")
 
+NAME: Final = "mcp-bridge"
+PIPE_COLUMNS: Final = 4_096
+"""No line of help is as long, so a pipe gets whole ones."""
+_HELP: Final = {"help_option_names": ["-h", "--help"]}
+_ON_TERMINAL: Final = all(
+    stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)
+)
+"""Elsewhere help and wrong usage are printed without boxes."""
+
 app = typer.Typer(
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP if _ON_TERMINAL else {**_HELP, "terminal_width": PIPE_COLUMNS},
+    rich_markup_mode="rich" if _ON_TERMINAL else None,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # locals hold the token
 )
@@ -42,19 +52,24 @@ _INSTALLED: Final = "/usr/bin/mcp-bridge"
 """The path of the program in the unit's file."""
 
 
-def main() -> None:
-    """Runs the command line. A known error is one line on stderr and exit code 1."""
+def main(arguments: Sequence[str] | None = None, program: Sequence[str] = (NAME,)) -> None:
+    """Runs the command line. A known error is one line on stderr and exit code 1.
+
+    Args:
+        arguments: What stands behind the program; None takes them from the process.
+        program: The words that are typed before them, where this is a part of another one.
+    """
     try:
-        app()
+        app(arguments, prog_name=" ".join(program))
     except BridgeError as error:
         screen = Console(stderr=True, highlight=False, soft_wrap=True)  # it obeys NO_COLOR
-        screen.print(Text(f"mcp-bridge: {error}", style="red"))
+        screen.print(Text(f"{program[0]}: {error}", style="red"))
         sys.exit(1)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"mcp-bridge {version('caal-node')}")
+        typer.echo(f"{NAME} {version('caal-node')}")
         raise typer.Exit
 
 
@@ -145,17 +160,26 @@ def serve(
 
 
 @app.command()
-def unit() -> None:
+def unit(context: typer.Context) -> None:
     """Print a hardened systemd unit."""
-    found = shutil.which("mcp-bridge") or sys.argv[0]
-    typer.echo(systemd_unit(str(Path(found).absolute())), nl=False)
+    name, *words = (context.find_root().info_name or NAME).split()
+    # What runs now is ours; what has its name on PATH may be another distribution's.
+    own = Path(sys.argv[0]).absolute()
+    found = own if own.stem == name else shutil.which(name) or own
+    typer.echo(systemd_unit(str(found), words), nl=False)
 
 
-def systemd_unit(program: str) -> str:
-    """Gives the systemd unit. `program` is the absolute path of `mcp-bridge`, as systemd wants."""
+def systemd_unit(program: str, words: Sequence[str] = ()) -> str:
+    """Gives the systemd unit.
+
+    Args:
+        program: The absolute path of `mcp-bridge`, as systemd wants it, or of what has it as a
+            part, under `words`.
+    """
     quoted = f'"{program}"' if " " in program else program
     text = _UNIT_FILE.read_text(encoding="utf-8")
-    return text.replace(f"ExecStart={_INSTALLED}", f"ExecStart={quoted}")
+    text = text.replace(f"#   {NAME} unit", f"#   {' '.join((Path(program).name, *words))} unit")
+    return text.replace(f"ExecStart={_INSTALLED}", f"ExecStart={' '.join((quoted, *words))}")
 
 
 async def _serve(options: ServeOptions) -> None:

@@ -18,12 +18,12 @@ import anyio.to_thread
 import httpcore2
 import httpx2
 
+from mcp_bridge.core.addresses import is_loopback as is_loopback
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.protocol.envelope import find_request_id
 from mcp_bridge.protocol.inbound_filter import InboundFilter
 from mcp_bridge.protocol.messages import bounded_message
-from mcp_bridge.security.addresses import is_loopback as is_loopback
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
 from mcp_bridge.transports.event_stream import MAX_MESSAGE_BYTES, EventStream

@@ -20,10 +20,11 @@ from urllib.request import getproxies, proxy_bypass
 import anyio.to_thread
 import httpx2
 
+from mcp_bridge.core.addresses import is_loopback
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.security.addresses import is_loopback, is_public, origin_of, plain_text
+from mcp_bridge.security.addresses import is_public, origin_of, plain_text
 
 MAX_URL_CHARS: Final = 16 * 1024
 """The length of any address of a sign-in, that of the way back included."""

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
+from n8n.core.addresses import MCP_PATH
 from n8n.core.api_client import KEPT_FOR_LISTING, ApiClient
 from n8n.core.errors import N8nError
 from n8n.core.json_values import mapping, mappings, parse_json
@@ -29,7 +30,6 @@ MAX_PAGES = 40
 MAX_PINNED_BYTES = 256 * 1024
 """The most that a workflow with its pinned data may have: a request as a person makes it has a few
 hundred bytes."""
-MCP_PATH = "/mcp-server/http"
 MAX_LISTED = 200
 """The most that search_workflows gives; it has no pages."""
 OTHER_ORDERS = ("createdAt:asc", "name:asc", "name:desc")

@@ -13,9 +13,10 @@ from pydantic import SecretStr
 
 from caal_node.cli.checks.check import Finding
 from caal_node.cli.checks.model import check_model
-from caal_node.cli.checks.room import check_livekit
+from caal_node.cli.checks.room import check_livekit, livekit_away
 from caal_node.cli.checks.tools import check_mcp, check_n8n
 from caal_node.config.settings import Settings
+from caal_node.core.errors import ConfigError
 from tests.livekit_server import LiveKit
 from tests.recorded_n8n import RecordedN8n
 
@@ -54,6 +55,16 @@ async def test_livekit_with_other_keys_or_elsewhere_fails(livekit: LiveKit) -> N
     [check] = await check_livekit(keys(livekit, url=f"ws://127.0.0.1:{free_port()}"))
     assert check.status == "fail"
     assert "LIVEKIT_URL" in check.mend
+
+
+@pytest.mark.livekit
+async def test_a_worker_is_told_whether_its_server_is_away_or_refuses_it(livekit: LiveKit) -> None:
+    assert await livekit_away(keys(livekit)) is None
+    away = await livekit_away(keys(livekit, url=f"ws://127.0.0.1:{free_port()}"))
+    assert away is not None
+    assert "check LIVEKIT_URL" in away
+    with pytest.raises(ConfigError, match="refused the keys; check LIVEKIT_API_KEY"):
+        await livekit_away(keys(livekit, secret="w" * 32))
 
 
 @pytest.mark.livekit

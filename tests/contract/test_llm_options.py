@@ -9,7 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
-from livekit.agents import APIConnectOptions, APIError, APITimeoutError, llm
+from livekit.agents import (
+    Agent,
+    AgentSession,
+    APIConnectOptions,
+    APIError,
+    APITimeoutError,
+    llm,
+)
 from livekit.agents.llm import ChatContext, CollectedResponse, Tool, ToolChoice, function_tool
 from livekit.agents.utils import aio
 from livekit.plugins import openai
@@ -326,6 +333,37 @@ async def test_a_time_out_is_tried_again_as_often_as_was_asked() -> None:
     ):
         options = APIConnectOptions(max_retry=1, retry_interval=0.01, timeout=0.5)
         assert (await reply_of(model, options=options)).text == "Here I am."
+
+
+# -- calls that cannot be made -------------------------------------------------------------------
+
+LOUDER: Final = Call("set_volume", {"volume": 30})
+
+
+@ways
+async def test_a_call_of_no_tool_in_every_way_of_asking_is_livekits_to_answer_and_no_error(
+    way: str,
+) -> None:
+    def answer(_: Asked) -> Reply:
+        return [json.dumps({"name": LOUDER.name, "arguments": LOUDER.arguments})]
+
+    async with StandInModel(answer=answer) as server, asked_by(way, server) as model:
+        reply = await reply_of(model, "set the volume to 30")
+        assert called(reply) == ["set_volume"]
+        assert reply.text == ""
+        assert len(server.chats) <= 4
+
+
+async def test_an_ordinary_agent_goes_on_after_a_call_of_no_tool() -> None:
+    async with (
+        StandInModel(*[[LOUDER]] * 4, answer=lambda _: ["I have no such tool."]) as server,
+        asked_by("ollama", server) as model,
+        AgentSession[None](llm=model) as session,
+    ):
+        await session.start(Agent(instructions="Be brief.", tools=[*TOOLS]))
+        result = await session.run(user_input="set the volume to 30")
+        said = [event.item for event in result.events if event.type == "message"]
+        assert [item.text_content for item in said] == ["I have no such tool."]
 
 
 # -- LiveKit's FallbackAdapter -------------------------------------------------------------------

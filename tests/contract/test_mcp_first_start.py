@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 import mcp_bridge
+from caal_node.cli import tools
 from caal_node.cli.checks import tools as checks
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ToolStarting
 from caal_node.core.prompt_files import sentence
+from caal_node.tools.sources import mcp as mcp_source
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import (
     Catalogue,
@@ -157,6 +159,35 @@ async def test_the_model_and_the_person_are_told(
         assert "still setting that service up" in sentence(caught.value.spoken)
     finally:
         await again.aclose()
+
+
+async def test_the_list_of_tools_waits_for_it_and_says_so(
+    here: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CAAL_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("CAAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(mcp_source, "READY_S", 0.1)
+    file = tmp_path / "mcp_servers.json"
+    file.write_text(json.dumps({"clock": {"command": "npx", "args": ["-y", "some-clock"]}}))
+    settings = Settings(mcp_servers=file, base_url="http://127.0.0.1:9")
+    listing = asyncio.create_task(tools.list_tools(settings, None, as_json=True))
+    words = ""
+
+    def told() -> bool:
+        nonlocal words
+        words += capsys.readouterr().err
+        return listing.done() or "clock: still starting; a first start may have to down" in words
+
+    await until(told)
+    assert not listing.done()
+    downloaded(here)
+    await asyncio.wait_for(listing, 60)
+    found = json.loads(capsys.readouterr().out)
+    assert "clock__get_current_time" in [tool["name"] for tool in found["tools"]]
+    assert (found["servers"][0]["state"], found["failed"]) == ("ready", {})
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from caal_node.factories import session_llm
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
 from tests.conversation import Conversation, FakeTier
-from tests.stand_in_model import Break, Call, Hang, Refuse, StandInModel
+from tests.stand_in_model import Break, Call, Hang, Refuse, StandInModel, Wait
 
 WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
 CALLS = '{"calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]}'
@@ -93,6 +93,17 @@ async def test_a_model_that_gives_nothing_in_time_is_passed_over() -> None:
         assert await talk.ask("hello") == "Good morning."
         async with asyncio.timeout(EVENT_S):
             await first.client_gone()
+
+
+async def test_the_last_model_may_take_longer_as_nobody_comes_after_it() -> None:
+    loaded = asyncio.Event()
+    async with (
+        StandInModel(answer=lambda _: [Wait(loaded), "Good morning."]) as last,
+        talking([member(NOBODY), member(last.url)], reply_within_s=0.2) as talk,
+    ):
+        asyncio.get_running_loop().call_later(1.0, loaded.set)
+        assert await talk.ask("hello") == "Good morning."
+        assert len(last.chats) == 1
 
 
 async def test_closing_ends_what_is_asked_behind_the_scenes() -> None:

@@ -184,3 +184,24 @@ async def test_a_refusal_for_another_reason_is_asked_again_once_only() -> None:
             assert len(server.chats) == requests
         assert backend.dialect == Dialect()
         await backend.aclose()
+
+
+@pytest.mark.parametrize("way", ["switch", "update_options"])
+async def test_a_model_that_is_changed_to_is_asked_as_its_server_was_found_to_take(
+    way: str,
+) -> None:
+    strict = Answers("groq")
+    async with StandInModel(answer=strict) as server, StandInModel() as other:
+        first = await session_llm(of(server))
+        assert await asked(first) == ["get_weather"]
+        await first.aclose()
+        learnt = strict.refused
+        assert learnt > 0
+        second = await session_llm(of(other if way == "switch" else server))
+        if way == "switch":
+            await second.switch(server.model, "openai", server.openai_url)
+        else:
+            second.update_options(model=server.model)
+        assert await asked(second) == ["get_weather"]
+        await second.aclose()
+        assert strict.refused == learnt

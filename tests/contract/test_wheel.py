@@ -94,6 +94,10 @@ def test_other_packages_of_our_names_neither_break_us_nor_are_broken(
     ours = "import n8n, mcp_bridge; n8n.N8nTools, mcp_bridge.ServerManager"
 
     environment.python(theirs)
+    # Whose command `mcp-bridge` is in the end is up to the order; ours has a name of its own too.
+    assert "caal-node mcp serve" in environment.run("caal-node", "mcp", "serve", "--help")
+    unit = environment.run("caal-node", "mcp", "unit")
+    assert f"ExecStart={environment.folder}/bin/caal-node mcp serve --token-file" in unit
     said = environment.python(f"import caal_node; {ours}")
     assert "n8n is caal_node's here" in said
     assert "mcp_bridge is caal_node's here" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from functools import partial
@@ -18,6 +19,12 @@ RUN_S = 90
 
 
 HELP = ("-h", "--help")
+BOX = re.compile("[\u2500-\u257f]")
+OWN_COMMANDS = (
+    *((), ("init",), ("chat",), ("control",), ("tools",), ("doctor",), ("validate",), ("login",)),
+    *(("download-files",), ("demo",), ("n8n",), ("n8n", "check"), ("n8n", "try"), ("mcp",)),
+    *(("mcp", "import"), ("mcp", "inputs")),
+)
 LONG = f"Start a timer{' that is told of at length' * 6}."
 
 
@@ -126,6 +133,60 @@ def test_a_missing_model_server_is_one_line_with_the_mend(
     assert "ollama serve" in line
 
 
+NOBODY = "127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        (("validate", "qwen3:8b"), "ollama serve"),
+        (("n8n", "check", "--instance"), "check N8N_URL"),
+        (("n8n", "try", "lamp"), "check N8N_URL"),
+        (("login", "notes"), "start it, or mend the url"),
+        (("console",), "run: caal-node chat"),
+        (("control",), "CAAL_CONTROL_TOKEN"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
+)
+def test_a_command_that_cannot_go_on_is_one_line_with_the_mend(
+    tmp_path: Path, command: tuple[str, ...], part: str
+) -> None:
+    env = dead_servers(tmp_path)
+    done = run(*command, folder=tmp_path, **env)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert part in line
+
+
+def test_what_is_left_is_listed_and_each_dead_server_is_named(tmp_path: Path) -> None:
+    env = dead_servers(tmp_path)
+    done = run("tools", folder=tmp_path, **env)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("There are no tools: ")
+    assert any(line.startswith("notes\tdown") and "mend the url" in line for line in lines)
+    assert any(line.startswith("no tools from n8n: ") and "N8N_URL" in line for line in lines)
+    done = run("doctor", folder=tmp_path, **env)
+    assert (done.returncode, done.stderr) == (1, "")
+    failed = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("fail")]
+    assert {"model server", "livekit", "n8n", "mcp notes"} <= {name for _, name, *_ in failed}
+    assert all(mend for *_, mend in failed)
+
+
+def dead_servers(folder: Path) -> dict[str, str]:
+    servers = {"notes": {"url": f"http://{NOBODY}/mcp"}}
+    (folder / "mcp_servers.json").write_text(json.dumps(servers), encoding="utf-8")
+    return {
+        "OLLAMA_HOST": NOBODY,
+        "N8N_URL": NOBODY,
+        "N8N_API_KEY": "key",
+        "LIVEKIT_URL": f"ws://{NOBODY}",
+        "LIVEKIT_API_KEY": "devkey",
+        "LIVEKIT_API_SECRET": "secret",
+    }
+
+
 async def test_a_model_server_that_goes_ends_a_chat_over_a_pipe(tmp_path: Path) -> None:
     import asyncio
 
@@ -194,6 +255,48 @@ def test_the_bridge_tells_its_version_and_its_help(tmp_path: Path) -> None:
         assert short.stdout == long.stdout
     done = run_bridge("serve", "--tls-key", "key.pem", "--", "true", FORCE_COLOR="1", NO_COLOR="1")
     assert done.stderr.strip() == "mcp-bridge: --tls-key goes with --tls-cert; give both"
+
+
+def test_the_bridge_is_a_command_of_ours_as_well(tmp_path: Path) -> None:
+    done = run("mcp", "serve", "-h", folder=tmp_path)
+    assert "Usage: caal-node mcp serve [OPTIONS] {command}..." in done.stdout
+    done = run("mcp", "serve", "--port", "0", "--tls-key", "k", "--", "x", "-h", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "caal-node: --tls-key goes with --tls-cert; give both"
+    assert "mcp serve --token-file" in run("mcp", "unit", folder=tmp_path).stdout
+
+
+def test_help_in_a_pipe_is_whole_lines_without_boxes(tmp_path: Path) -> None:
+    helps = [run(*command, "--help", folder=tmp_path).stdout for command in OWN_COMMANDS]
+    bridge = partial(run, module="mcp_bridge.serve", folder=tmp_path)
+    helps += [bridge(*command, "--help").stdout for command in ((), ("serve",), ("unit",))]
+    for text in helps:
+        assert "--help" in text
+        assert not BOX.search(text)
+        assert "\x1b" not in text
+    told = "Talk to the agent by typing; a turn a line from stdin where that is no terminal."
+    assert re.search(rf"^  chat +{re.escape(told)}$", helps[0], re.MULTILINE)
+    listed = re.search(r"^Commands:\n(.*)", helps[0], re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    named = [line.split()[0] for line in listed[1].splitlines()]
+    known = {command[0] for command in OWN_COMMANDS if command}
+    assert set(named) == known | {"start", "dev", "console"}  # those are LiveKit's
+
+
+@pytest.mark.parametrize("command", ["start", "dev", "console"])
+def test_livekits_help_in_a_pipe_breaks_no_line(tmp_path: Path, command: str) -> None:
+    done = run(command, "--help", folder=tmp_path)
+    assert "\x1b" not in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if "--log-level" in line]
+    assert "[env var: LIVEKIT_LOG_LEVEL]" in line
+
+
+def test_wrong_usage_in_a_pipe_is_told_without_boxes(tmp_path: Path) -> None:
+    for command in (("nothing",), ("validate",), ("n8n", "check")):
+        done = run(*command, folder=tmp_path)
+        assert done.returncode == 2
+        assert "Error: " in done.stderr
+        assert not BOX.search(done.stderr)
 
 
 @pytest.mark.parametrize("module", ["caal_node", "caal_node.cli"])

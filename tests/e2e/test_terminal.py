@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import stat
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -195,6 +198,25 @@ async def test_a_reply_that_fails_is_told_and_the_chat_goes_on(
         assert b"Traceback" not in terminal.written
 
 
+async def test_fallbacks_that_all_fail_are_one_line_with_the_setting(folder: Path) -> None:
+    def answer(asked: Asked) -> list[Any]:
+        return [Refuse(503, "busy") if asked.json["model"] == "other" else Hang()]
+
+    async with StandInModel(answer=answer) as model:
+        with chat(
+            model, folder, CAAL_FALLBACKS=f"other@{model.url}", CAAL_FALLBACK_AFTER="1"
+        ) as terminal:
+            await terminal.asks()
+            for words in ("please go", "please go on"):  # LiveKit says more the second time
+                terminal.types(f"{words}\r")
+                await terminal.shows(f"> {words}")
+                await terminal.asks()
+            text = "".join(terminal.lines)
+            assert text.count("has 1 s to begin one") == 2
+            assert "Traceback" not in text
+            assert "ERROR" not in text
+
+
 @pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 async def test_colours_are_left_out_where_nobody_wants_them(
     model: StandInModel, folder: Path, env: dict[str, str], coloured: bool
@@ -206,6 +228,67 @@ async def test_colours_are_left_out_where_nobody_wants_them(
         terminal.types("please fail\r")
         await terminal.shows("the model's reply failed")
         assert bool(COLOUR.search(terminal.written)) is coloured
+
+
+async def test_ctrl_c_ends_the_wait_for_a_server_that_is_being_downloaded(tmp_path: Path) -> None:
+    runner = tmp_path / "npx"
+    runner.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(3600)\n", encoding="utf-8")
+    runner.chmod(0o755)
+    file = tmp_path / "mcp_servers.json"
+    file.write_text(json.dumps({"clock": {"command": "npx", "args": ["-y", "some-clock"]}}))
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    with Terminal(["tools"], folder=tmp_path, PATH=path, CAAL_CACHE=str(tmp_path)) as terminal:
+        await terminal.shows("looking for tools 0:00:0")
+        await terminal.shows("clock: still starting")
+        await terminal.shows("waiting for clock 0:00:0")
+        terminal.types(CTRL_C)
+        assert await terminal.exit_code() == 130
+        assert b"Traceback" not in terminal.written
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--help"],
+        ["doctor"],
+        ["tools"],
+        ["validate", "--help"],
+        ["validate", "nobody"],
+        ["n8n", "check"],
+        ["n8n", "check", "flow.json"],
+        ["mcp", "import"],
+        ["console", "--help"],
+        ["start"],
+        ["nothing"],
+    ],
+    ids=" ".join,
+)
+async def test_no_command_has_colours_where_nobody_wants_them(
+    tmp_path: Path, command: list[str]
+) -> None:
+    (tmp_path / "flow.json").write_text('{"name": "flow", "nodes": [], "connections": {}}')
+    given: dict[str, Any] = {"OLLAMA_HOST": "127.0.0.1:9", "NO_COLOR": "1"}
+    with Terminal(command, folder=tmp_path, **given) as terminal:
+        await terminal.exit_code()
+        assert any(terminal.lines)
+        assert not COLOUR.search(terminal.written)
+
+
+async def test_the_bridge_has_no_colours_either(tmp_path: Path) -> None:
+    for command in (["--help"], ["serve"]):
+        with Terminal(
+            command, folder=tmp_path, module="mcp_bridge.serve", NO_COLOR="1"
+        ) as terminal:
+            await terminal.exit_code()
+            assert "Usage" in "\n".join(terminal.lines)
+            assert not COLOUR.search(terminal.written)
+
+
+async def test_help_on_a_terminal_has_its_boxes_and_colours(tmp_path: Path) -> None:
+    with Terminal(["--help"], folder=tmp_path) as terminal:
+        assert await terminal.exit_code() == 0
+        assert "─ Commands ─" in "\n".join(terminal.lines)
+        assert COLOUR.search(terminal.written)
 
 
 async def test_a_wrong_setting_has_no_colour_either(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,6 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.addresses import ollama_url, server_url
+from caal_node.core.errors import ConfigError
+from caal_node.models.embedding import ServerEmbedder
+from caal_node.models.llm import LLM
+from mcp_bridge import ServerConfig
+from mcp_bridge.core.addresses import with_scheme
+from n8n import N8nError, N8nTools
+from n8n.core.addresses import instance_url
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,7 @@ HTTP, ROOM = ("http", "https"), ("ws", "wss", "http", "https")
 def test_a_server_may_be_written_without_its_scheme(written: str, url: str) -> None:
     assert server_url(written, HTTP, 5678) == url
     assert server_url(url, HTTP, 5678) == url
+    assert N8nTools(written).base_url == url
 
 
 def test_a_room_server_without_a_scheme_is_asked_by_websocket() -> None:
@@ -79,6 +88,57 @@ def test_a_room_server_without_a_scheme_is_asked_by_websocket() -> None:
 def test_what_is_no_server_is_refused(written: str) -> None:
     with pytest.raises(ValueError, match=r"begin with|no host|no address"):
         server_url(written, HTTP)
+    with pytest.raises(N8nError, match=r"^N8N_URL .*(begin with|no address)"):
+        N8nTools(written)
+
+
+@given(st.from_regex(r"[a-z0-9.\[\]:-]{1,20}(/[a-z]*)?", fullmatch=True))
+def test_an_n8n_without_its_scheme_is_found_as_every_other_server(text: str) -> None:
+    try:
+        expected = server_url(text, HTTP, 5678)
+    except ValueError:
+        expected = None
+    try:
+        found = instance_url(text)
+    except ValueError:
+        found = None
+    assert found == expected or (found is None and ":0" in text)  # no n8n listens at port 0
+
+
+@pytest.mark.parametrize(
+    ("written", "url", "socket"),
+    [
+        ("localhost:8000/mcp", "http://localhost:8000/mcp", "ws://localhost:8000/mcp"),
+        (" 127.0.0.1:1 ", "http://127.0.0.1:1", "ws://127.0.0.1:1"),
+        ("[::1]:1/mcp", "http://[::1]:1/mcp", "ws://[::1]:1/mcp"),
+        ("mcp.example.com/mcp", "https://mcp.example.com/mcp", "wss://mcp.example.com/mcp"),
+        ("nas:8000", "https://nas:8000", "wss://nas:8000"),
+        ("http://nas:8000", "http://nas:8000", "http://nas:8000"),
+        ("http//nas", "http//nas", "http//nas"),
+        ("[::1", "[::1", "[::1"),
+        ("", "", ""),
+    ],
+)
+def test_an_mcp_server_elsewhere_is_asked_encrypted(written: str, url: str, socket: str) -> None:
+    assert ServerConfig("s", "http", url=written).url == url
+    assert ServerConfig("s", "websocket", url=written).url == socket
+    assert with_scheme(url) == url
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_an_mcp_server_s_address_once_for_all(text: str) -> None:
+    assert with_scheme(with_scheme(text)) == with_scheme(text)
+
+
+@pytest.mark.parametrize(
+    ("api", "url"), [("openai", "http://localhost:8080"), ("ollama", "http://localhost:8080")]
+)
+def test_a_program_may_leave_out_the_scheme_too(api: Any, url: str) -> None:
+    embedder = ServerEmbedder("small", api=api, base_url="localhost:8080")
+    assert embedder.name == f"{api}:small@{url}"
+    with pytest.raises(ConfigError, match="CAAL_EMBEDDING: the address must begin with"):
+        ServerEmbedder("small", api=api, base_url="ftp://localhost")
+    assert LLM(model="small", api=api, base_url="localhost:8080").backend.address == url
 
 
 @given(st.text(max_size=60))

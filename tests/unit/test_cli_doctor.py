@@ -392,3 +392,30 @@ async def test_only_a_failure_makes_the_exit_code_1(
 def test_a_finding_is_one_short_line_without_control_characters() -> None:
     assert one_line("a\x1b[31m\n b\t" + "c" * 900).startswith("a [31m b ccc")
     assert len(one_line("c" * 900)) < 310
+
+
+SCRIPT = "#!/usr/bin/python3\nimport sys\nfrom {} import main\nsys.exit(main())\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (SCRIPT.format("their_bridge.cli"), ["warn"]),
+        (SCRIPT.format("caal_node.own_packages"), []),
+        ('#!/bin/sh\nexec caal-node mcp "$@"\n', []),
+        ("MZ\0a program\0", []),
+        (None, []),
+    ],
+)
+def test_a_command_of_another_distribution_in_the_place_of_ours_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, status: list[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if text is not None:
+        (tmp_path / "mcp-bridge").write_text(text)
+        (tmp_path / "mcp-bridge").chmod(0o755)
+    found = asyncio.run(local.check_bridge_command(Settings()))
+    assert [finding.status for finding in found] == status
+    for finding in found:
+        assert str(tmp_path / "mcp-bridge") in finding.found
+        assert "caal-node mcp serve" in finding.mend

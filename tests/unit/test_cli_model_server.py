@@ -83,6 +83,33 @@ def test_whoever_declines_reads_the_mend(
     assert not fetched
 
 
+AGENTS_WITH_MODELS = """
+from caal_node import LLM, CaalAgent
+
+class Own(CaalAgent):
+    def __init__(self, **options):
+        super().__init__(llm=LLM("mine", "openai", "http://127.0.0.1:9/v1"), **options)
+
+class Plain(CaalAgent):
+    pass
+"""
+
+
+def test_an_agent_with_a_model_of_its_own_leaves_the_settings_unasked(
+    fetched: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "agents_with_models.py").write_text(AGENTS_WITH_MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "agents_with_models", raising=False)
+    nobody = Settings(ollama_host=NOBODY)
+    assert ready_settings(nobody, "agents_with_models:Own") is nobody
+    of_settings = Settings(ollama_host=NOBODY, agent="agents_with_models:Own")
+    assert ready_settings(of_settings) is of_settings
+    with pytest.raises(ConfigError, match="nothing answers"):
+        ready_settings(of_settings, "agents_with_models:Plain")
+    assert not fetched
+
+
 def test_the_engine_that_was_chosen_gets_its_model_without_a_question(
     fetched: list[str],
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,8 +13,10 @@ import pytest
 
 from caal_node.cli import worker
 from caal_node.cli.worker import make_server, run_worker, with_options
+from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from caal_node.testing import plain_settings
+from tests.terminal import clean_environment
 
 AN_HOUR_S = 3_600
 
@@ -89,6 +93,43 @@ def test_what_a_worker_lacks_is_one_line_and_it_does_not_begin(
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not handed_over
+
+
+def test_a_livekit_server_that_is_away_is_told_and_the_worker_begins(
+    handed_over: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ready(settings: Settings) -> Settings:
+        return settings
+
+    monkeypatch.setattr(worker, "ready_settings", ready)
+    for name, value in NO_SPEECH.items():
+        monkeypatch.setenv(name, value)
+    run_worker("start", ["--url", "ws://127.0.0.1:9", *KEYS])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ws://127.0.0.1:9: LiveKit cannot be reached; check LIVEKIT_URL" in line
+    assert len(handed_over) == 1
+
+
+@pytest.mark.parametrize(("env", "coloured"), [({"FORCE_COLOR": "1"}, True), ({}, False)])
+def test_livekits_logs_have_no_colours_in_a_pipe(env: dict[str, str], coloured: bool) -> None:
+    code = (
+        "import logging\n"
+        "from livekit.agents.cli.log import setup_logging\n"
+        "from caal_node.cli.worker import take_colours_from_logs\n"
+        "take_colours_from_logs()\n"
+        "setup_logging('INFO', devmode=True, console=False)\n"
+        "logging.warning('words')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean_environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "WARNING" in done.stdout
+    assert ("\x1b" in done.stdout) is coloured
 
 
 @pytest.mark.parametrize("command", ["start", "dev", "console"])

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 import pytest
+
+from caal_node.cli.chat_commands import HELP
+from caal_node.core.events import Event
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -79,3 +84,14 @@ def _headings(document: Path) -> set[str]:
     """The anchors that GitHub makes of a document's headings."""
     titles = re.findall(r"^#+ (.+)$", _text(document), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+def test_the_page_of_the_chat_has_every_command_and_every_event() -> None:
+    text = _text(ROOT / "docs" / "chat.md")
+    for command, words in HELP.items():
+        argument = re.match(r"\[\w+\]", words)
+        assert f"| `{command}{f' {argument[0]}' if argument else ''}` |" in text
+    for event in get_args(Event):
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{event.type}` |")]
+        for field in dataclasses.fields(event):
+            assert f"`{field.name}`" in row

@@ -13,7 +13,7 @@ import pytest
 
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
-from caal_node.evaluation.result import Identity, Outcome, Validation
+from caal_node.evaluation.result import Identity, Outcome, Thinking, Validation
 from caal_node.evaluation.store import RUNS_KEPT, EvaluationStore
 from caal_node.evaluation.strategy_choice import Validity, validity_of
 from caal_node.evaluation.suites import VERSION
@@ -148,8 +148,13 @@ def test_the_folder_is_the_users_own_for_state(
     assert paths.validations() == tmp_path / "own" / "validations.db"
 
 
-def validity(now: Identity, store: EvaluationStore, address: str = FOUND.address) -> Validity:
-    return validity_of(store.of("ollama", "m:1b"), now, address)
+def validity(
+    now: Identity,
+    store: EvaluationStore,
+    address: str = FOUND.address,
+    think: Thinking = False,
+) -> Validity:
+    return validity_of(store.of("ollama", "m:1b"), now, address, think)
 
 
 def test_a_finding_holds_for_its_digest_and_version_wherever_they_run(
@@ -177,6 +182,25 @@ def test_a_finding_is_stale_once_digest_version_or_server_changed(
     found = validity(now, store)
     assert (found.state, found.asking) == ("stale", None)
     assert why in found.why
+
+
+@pytest.mark.parametrize("think", [False, True, "low"])
+def test_a_finding_holds_for_the_way_of_thinking_that_it_was_made_with(
+    think: Thinking, store: EvaluationStore
+) -> None:
+    store.add(replace(FOUND, think=think))
+    assert validity(IDENTITY, store, think=think).state == "failed"
+    other = validity(IDENTITY, store, think="high")
+    assert other.state == "stale"
+    assert "another CAAL_THINK" in other.why
+
+
+def test_a_finding_that_did_not_note_its_way_of_thinking_is_stale(store: EvaluationStore) -> None:
+    store.add(FOUND)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE run SET report = json_remove(report, '$.think')")
+    assert [record.think for record in store.of("ollama", "m:1b")] == [None]
+    assert validity(IDENTITY, store).state == "stale"
 
 
 def test_a_finding_of_other_checks_is_stale(store: EvaluationStore) -> None:

@@ -158,6 +158,8 @@ def test_comments_may_stand_anywhere() -> None:
         ('{"a": {"url": "http://x", "args": []}}', 'a.args: belongs to a server with "command"'),
         ('{"a": {"url": "ftp://x"}}', "a.url: is no http:// or https:// address"),
         ('{"a": {"url": "http://x:port/"}}', "a.url: is no http:// or https:// address"),
+        ('{"a": {"url": "somewhere else"}}', "a.url: is no http:// or https:// address"),
+        ('{"a": {"url": "https:x"}}', "a.url: is no http:// or https:// address"),
         ('{"a": {"url": "http://x", "transport": "xy"}}', "'xy' is not known; use stdio, http"),
         ('{"a": {"url": "http://x", "type": "stdio"}}', "'stdio' does not go with \"url\""),
         ('{"a": {"command": "x", "timeout": true}}', "a.timeout: is no number of seconds"),

@@ -279,6 +279,9 @@ def test_the_unit_starts_this_program() -> None:
     assert 'ExecStart="/opt/my tools/bin/mcp-bridge" serve --token-file %d/token' in text
     for line in ("DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict"):
         assert line in text.splitlines()
+    text = systemd_unit("/opt/bin/caal-node", ["mcp"])
+    assert "ExecStart=/opt/bin/caal-node mcp serve --token-file %d/token" in text
+    assert "#   caal-node mcp unit | sudo tee" in text
 
 
 @pytest.mark.parametrize(

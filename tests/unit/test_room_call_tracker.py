@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from livekit.agents import llm
 
-from caal_node.core.events import Outcome, ToolCallEnded
+from caal_node.core.events import CallReport, Outcome, ToolCallEnded
 from caal_node.room.call_tracker import CallTracker, ToolOrigin
 
 
@@ -14,7 +14,7 @@ def call(arguments: str = "{}") -> llm.FunctionCall:
 
 
 def calls(noted: Outcome | None = None) -> CallTracker:
-    return CallTracker(lambda _: ToolOrigin("mcp", "files"), lambda _: noted)
+    return CallTracker(lambda _: ToolOrigin("mcp", "files"), lambda _: noted and CallReport(noted))
 
 
 @pytest.mark.parametrize(

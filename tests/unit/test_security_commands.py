@@ -172,6 +172,7 @@ my-server -c 'a; b' -e x
 /opt/homebrew/bin/mcp-grafana
 ./run 'a|b' '$(x)' 'c\nd'
 mcp-bridge serve --port 9000 -- uvx mcp-server-time
+caal-node mcp serve --port 9000 -- uvx mcp-server-time
 env uvx mcp-server-time
 """.strip().splitlines()
 
@@ -478,6 +479,8 @@ yarn run bash
 poetry run make x
 conda run -n base sudo x
 mcp-bridge serve -- sh -c x
+caal-node mcp serve --port 1 -- sh -c x
+python -m caal_node mcp serve -- bash x
 python -m mcp_bridge.serve serve -- bash x
 uvx --from caal-node mcp-bridge serve -- perf stat x
 my-server --shell /bin/sh

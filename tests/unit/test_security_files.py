@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError as SettingsError
 from mcp_bridge import ConfigError, NewTools, Pins, ServerConfig, load_servers
+from mcp_bridge.core.addresses import is_loopback
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security import ownership, pin_file
-from mcp_bridge.security.addresses import is_loopback, plain_text, same_origin
+from mcp_bridge.security.addresses import plain_text, same_origin
 from mcp_bridge.security.ownership import fault, writers
 from mcp_bridge.security.pins import VettedTools
 

@@ -23,11 +23,14 @@ from caal_node.config.settings import FIELDS, Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import load_wav
-from mcp_bridge.core.files import no_folder
+from mcp_bridge.core.files import no_folder, read_capped
 from mcp_bridge.security.ownership import folder_fault, is_checked
 
 CUES: Final = "cues"
 STATE: Final = "state"
+BRIDGE: Final = "mcp-bridge"
+MAX_SCRIPT_BYTES: Final = 64 << 10
+"""The script that an installer writes for a command has some 200 bytes."""
 FREE_BYTES: Final = 64 << 20
 """The largest files of the folder are 16 MiB, and are written anew as a whole."""
 NOT_SETTINGS: Final = frozenset({"CAAL_CACHE", "CAAL_STATE", "CAAL_TEST_GGUF"})
@@ -70,6 +73,23 @@ def _state_finding(folder: Path) -> Finding:
         found = f"{folder}: its disk has {free >> 20} MiB left, so little will be kept"
         return warn(STATE, found, "Make room on that disk.")
     return ok(STATE, str(folder))
+
+
+async def check_bridge_command(settings: Settings) -> Sequence[Finding]:
+    """Say whether `mcp-bridge` is another distribution's command; without one there is nothing."""
+    if (found := shutil.which(BRIDGE)) is None or await in_thread(lambda: _is_ours(Path(found))):
+        return []
+    mend = "Use caal-node mcp serve and caal-node mcp unit, which are the same commands."
+    return [warn(BRIDGE, f"{found} is another program of that name", mend)]
+
+
+def _is_ours(script: Path) -> bool:
+    """Return whether a command begins our package, or cannot be told from one that does."""
+    try:
+        text = read_capped(script, MAX_SCRIPT_BYTES)
+    except (OSError, ValueError):
+        return True  # a script of a package is short
+    return b"caal_node" in text or b"caal-node" in text or b"\0" in text
 
 
 async def check_cues(settings: Settings) -> Sequence[Finding]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from caal_node.cli.checks.check import Finding, fail, fail_from, ok, warn
 from caal_node.config.settings import Settings
-from caal_node.control.rooms import ControlError, LiveKitRooms
+from caal_node.control.rooms import ControlError, LiveKitRefused, LiveKitRooms
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 
@@ -42,6 +42,22 @@ def require_livekit(settings: Settings) -> None:
     if missing := _missing(settings):
         there = "no LiveKit server is set" if len(missing) == len(NAMES) else _not_set(missing)
         raise ConfigError(f"{there}. {_SET} {_NONE_NEEDED}")
+
+
+async def livekit_away(settings: Settings) -> str | None:
+    """Return why the LiveKit server cannot be reached, in one line with the mend; None if it can.
+
+    Raises:
+        ConfigError: it is there, and refuses the keys.
+    """
+    try:
+        async with LiveKitRooms.of(settings) as rooms:
+            await rooms.live()
+    except LiveKitRefused as error:
+        raise ConfigError(f"{LIVEKIT}: {settings.livekit_url}: {error}") from error
+    except ControlError as error:
+        return f"{LIVEKIT}: {settings.livekit_url}: {error}"
+    return None
 
 
 def _missing(settings: Settings) -> list[str]:

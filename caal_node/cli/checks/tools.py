@@ -22,8 +22,10 @@ N8N: Final = "n8n"
 MCP: Final = "mcp"
 EMBEDDING: Final = "embedding"
 N8N_S: Final = 15.0
-FIRST_START_S: Final = 60.0
+FIRST_START_S: Final = 22.0
 """A server that is still being downloaded after this time is a warning; others fail before."""
+MCP_S: Final = FIRST_START_S + 20.0
+"""For all of it: processes that hang are closed afterwards, which may take as long again."""
 _BY_WORDS: Final = "tools are searched for by words alone"
 
 
