@@ -365,9 +365,7 @@ class CaalAgent(Agent):
                 words = words or sentence("tool_ready").replace("{tool}", spoken)
             if words:
                 self.session.say(words)
-        failed = dict(self.failed)
-        if faults := self.policies.faults:
-            failed["policy"] = faults[0]
+        failed = [*self.failed, *(["policy"] if self.policies.faults else [])]
         report = compare_tables(before, self.table.fingerprints(), failed)
         return report.model_copy(update={"new": self._remote.new, "found": found})
 
