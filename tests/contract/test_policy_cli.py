@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from caal_node.cli.app import app
+from caal_node.cli.checks.policy import policy_findings
+from caal_node.config.file import policy_in
+from caal_node.core.tool_spec import ToolSpec
 from tests.e2e.test_command_line import run
 
 AGENT = """\
@@ -33,7 +39,7 @@ class House(CaalAgent):
         return "set"
 """
 RULES = """\
-agent = "agent:House"
+agent = "house_agent:House"
 
 [tools.effects]
 set_timer = "read"
@@ -57,23 +63,32 @@ then = "allow"
 tools = ["*_wether"]
 then = "deny"
 """
-BROKEN = 'agent = "agent:House"\n\n[[tools.rules]]\ntools = ["unlock_*"]\nthen = "forbid"\n'
+BROKEN = 'agent = "house_agent:House"\n\n[[tools.rules]]\ntools = ["unlock_*"]\nthen = "forbid"\n'
 FAULT = "caal.toml, line 5, tools.rules.then: 'forbid' does not fit; write allow"
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Path:
-    (tmp_path / "agent.py").write_text(AGENT, encoding="utf-8")
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "house_agent.py").write_text(AGENT, encoding="utf-8")
     (tmp_path / "caal.toml").write_text(RULES, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "house_agent", raising=False)
     return tmp_path
 
 
-def listed(folder: Path, *options: str) -> dict[str, tuple[str, str, str, bool]]:
-    ran = run("tools", "--policy", "--json", *options, folder=folder)
-    assert ran.returncode == 0, ran.stderr
+def ran_here(*arguments: str) -> tuple[int, str]:
+    """The exit code and the output of a command in this process, as a start takes seconds."""
+    ran = CliRunner().invoke(app, arguments)
+    return ran.exit_code, ran.output + (str(ran.exception) if ran.exception else "")
+
+
+def listed(*options: str) -> dict[str, tuple[str, str, str, bool]]:
+    code, output = ran_here("tools", "--policy", "--json", *options)
+    assert code == 0, output
     return {
         row["name"]: (row["effect"], row["verdict"], row["line"], row["offered"])
-        for row in json.loads(ran.stdout)["tools"]
+        for row in json.loads(output)["tools"]
     }
 
 
@@ -90,20 +105,18 @@ def listed(folder: Path, *options: str) -> dict[str, tuple[str, str, str, bool]]
 def test_each_tools_verdict_has_the_line_that_gave_it(
     house: Path, options: list[str], verdict: str, line: str, offered: bool
 ) -> None:
-    tools = listed(house, *options)
+    tools = listed(*options)
     assert tools["unlock_door"] == ("destructive", verdict, line, offered)
     assert tools["set_timer"] == ("read", "allow", "mode house: read", True)
 
 
 def test_the_table_for_people_has_the_lines_and_the_globs_that_fit_nothing(house: Path) -> None:
-    ran = run("tools", "--policy", folder=house)
-    rows = [line.split("\t") for line in ran.stdout.splitlines()]
+    output = run("tools", "--policy", folder=house).stdout
+    rows = [line.split("\t") for line in output.splitlines()]
     assert rows[0] == ["tool", "tier", "at worst it", "said by", "verdict", "line"]
     timer = ["set_timer", "agent", "reads", "caal.toml, line 4", "allow", "mode house: read"]
     assert timer in rows
-    assert (
-        "caal.toml, line 21: no tool is named *_wether; mend the name, or remove it" in ran.stdout
-    )
+    assert "caal.toml, line 21: no tool is named *_wether; mend the name, or remove it" in output
 
 
 def test_a_call_is_tried_and_not_run(house: Path) -> None:
@@ -117,9 +130,9 @@ def test_a_call_is_tried_and_not_run(house: Path) -> None:
         "line": "caal.toml, line 11",
         "says": "Sorry, I'm not allowed to do that for you.",
     }
-    owner = run(*call, "--participant", "ann", folder=house)
-    assert owner.returncode == 0, owner.stderr
-    assert "policy\tallowed\tcaal.toml, line 16" in owner.stdout
+    code, output = ran_here(*call, "--participant", "ann")
+    assert code == 0
+    assert "policy\tallowed\tcaal.toml, line 16" in output
     assert not (house / "unlocked").exists()
 
 
@@ -136,50 +149,56 @@ def test_a_call_is_tried_and_not_run(house: Path) -> None:
 def test_what_cannot_be_tried_is_told_in_a_line(
     house: Path, arguments: list[str], told: str
 ) -> None:
-    ran = run("policy", "try", *arguments, folder=house)
+    code, output = ran_here("policy", "try", *arguments)
+    assert code == 1
+    assert told in output
+
+
+def test_a_policy_with_a_fault_is_told_and_refuses_what_writes(house: Path) -> None:
+    (house / "caal.toml").write_text(BROKEN, encoding="utf-8")
+    assert listed()["get_weather"][1] == "allow"
+    assert listed()["set_timer"][1] == "deny"
+    assert FAULT in ran_here("tools", "--policy")[1]
+    code, output = ran_here("policy", "try", "set_timer", '{"minutes": 5}')
+    assert code == 1
+    assert FAULT in output
+    assert "somebody has mended them" in output
+
+
+def test_the_doctor_names_a_fault_with_its_mend(house: Path) -> None:
+    (house / "caal.toml").write_text(BROKEN, encoding="utf-8")
+    ran = run("doctor", "--json", folder=house)
     assert ran.returncode == 1
-    assert told in ran.stdout + ran.stderr
+    found = [row for row in json.loads(ran.stdout)["checks"] if row["name"] == "policy"]
+    assert found[0]["status"] == "fail"
+    assert "caal.toml, line 5" in found[0]["found"]
+    assert found[0]["mend"].startswith("write allow")
 
 
-def test_a_policy_with_a_fault_is_told_by_each_command_and_refuses_what_writes(
-    house: Path,
+@pytest.mark.parametrize(
+    ("table", "status", "found"),
+    [
+        ("", "ok", "1 tool changes something, and anybody may call: set_timer"),
+        ("[tools]\nmode = 'open'\n", "warn", "2 tools change something, and anybody may call"),
+        ("[tools]\nmode = 'read-only'\n", "ok", "mode read-only: only what reads is run"),
+        ("[[tools.rules]]\ntools=['set_*']\nthen='allow'\n", "ok", "mode house: what destroys"),
+        ("[tools.effects]\nset_tmer = 'read'\n", "warn", "no tool is named set_tmer"),
+    ],
+)
+def test_the_doctor_says_what_a_policy_leaves_open(
+    house: Path, table: str, status: str, found: str
 ) -> None:
-    (house / "caal.toml").write_text(BROKEN, encoding="utf-8")
-    assert listed(house)["get_weather"][1] == "allow"
-    assert listed(house)["set_timer"][1:3][0] == "deny"
-    assert FAULT in run("tools", "--policy", folder=house).stdout
-    tried = run("policy", "try", "set_timer", '{"minutes": 5}', folder=house)
-    assert tried.returncode == 1
-    assert FAULT in tried.stdout
-    assert "somebody has mended them" in tried.stdout
-
-
-def doctor(folder: Path) -> list[dict[str, str]]:
-    ran = run("doctor", "--json", folder=folder)
-    return [row for row in json.loads(ran.stdout)["checks"] if row["name"] == "policy"]
-
-
-def test_the_doctor_names_faults_globs_and_what_anybody_may_call(house: Path) -> None:
-    (wether,) = doctor(house)
-    assert wether["status"] == "warn"
-    assert wether["found"] == "caal.toml, line 21: no tool is named *_wether"
-    (house / "caal.toml").write_text(BROKEN, encoding="utf-8")
-    (fault,) = doctor(house)
-    assert fault["status"] == "fail"
-    assert "caal.toml, line 5" in fault["found"]
-    assert fault["mend"].startswith("write allow")
-    (house / "caal.toml").write_text('agent = "agent:House"\n', encoding="utf-8")
-    (plain,) = doctor(house)
-    assert plain["status"] == "ok"
-    assert "1 tool changes something, and anybody may call: set_timer" in plain["found"]
-    open_house = 'agent = "agent:House"\n[tools]\nmode = "open"\n'
-    (house / "caal.toml").write_text(open_house, encoding="utf-8")
-    (warned,) = doctor(house)
-    assert warned["status"] == "warn"
-    assert "2 tools change something" in warned["found"]
+    (house / "caal.toml").write_text(table, encoding="utf-8")
+    tools = [
+        (name, ToolSpec("agent", "House", name, name, "", {}, effect=worst))
+        for name, worst in (("set_timer", "write"), ("wipe", "destructive"), ("get_x", "read"))
+    ]
+    first, *_ = policy_findings(policy_in(house / "caal.toml"), tools, listed=True)
+    assert first.status == status
+    assert found in first.found
 
 
 def test_options_of_the_policy_without_it_are_refused(house: Path) -> None:
-    ran = run("tools", "--room", "hall", folder=house)
-    assert ran.returncode == 2
-    assert "add --policy" in ran.stderr
+    code, output = ran_here("tools", "--room", "hall")
+    assert code == 2
+    assert "add --policy" in output

@@ -159,24 +159,18 @@ async def test_what_is_allowed_runs_and_its_line_is_noted(name: str) -> None:
 async def test_whatever_the_rules_only_what_they_allow_has_run(rules: Any, mode: Any) -> None:
     policy = Policy(rules, mode)
     agent = house(policy)
-    # Each in a turn of its own: the model may not know one of them, and all else of its reply would
-    # be asked for again.
-    script = [[[ScriptedCall(name, arguments_of(name))], "So it is."] for name in TOOLS]
     async with AgentConversation(agent, ScriptedModel("Hello.")) as talk:
         await talk.say("hello")
-        hidden = {entry.exposed for entry in agent.table if agent.policies.hide(entry)}
         entries = list(agent.table)
-    replies = [
-        reply
-        for name, turn in zip(TOOLS, script, strict=True)
-        for reply in turn
-        if name not in hidden
-    ]
+        shown = [entry.exposed for entry in entries if not agent.policies.hide(entry)]
+    # Each in a turn of its own, as a reply with a name that is not offered is asked for again.
+    replies: list[Any] = []
+    for name in shown:
+        replies += [[ScriptedCall(name, arguments_of(name))], "So it is."]
     agent = house(policy)
     async with AgentConversation(agent, ScriptedModel(*replies)) as talk:
-        for name in TOOLS:
-            if name not in hidden:
-                await talk.say(f"use {name}")
+        for name in shown:
+            await talk.say(f"use {name}")
         assert set(agent.all_ran) == allowed_to(policy, entries, CALLER)
         agent.forget()
         for name in TOOLS:
