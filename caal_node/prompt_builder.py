@@ -28,7 +28,7 @@ from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.models.llm import LLM
 from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
-from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.table import ToolEntry, ToolTable, unlisted
 from mcp_bridge import DISCOVER
 
 logger = logging.getLogger("caal_node")
@@ -66,8 +66,10 @@ class PromptBuilder:
         """
         table = self._table()
         position = {entry.exposed: index for index, entry in enumerate(table)}
-        hidden = {entry.exposed for entry in table if self._hides(entry)}
-        seen = [tool for tool in tools if tool.id not in hidden]
+        # LiveKit's toolsets may bring tools that the table does not know.
+        seen = [
+            tool for tool in tools if not self._hides(table.get(tool.id) or unlisted(tool.id, ""))
+        ]
         return sorted(seen, key=lambda tool: position.get(tool.id, len(position)))
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:

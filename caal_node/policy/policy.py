@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.tool_spec import EFFECTS, Effect, ToolSpec
 from caal_node.policy.globs import AnyOf
+from caal_node.policy.limit_rules import LimitRule
 from caal_node.policy.rule import Action, Rule
 
 Mode: TypeAlias = Literal["house", "open", "read-only"]
@@ -68,6 +69,8 @@ class Policy:
     """What was read, and is of no use, each with its file, line and mend."""
     lines: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     """The places of `mode`, `dry_run` and of the globs in `effects`, where they have any."""
+    limits: tuple[LimitRule, ...] = ()
+    """How often tools may be called. They are not judged here, as that takes a count."""
     source: Path | None = field(default=None, compare=False)
     """The file that it is read from again at a reload, whether or not it is there."""
     _known: dict[tuple[Any, ...], _ToolRules] = field(

@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, cast, get_args
 
 from caal_node.core.caller import CallOrigin
+from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import EFFECTS, Effect
 from caal_node.policy.globs import covers
+from caal_node.policy.limit_rules import LimitRule, read_limit_rules
 from caal_node.policy.places import Places
 from caal_node.policy.policy import MODES, Mode, Policy
 from caal_node.policy.rule import CONDITIONS, Action, Rule
@@ -27,7 +29,7 @@ GLOB_CHARS: Final = 200
 SHOWN_CHARS: Final = 60
 """Characters of a wrong value that a fault quotes."""
 TABLE: Final = "tools"
-_KEYS: Final = ("mode", "dry_run", "effects", "rules")
+_KEYS: Final = ("mode", "dry_run", "effects", "rules", "limits")
 _RULE_KEYS: Final = (*CONDITIONS, "attributes", "then")
 _THEN: Final[Mapping[str, Action]] = {
     "allow": "allow",
@@ -85,6 +87,11 @@ class _Reader:
         effects = self._effects(given.get("effects", {}))
         lines = {glob: self._places.where(TABLE, "effects", glob) for glob in effects}
         rules = self._rules(given.get("rules", []))
+        limits: tuple[LimitRule, ...] = ()
+        try:
+            limits = read_limit_rules(given.get("limits", []), self._places)
+        except ConfigError as error:
+            self._faults.append(str(error).removesuffix("."))
         return Policy(
             rules,
             mode,
@@ -93,6 +100,7 @@ class _Reader:
             tuple(self._faults),
             tuple(self._warnings),
             with_lines | lines,
+            limits=limits,
         )
 
     def _effects(self, value: object) -> dict[str, Effect]:

@@ -100,6 +100,8 @@ RULE = "[[tools.rules]]\n"
         ("[tools]\neffects = 1", "line 2, tools.effects: write a table"),
         ("[tools]\nrules = 1", "line 2, tools.rules: write [[tools.rules]] above each rule"),
         ("[tools]\nrules = [1]", "line 2, tools.rules: write a table, such as"),
+        ("[[tools.limits]]\nper_our = 5", "line 2, tools.limits, per_our: there is no such key"),
+        ("[tools]\nlimits = 5", "line 2, tools.limits: write each rule below"),
         (RULE + "tools = ['a']", "line 1, tools.rules: then is missing; write allow, deny"),
         (RULE + "then = 'forbid'", "line 2, tools.rules.then: 'forbid' does not fit; write allow"),
         (RULE + "then = 'dry_run'", "line 2, tools.rules.then: 'dry_run' does not fit; write"),
@@ -155,6 +157,13 @@ def test_a_rule_that_says_the_same_once_more_is_a_warning() -> None:
         "caal.toml, line 4, tools.rules: caal.toml, line 1 says the same of all that it fits; "
         "remove one",
     )
+
+
+def test_limits_are_read_with_their_lines() -> None:
+    policy = policy_of("[[tools.limits]]\ntools = ['send_*']\nper_hour = 5\n")
+    assert policy.faults == ()
+    (limit,) = policy.limits
+    assert (limit.per_hour, limit.line) == (5, "caal.toml, line 1")
 
 
 def test_too_many_rules_are_a_fault() -> None:

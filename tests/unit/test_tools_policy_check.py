@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from livekit.agents import function_tool
+from livekit.agents import function_tool, llm
 
 from caal_node import effect
 from caal_node.agent import CaalAgent
@@ -217,6 +217,37 @@ then = "deny"
     assert verdicts["unlock_door"] == (False, "write", "deny")
     assert verdicts["send_mail"] == (True, "write", "allow")
     assert names_offered(model, 1) == set(TOOLS), "after a reload without the rules"
+
+
+class Shed(llm.Toolset):
+    """LiveKit runs the tools of a toolset by itself."""
+
+    def __init__(self) -> None:
+        self.burnt: list[str] = []
+        super().__init__(id="shed")
+
+    @function_tool
+    async def burn_shed(self) -> str:
+        """Burn it down."""
+        self.burnt.append("shed")
+        return "burnt"
+
+
+async def test_a_tool_of_a_livekit_toolset_that_is_denied_to_all_cannot_be_called() -> None:
+    shed = Shed()
+    check = PolicyCheck(Policy([Rule("deny", tools=["burn_*"])], "open"))
+    gates = Gates(middleware=[check])
+    agent = CaalAgent(settings=plain_settings(), tiers={}, gates=gates, tools=[shed], warm=False)
+    model = ScriptedModel(*[[ScriptedCall("burn_shed")]] * 3, "I cannot.", "I cannot.")
+    async with AgentConversation(agent, model) as talk:
+        await talk.say("burn it")
+    assert shed.burnt == []
+    assert names_offered(model, 0) == set()
+    model = ScriptedModel([ScriptedCall("burn_shed")], "It burns.")
+    agent = CaalAgent(settings=plain_settings(), tiers={}, tools=[shed], warm=False)
+    async with AgentConversation(agent, model) as talk:
+        await talk.say("burn it")
+    assert shed.burnt == ["shed"], "without the rule it runs"
 
 
 def names_offered(model: ScriptedModel, request: int) -> set[str]:

@@ -31,7 +31,7 @@ from caal_node.core.errors import ToolFailure
 from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
 from caal_node.tools.effects import declared_effect
 from caal_node.tools.pipeline import Pipeline, error_text
-from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.table import ToolEntry, ToolTable, unlisted
 
 _CONTEXT: Final = "caal_run_context"
 """The keyword by which LiveKit passes the RunContext; no method has a parameter of that name."""
@@ -111,9 +111,7 @@ class OwnTools:
     def _unlisted(self, name: str) -> ToolEntry:
         """Return the entry of a tool that has come after the table was made."""
         tool = next((tool for tool in self._guards if tool.info.name == name), None)
-        worst = declared_effect(original_of(tool))
-        spec = ToolSpec("agent", self._source, name, name, "", {"type": "object"}, effect=worst)
-        return ToolEntry(name, spec, {})
+        return unlisted(name, self._source, declared_effect(original_of(tool)))
 
 
 class RunOwn(Protocol):
