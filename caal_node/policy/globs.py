@@ -19,14 +19,18 @@ class AnyOf:
     """
 
     def __init__(self, globs: Iterable[str]) -> None:
-        rest = list(globs)
-        self._names: Final = frozenset(glob for glob in rest if not _MAGIC.search(glob))
-        self._beginnings: Final = tuple(
-            glob[:-1] for glob in rest if glob.endswith("*") and not _MAGIC.search(glob[:-1])
-        )
-        others = [
-            translate(glob) for glob in rest if _MAGIC.search(glob[:-1]) or glob[-1:] in ("?", "]")
-        ]
+        names: list[str] = []
+        beginnings: list[str] = []
+        others: list[str] = []
+        for glob in globs:
+            if not _MAGIC.search(glob):
+                names.append(glob)
+            elif glob.endswith("*") and not _MAGIC.search(glob[:-1]):
+                beginnings.append(glob[:-1])
+            else:
+                others.append(translate(glob))
+        self._names: Final = frozenset(names)
+        self._beginnings: Final = tuple(beginnings)
         self._pattern: Final = re.compile("|".join(f"(?:{each})" for each in others))
         self._has_pattern: Final = bool(others)
 
