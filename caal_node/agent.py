@@ -57,7 +57,9 @@ from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
+from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder
+from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import OwnersListener, SessionServices
@@ -65,7 +67,7 @@ from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.caller_of_call import place_of
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import PolicyChecks
-from caal_node.tools.middleware.standard import standard_middleware
+from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
@@ -85,7 +87,8 @@ class CaalAgent(Agent):
 
     Args:
         instructions: The system prompt. None takes the one of the settings, or the built-in one.
-        settings: The settings. None reads them from the environment and `caal.toml`.
+        settings: The settings. None reads them from the environment and `caal.toml`. Their
+            network holds for the whole process, beside that of other agents, and for good.
         tools: Function tools besides the methods of the class.
         tiers: Remote tiers by name, in place of those that the settings ask for.
         gates: The rules with which the pipeline allows, delays and redacts calls, in place of those
@@ -113,18 +116,18 @@ class CaalAgent(Agent):
         **agent_options: Any,
     ) -> None:
         self.settings = settings or load_settings()
+        enforce_with_rooms(self.settings.network)
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
         self.reply_failure: Exception | None = None
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         secrets = secrets_of_settings(self.settings)
         gates = gates or Gates()
-        if gates.middleware is None:
-            gates = replace(gates, middleware=standard_middleware(self.settings))
+        gates = replace(gates, middleware=effective_middleware(self.settings, gates.middleware))
         self._pipeline = Pipeline(
             self.tool_data,
             gates=gates,
-            redaction=Redaction(lambda: secrets),
+            redaction=Redaction(lambda: secrets, shapes=self.settings.redaction.secret_shapes),
             timeout_s=self.settings.tool_timeout,
         )
         self.policies = PolicyChecks(self.middleware, lambda: place_of(self))
@@ -132,6 +135,7 @@ class CaalAgent(Agent):
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
+            OutgoingRedaction(self.settings.redaction, self._pipeline.redaction.known),
             on_event=on_event,
             hooks=hooks,
             cue_sink=cue_sink,
@@ -142,6 +146,7 @@ class CaalAgent(Agent):
             configured_tiers(self.settings, embedder) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
+            on_begin=self._services.redact_logs,
             on_ready=self._services.begin,
             on_close=self._services.aclose,
             on_progress=self._services.emit,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,8 @@ from caal_node.core.events import CueKind, Event, Spoken, TierName
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
+from caal_node.redaction.log_filter import logs_redacted
+from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.attributes import Attributes
 from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.callback_queue import CallbackQueue
@@ -43,7 +45,8 @@ from caal_node.room.cue_track import publish_cues
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import HookNotifier, Hooks
 from caal_node.room.presence import EventListener, Presence
-from caal_node.room.spoken_text import speakable, watched, without_markdown
+from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
+from caal_node.room.trace_file import TraceFile
 from caal_node.room.transcript import Transcript
 from caal_node.tools.pipeline import CallOutcomes
 
@@ -84,6 +87,7 @@ class SessionServices:
         self,
         agent: ServedAgent,
         outcomes: CallOutcomes,
+        redaction: OutgoingRedaction,
         *,
         on_event: OwnersListener | None = None,
         hooks: Hooks | None = None,
@@ -92,6 +96,7 @@ class SessionServices:
     ) -> None:
         self._agent = agent
         self._outcomes = outcomes
+        self._redaction = redaction
         self._hooks = None if hooks is None else HookNotifier(hooks)
         self._own_listeners: list[EventListener] = []
         self._queues: list[CallbackQueue] = []
@@ -118,6 +123,10 @@ class SessionServices:
         """Wait until the owner's async callbacks have ended."""
         await asyncio.gather(*(queue.done() for queue in self._queues))
 
+    def redact_logs(self) -> None:
+        """Redact what is logged until `aclose`, from before `begin` on, as sources log by then."""
+        self._exit_stack.enter_context(logs_redacted(self._redaction))
+
     async def begin(self) -> None:
         """Attach to the agent's session. What needs the room starts once the room is connected."""
         session, settings = self._agent.session, self._agent.settings
@@ -127,6 +136,14 @@ class SessionServices:
         attributes: Attributes | None = None
         for queue in self._queues:
             self._exit_stack.push_async_callback(queue.aclose)  # after presence, and its last event
+        if settings.trace is not None:
+            trace = TraceFile(
+                settings.trace, with_content=settings.trace_content, redaction=self._redaction
+            )
+            self._exit_stack.push_async_callback(trace.aclose)
+            session.on("function_tools_executed", trace.note_results)
+            self._exit_stack.callback(session.off, "function_tools_executed", trace.note_results)
+            listeners.append(trace)
         if room is not None:
             transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
             self._exit_stack.push_async_callback(transcript.aclose)
@@ -152,6 +169,7 @@ class SessionServices:
             describe=lambda tool: ToolOrigin(*self._agent.origin(tool)),
             report_of=self._outcomes.take,
             listeners=listeners,
+            redact=self._redaction.record,
             sink=sink,
             cues=self._cues,
             agent_tools=settings.agent_tools,
@@ -189,20 +207,34 @@ class SessionServices:
 
     def note_interim(self, call_id: str, text: str) -> None:
         if self._hooks is not None:
-            self._hooks.note_interim(call_id, text)
+            self._hooks.note_interim(call_id, self._redaction.text(text))
 
     def report_speech(self, text: AsyncIterable[str]) -> AsyncIterable[str]:
-        """Pass text on to TTS, and report each of its sentences as an event."""
-        return watched(text, self._emit_sentence)
+        """Pass text on to TTS, and report each of its sentences as an event.
+
+        Where the text is made speakable, `_speakable` has reported it, as a key or an address is
+        not known by its shape any more once it is spelt out.
+        """
+        return text if self._agent.settings.speakable else self._reported(text)
 
     def report_transcript(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
         """Pass text on to the transcript, and report its sentences where no audio is spoken."""
+        text = redacted(text, self._redaction.words)
         if self._agent.session.output.audio is not None:
             return text
         if self._agent.settings.speakable:
-            watched_text = watched(text, self._emit_sentence, as_spoken=True)
-            return filter_emoji(without_markdown(watched_text))
-        return watched(filter_emoji(without_markdown(text)), self._emit_sentence)
+            return filter_emoji(without_markdown(self._reported(text, as_spoken=True)))
+        return self._reported(filter_emoji(without_markdown(text)))
+
+    def _reported(
+        self, text: AsyncIterable[Any], *, as_spoken: bool = False
+    ) -> AsyncGenerator[Any]:
+        redact = self._redaction.text
+        return watched(text, self._emit_sentence, as_spoken=as_spoken, redact=redact)
+
+    def _speakable(self, text: AsyncIterable[str]) -> AsyncGenerator[str]:
+        """Make text speakable, and report its sentences: LiveKit's text transform of a session."""
+        return speakable(self._reported(text, as_spoken=True))
 
     def _set_text_transforms(self, session: AgentSession[Any]) -> None:
         """Put our text transform before LiveKit's own filters while the agent is in the session.
@@ -217,10 +249,10 @@ class SessionServices:
             options.tts_text_transforms = [
                 "filter_markdown" if each is without_markdown else each
                 for each in options.tts_text_transforms or ()
-                if each is not speakable
+                if each not in ours
             ]
 
-        ours: list[TextTransforms] = [speakable] if self._agent.settings.speakable else []
+        ours: list[TextTransforms] = [self._speakable] if self._agent.settings.speakable else []
         options.tts_text_transforms = ours + [
             without_markdown if each == "filter_markdown" else each
             for each in options.tts_text_transforms or ()

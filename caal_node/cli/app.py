@@ -24,8 +24,8 @@ from caal_node.cli import completion
 from caal_node.cli.mcp_commands import mcp_app
 from caal_node.cli.output import console as output_console
 from caal_node.cli.output import help_style, log_to_stderr
+from caal_node.config.bounded_settings import bounded_settings
 from caal_node.config.env_file import ENV_FILE, read_env_file
-from caal_node.config.settings import load_settings
 from caal_node.core.errors import CaalError
 from caal_node.version import __version__
 
@@ -133,6 +133,9 @@ def chat(
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more, with tracebacks.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Call no tool, and say what would have been done.")
+    ] = False,
 ) -> None:
     """Talk to the agent by typing; a turn a line from stdin where that is no terminal."""
     from caal_node.cli.chat import is_told, run_chat
@@ -143,9 +146,11 @@ def chat(
         log_to_stderr(logging.INFO)
     else:
         log_to_stderr(logging.ERROR, leave_out=is_told)
-    settings = load_settings()
+    settings = bounded_settings()
     if model is not None:
         settings = with_chosen_model(settings, model, "--model")
+    if dry_run:
+        settings = settings.with_given("--dry-run", {"dry_run": True})
     agent_class(agent or settings.agent)  # one's own mistake is told before a missing server
     settings = ready_settings(settings, agent)
     raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json)))
@@ -175,7 +180,7 @@ def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     log_to_stderr(logging.INFO)
     from caal_node.control.app import serve
 
-    serve(load_settings(), host, port)
+    serve(bounded_settings(), host, port)
 
 
 @app.command()
@@ -220,7 +225,7 @@ def tools(
         from caal_node.cli.policy import AskedFor, show_policy
 
         asked = AskedFor(room, participant, attribute or (), api)
-        _run(lambda: show_policy(load_settings(), agent, asked, as_json=as_json))
+        _run(lambda: show_policy(bounded_settings(), agent, asked, as_json=as_json))
         return
     if room or participant or attribute or api:
         raise typer.BadParameter("add --policy, which these belong to")
@@ -228,11 +233,11 @@ def tools(
         _run(lambda: work.accept_changed_tools(accept))
         return
     if explain:
-        _run(lambda: work.explain_tool(load_settings(), agent, explain, as_json=as_json))
+        _run(lambda: work.explain_tool(bounded_settings(), agent, explain, as_json=as_json))
         return
     if make_examples:
-        _run(lambda: work.make_missing_examples(load_settings(), agent))
-    _run(lambda: work.list_tools(load_settings(), agent, as_json=as_json))
+        _run(lambda: work.make_missing_examples(bounded_settings(), agent))
+    _run(lambda: work.list_tools(bounded_settings(), agent, as_json=as_json))
 
 
 @app.command()
@@ -241,7 +246,7 @@ def doctor(as_json: Json = False) -> None:
     log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
 
-    raise typer.Exit(_run(lambda: run_doctor(load_settings(), as_json=as_json)))
+    raise typer.Exit(_run(lambda: run_doctor(bounded_settings(), as_json=as_json)))
 
 
 @app.command()
@@ -260,7 +265,7 @@ def validate(
     raise typer.Exit(
         _run(
             lambda: run_validate(
-                load_settings(), model, full=full_suite, as_json=as_json, report=report
+                bounded_settings(), model, full=full_suite, as_json=as_json, report=report
             )
         )
     )
@@ -280,9 +285,9 @@ def login(
     from caal_node.cli import login as work
 
     if forget:
-        _run(lambda: work.logout(load_settings(), server))
+        _run(lambda: work.logout(bounded_settings(), server))
     else:
-        _run(lambda: work.login(load_settings(), server, browser=browser))
+        _run(lambda: work.login(bounded_settings(), server, browser=browser))
 
 
 @app.command(name="download-files")
@@ -290,7 +295,7 @@ def download_files() -> None:
     """Fetch the weights that the settings need, as for a Docker image."""
     from caal_node.weights.needed import fetch_needed
 
-    fetch_needed(load_settings())
+    fetch_needed(bounded_settings())
 
 
 @app.command()
@@ -335,7 +340,7 @@ def try_policy(
 
     asked = AskedFor(room, participant, attribute or (), api)
     may_run = _run(
-        lambda: try_call(load_settings(), agent, name, arguments, asked, as_json=as_json)
+        lambda: try_call(bounded_settings(), agent, name, arguments, asked, as_json=as_json)
     )
     raise typer.Exit(0 if may_run else 1)
 
@@ -365,7 +370,7 @@ def check(
     if instance == bool(files):
         raise typer.BadParameter("name files, or write --instance")
     if instance:
-        passed = _run(lambda: check_instance(load_settings(), as_json=as_json))
+        passed = _run(lambda: check_instance(bounded_settings(), as_json=as_json))
     else:
         passed = check_files(files or [], as_json=as_json)
     raise typer.Exit(0 if passed else 1)
@@ -390,7 +395,7 @@ def try_(
     """
     from caal_node.cli.n8n_commands import try_workflow
 
-    worked = _run(lambda: try_workflow(load_settings(), name, arguments or [], as_json=as_json))
+    worked = _run(lambda: try_workflow(bounded_settings(), name, arguments or [], as_json=as_json))
     raise typer.Exit(0 if worked else 1)
 
 

@@ -26,6 +26,8 @@ from caal_node.core.errors import ModelError, ModelUnreachable
 from caal_node.core.events import Event, to_json
 from caal_node.models.chat_context import known_failure
 from caal_node.room.cue_player import SilentCueSink
+from caal_node.tools.middleware.dry_run import DRY_RUN
+from caal_node.tools.middleware.standard import dry_run_line
 
 MAX_LINE_CHARS: Final = 4_000
 """A longer turn is cut, as it would fill a small model's window."""
@@ -66,6 +68,8 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
         if as_json:
             return await _run_lines(chat, None)
         transcript.print_ready(len(commands.tools), agent.failed)
+        if line := dry_run_line(settings):
+            transcript.print_note(f"{line}: {DRY_RUN}")
         if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
             return await _run_typed(chat, commands, transcript)
         return await _run_lines(chat, commands)

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from caal_node.config.bounded_settings import bounded_settings
 from caal_node.config.env_file import read_env_file
-from caal_node.config.settings import Settings, load_settings
+from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import CaalError
 
@@ -57,7 +58,7 @@ def servers(incomplete: str) -> list[str]:
 def _settings() -> Settings:
     env = dict(os.environ)
     read_env_file(env)
-    return load_settings(env)
+    return bounded_settings(env)
 
 
 def known_tools() -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from caal_node.cli.checks.local import (
     check_vad,
 )
 from caal_node.cli.checks.model import SAMPLE_S, check_call_strategy, check_model
+from caal_node.cli.checks.network import NETWORK, check_network
 from caal_node.cli.checks.offer import check_offer
 from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.sound import SOUND, SOUND_S, check_sound
@@ -43,6 +44,7 @@ CHECKS: Final = (
     Check("mcp-bridge", check_bridge_command, 5),
     Check("embedding", check_embedding, 30),
     Check("cues", check_cues, 10),
+    Check(NETWORK, check_network, 20),
     Check(SOUND, check_sound, SOUND_S + 5),
 )
 STT: Final = Check("stt", check_stt, 30)

@@ -23,6 +23,7 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
 from caal_node.core.prompt_files import sentence
 from caal_node.tools.pipeline import Pipeline, error_text
+from caal_node.tools.redaction import Redaction
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.sources.n8n import spec_of
@@ -190,7 +191,10 @@ async def try_workflow(
         began = time.perf_counter()
         worked, mend = True, None
         try:
-            pipeline = Pipeline(ToolDataCache(), timeout_s=settings.tool_timeout)
+            redaction = Redaction(lambda: tier.secrets, lambda: settings.secret_values)
+            pipeline = Pipeline(
+                ToolDataCache(), redaction=redaction, timeout_s=settings.tool_timeout
+            )
             result = await pipeline.run(
                 *(entry, "try", arguments),
                 partial(tier.call, entry.spec, arguments, on_progress=print_progress),

@@ -11,6 +11,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from caal_node.redaction.log_filter import RedactingFilter
+from caal_node.redaction.outgoing import OutgoingRedaction
+from caal_node.redaction.settings import RedactionSettings
+
 PIPE_COLUMNS: Final = 4_096
 """No line of help is as long, so none is broken."""
 
@@ -75,5 +79,7 @@ def log_to_stderr(
     """Log to standard error, from `level` on, what `leave_out` does not leave out."""
     handler = StderrHandler()
     handler.addFilter(lambda record: not leave_out(record))
+    # What has the shape of a secret; an agent's own secrets are known once there is one.
+    handler.addFilter(RedactingFilter(OutgoingRedaction(RedactionSettings())))
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=level)

@@ -32,6 +32,8 @@ from caal_node.evaluation.strategy_choice import choose
 from caal_node.factories import make_llm
 from caal_node.tools.example_maker import make_examples
 from caal_node.tools.example_store import FILE_NAME, ExampleStore
+from caal_node.tools.middleware.dry_run import DRY_RUN
+from caal_node.tools.middleware.standard import dry_run_line
 from caal_node.tools.table import ToolEntry, ToolTable
 
 OWN_SCHEMA: Final = "the tool's own schema"
@@ -83,6 +85,8 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
                 out.print(f"no tools from {source}: {reason}", style="yellow", markup=False)
         asking = f"{settings.model} is asked for them: {choice.words} ({choice.why})"
         out.print(asking, style="dim", markup=False)
+        if line := dry_run_line(settings):
+            out.print(f"{line}: {DRY_RUN}", style="yellow", markup=False)
     finally:
         await agent.close_tools()
 

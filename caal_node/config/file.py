@@ -49,13 +49,20 @@ _REMEDIES: Final = {
     "too_short": "write at least {min_length}",
     "tuple": "write a list of texts",
     "missing": "this is missing; write it",
-    "extra_forbidden": "there is no such key; the keys are say and arguments",
+    "extra_forbidden": "there is no such key; the keys are {keys}",
     "dict": "write a table",
     "mapping": "write a table",
     "invalid-json-value": "write a text, number, true, false, list or table",
     "model_type": 'write a table such as {{say = "..."}}',
     "union": "write a text or a number",
 }
+
+
+_TABLES: Final = {
+    "examples": "say and arguments",
+    "redaction": "personal, patterns, paths, local_models and secret_shapes",
+}
+"""Settings that are tables, with the keys that their rows may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class GivenSetting:
     where: str
     base: Path
     inside: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The place of each key, where the value is a table."""
+    """The place of each key, where the value is a table, and of the keys of a table in it."""
 
 
 def variable(field: str) -> str:
@@ -114,6 +121,12 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
         inside = {
             name: f"{path}, line {_line_of(text, name, key)}, {key}"
             for name in (cast("dict[str, object]", value) if isinstance(value, dict) else ())
+        }
+        inside |= {
+            f"{name}.{under}": f"{path}, line "
+            f"{_line_of(text, under, name, _line_of(text, name, key))}, {key}"
+            for name, each in (cast("dict[str, object]", value) if inside else {}).items()
+            for under in (cast("dict[str, object]", each) if isinstance(each, dict) else ())
         }
         if setting == TABLE:
             value = read_policy(cast("object", value), Places(str(path), text))
@@ -171,12 +184,12 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path}, line {line}: not UTF-8. Save the file as UTF-8.") from error
 
 
-def _line_of(text: str, key: str, parent: str = "") -> int:
+def _line_of(text: str, key: str, parent: str = "", default: int = 1) -> int:
     """Search the line that sets or opens a key, since tomllib keeps no positions."""
     name = rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')"
     path = rf"(?:{re.escape(parent)}[ \t]*\.[ \t]*)?{name}" if parent else name
     found = re.search(rf"^[ \t]*(?:{path}[ \t]*[=.]|\[+[ \t]*{path}[ \t]*[\].])", text, re.M)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+    return text.count("\n", 0, found.start()) + 1 if found else default
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
@@ -191,13 +204,16 @@ def explained(
     field, *inside = (str(part) for part in first["loc"])
     source = given.get(field)
     where = source.where if source else variable(field)
-    if inside and field == "examples":
+    if inside and field in _TABLES:
         # pydantic also names the members of a union or a list; the tool's name is what helps.
-        where = f"{source.inside.get(inside[0], where)}, {'.'.join(inside)}" if source else where
+        places: Mapping[str, str] = source.inside if source else {}
+        place = places.get(".".join(inside[:2])) or places.get(inside[0], where)
+        where = f"{place}, {'.'.join(inside)}"
     shown = ""
     if source is not None and field not in secrets and not inside:
         shown = f" {_shortened(source.value)} does not fit;"
-    return ConfigError(f"{where}:{shown} {_remedy(first['type'], first.get('ctx', {}))}.")
+    context = {"keys": _TABLES.get(field, ""), **first.get("ctx", {})}
+    return ConfigError(f"{where}:{shown} {_remedy(first['type'], context)}.")
 
 
 def _remedy(kind: str, context: Mapping[str, Any]) -> str:

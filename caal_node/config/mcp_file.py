@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import mcp_bridge
 from caal_node.core import paths
+from caal_node.network.guard import policies
+
+logger = logging.getLogger("caal_node.network")
 
 
 def input_answers() -> mcp_bridge.InputAnswers:
@@ -21,6 +27,21 @@ def load_mcp_servers(
     Raises:
         mcp_bridge.ConfigError: The file cannot be read at all.
     """
-    return mcp_bridge.load_servers(
+    servers = mcp_bridge.load_servers(
         path, missing_ok=missing_ok, room_path=room_path, answers=input_answers()
     )
+    if not policies():
+        return servers
+    _warn_of(tuple(each.name for each in servers if each.enabled and each.transport == "stdio"))
+    return tuple(replace(server, offline=True) for server in servers)
+
+
+@cache
+def _warn_of(names: tuple[str, ...]) -> None:
+    """Say once what this process does not see: where the servers connect to that it starts."""
+    if names:
+        logger.warning(
+            "CAAL_NETWORK does not hold %s: an MCP server over stdio is a process of its own. Its "
+            "package runner is told to fetch nothing",
+            ", ".join(names),
+        )

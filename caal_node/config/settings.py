@@ -41,9 +41,11 @@ from caal_node.core.addresses import (
 from caal_node.core.model_ref import CLOUD, Api, ModelReference, parse_reference
 from caal_node.core.paths import from_home
 from caal_node.core.tool_spec import Example
+from caal_node.network.policy import NetworkPolicy, parse_policy
 from caal_node.policy.places import Places
 from caal_node.policy.policy import Policy
 from caal_node.policy.reader import read_policy
+from caal_node.redaction.settings import Redactions, RedactionSettings
 
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
@@ -97,6 +99,10 @@ def _class_name(value: str) -> str:
     if not _OBJECT_REFERENCE.fullmatch(value):
         raise ValueError("write module:Class")
     return value
+
+
+def _network(value: Any) -> Any:
+    return value if isinstance(value, NetworkPolicy) else parse_policy(_names(value))
 
 
 def _think(value: Any) -> Any:
@@ -290,6 +296,8 @@ class Settings(BaseModel):
     process, or a server's model, `[api:]model@url`. See docs/discovery.md."""
     tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
     """Seconds for one call. After longer silence people think that the line is broken."""
+    dry_run: bool = False
+    """Whether no tool runs, and people only hear what would have been done. See docs/limits.md."""
     own_tools: Literal["livekit", "bounded"] = "livekit"
     """How the agent's own function tools run: as in plain LiveKit, or with the deadline, the short
     results and the order of remote ones."""
@@ -322,6 +330,18 @@ class Settings(BaseModel):
     """Names of tools that give work to another agent, and so get the agent cue."""
     show_arguments: bool = False
     """Whether tool events in the room carry arguments."""
+
+    # The network.
+    network: Annotated[NetworkPolicy, BeforeValidator(_network)] = NetworkPolicy()
+    """Where this process may connect to: `any`, `local`, `lan`, or ranges and names. See
+    docs/network.md."""
+    # What leaves the conversation.
+    redaction: Redactions = RedactionSettings()
+    """What is taken out of texts beside secrets: see docs/redaction.md."""
+    trace: Path | None = None
+    """A file to which every event is written, as a line of JSON without any words."""
+    trace_content: bool = False
+    """Whether the file has the words, arguments and results as well."""
 
     # The room.
     control_token: Token | None = None
@@ -365,6 +385,12 @@ class Settings(BaseModel):
         return self.model_copy(update={name: getattr(judged, name) for name in names})
 
     @property
+    def secret_values(self) -> tuple[str, ...]:
+        """The values of the keys and tokens that the settings name; `n8n_auth` has its own."""
+        found = (getattr(self, name) for name in type(self).model_fields)
+        return tuple(each.get_secret_value() for each in found if isinstance(each, SecretStr))
+
+    @property
     def has_rooms(self) -> bool:
         """Whether this node is set up for a LiveKit server, in whole or in part."""
         return any((self.livekit_url, self.livekit_api_key, self.livekit_api_secret))
@@ -398,7 +424,7 @@ class Settings(BaseModel):
 
 
 _PATHS: Final = frozenset(
-    {"instructions", "mcp_servers", "mcp_path", "cue_tool", "cue_agent", "cue_error"}
+    {"instructions", "mcp_servers", "mcp_path", "cue_tool", "cue_agent", "cue_error", "trace"}
 )
 FIELDS: Final = tuple(Settings.model_fields)
 SECRETS: Final = frozenset(

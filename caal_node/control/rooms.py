@@ -17,6 +17,7 @@ from livekit import api
 from caal_node.config.settings import Settings
 from caal_node.control.rpc import METHOD, REFUSED, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 from caal_node.core.errors import CaalError, ConfigError
+from caal_node.network.guard import refusal_in
 
 MAX_NAMED: Final = 10
 """This many rooms are named to a caller who has to choose."""
@@ -232,6 +233,10 @@ def _control_errors() -> Generator[None]:
             raise LiveKitRefused(_WRONG_KEYS) from error
         raise LiveKitUnreachable(f"LiveKit answered with an error ({error.code}).") from error
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
+        if (why := refusal_in(error)) is not None:
+            raise LiveKitUnreachable(
+                f"LiveKit is outside: {why}; add it there, or mend LIVEKIT_URL."
+            ) from error
         raise LiveKitUnreachable(
             "LiveKit cannot be reached; check LIVEKIT_URL and that the server runs."
         ) from error

@@ -52,7 +52,7 @@ def server_url(text: str, schemes: tuple[str, ...], port: int | None = None) -> 
     if not parts.hostname:
         raise ValueError(f"the address has no host; write e.g. {schemes[0]}://127.0.0.1:8000")
     if not has_scheme and parts.port is None:
-        if not _is_of_this_network(parts.hostname):
+        if not is_of_this_network(parts.hostname):
             parts = parts._replace(scheme=schemes[1])
         elif port is not None:
             parts = parts._replace(netloc=f"{parts.netloc.rstrip(':')}:{port}")
@@ -79,7 +79,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _is_of_this_network(host: str) -> bool:
+def is_of_this_network(host: str) -> bool:
     """Return whether a name or an address cannot be one of the public Internet's."""
     try:
         return not ipaddress.ip_address(host).is_global

@@ -3,9 +3,11 @@
     CaalError
     ├── ConfigError             a setting or a file is wrong; the message names file, key and remedy
     ├── NotAllowed              the owner's settings do not allow what a caller asks for
+    ├── NetworkRefused          CAAL_NETWORK does not allow a connection; it is an OSError as well
     ├── ModelError              the model's server
     │   ├── ModelUnreachable    no connection (retryable)
     │   ├── ModelTimeout        no answer in time (retryable)
+    │   ├── ModelOutside        CAAL_NETWORK does not allow its address
     │   ├── ModelMissing        the server does not have the model
     │   ├── ModelLacksTools     the server refuses tools for this model
     │   └── ModelReplyError     the server sent an error in place of a reply, or during one
@@ -18,6 +20,8 @@
         │   ├── RefusedWithoutYes   it needs a person's yes, and nobody can be asked
         │   ├── RefusedForPerson    another person might be allowed
         │   └── PolicyFaulty    the policy cannot be read, so nothing is written
+        │   ├── ToolOutside     CAAL_NETWORK does not allow the address that it needs
+        │   └── CallLimitReached  it ran as often as the owner allows, or failed too often
         ├── ToolTimeout         the deadline passed
         ├── ToolUnavailable     the tool's server cannot be reached
         │   └── ToolStarting    it is being set up, and comes by itself
@@ -54,6 +58,17 @@ class NotAllowed(CaalError):
     kind = "refused"
 
 
+class NetworkRefused(CaalError, PermissionError):
+    """A connection or a lookup that `CAAL_NETWORK` does not allow.
+
+    Clients take it for a connection that failed. The text is the same for every address of one
+    host, since asyncio keeps the type only of errors that are alike.
+    """
+
+    kind = "refused"
+    spoken = "tool_outside"
+
+
 class ModelError(CaalError):
     kind = "model"
     spoken = "model_failed"
@@ -69,6 +84,11 @@ class ModelTimeout(ModelError):
     kind = "model_timeout"
     spoken = "model_slow"
     retryable = True
+
+
+class ModelOutside(ModelError):
+    kind = "model_refused"
+    spoken = "model_outside"
 
 
 class ModelMissing(ModelError):
@@ -108,7 +128,8 @@ class ToolFailure(CaalError):
     kind = "error"
     spoken = "tool_failed"
     words: str | None = None
-    """The text that a person hears word for word, where the tool's author gave one."""
+    """The text that a person hears word for word, where the tool's author gave one; "" where they
+    have heard already what there is to say."""
 
 
 class UnknownTool(ToolFailure):
@@ -140,6 +161,14 @@ class RefusedWithoutYes(ToolRefused):
 
 class PolicyFaulty(ToolRefused):
     spoken = "policy_faulty"
+
+
+class ToolOutside(ToolRefused):
+    spoken = "tool_outside"
+
+
+class CallLimitReached(ToolRefused):
+    spoken = "limit_reached"
 
 
 class ToolTimeout(ToolFailure):

@@ -27,6 +27,7 @@ from caal_node.core.tool_spec import examples_in
 from caal_node.livekit_plugin import register
 from caal_node.models.backends.base import Backend
 from caal_node.models.backends.livekit import LiveKitBackend
+from caal_node.models.backends.redacting import RedactingBackend, redacting
 from caal_node.models.chat_context import to_items, to_schemas
 from caal_node.models.llm_stream import SERVER_RUN, ReplyStream
 from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory
@@ -35,6 +36,9 @@ from caal_node.models.question import Question
 from caal_node.models.request_options import RequestOptions, given_timeout
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies.turn_limits import TurnClock
+from caal_node.network.rooms import enforce_with_rooms
+from caal_node.redaction.placeholders import PromptRedaction
+from caal_node.redaction.settings import RedactionSettings
 
 __all__ = ["LLM", "REPLY_TOKENS", "SERVER_RUN"]
 
@@ -99,7 +103,9 @@ class LLM(llm.LLM[Literal["caal"]]):
             settings = chosen_settings(settings or load_settings(), "LLM", given)
             backend = backend_of(settings, "LLM", given)
         self._settings: Settings = settings or Settings()
-        self._is_over = settings is None and isinstance(backend, LiveKitBackend)
+        enforce_with_rooms(self._settings.network)
+        asked = backend.wrapped if isinstance(backend, RedactingBackend) else backend
+        self._is_over = settings is None and isinstance(asked, LiveKitBackend)
         self._memory_of: Final = memory
         if not is_given(native_tools):
             native_tools = _ASKING[self._settings.tool_calls]
@@ -119,12 +125,20 @@ class LLM(llm.LLM[Literal["caal"]]):
         """The tools of the last conversation, and what prompts show of them."""
 
     @classmethod
-    def over(cls, model: llm.LLM, *, native_tools: bool | None = True) -> LLM:
+    def over(
+        cls,
+        model: llm.LLM,
+        *,
+        native_tools: bool | None = True,
+        redaction: RedactionSettings | None = None,
+    ) -> LLM:
         """Any other LiveKit model, its replies understood as a local one's are.
 
-        `model` stays its owner's to close.
+        `model` stays its owner's to close. Nobody can say where it is, so what it reads is
+        redacted: what looks like a secret, and what `redaction` names.
         """
-        return cls(backend=LiveKitBackend(model), native_tools=native_tools)
+        reading = PromptRedaction(redaction or RedactionSettings())
+        return cls(backend=redacting(LiveKitBackend(model), reading), native_tools=native_tools)
 
     @property
     def model(self) -> str:

@@ -6,16 +6,20 @@ Both are judged alike: `LLM(num_ctx=-1)` is refused with the words that `CAAL_NU
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from caal_node.config.settings import Settings
-from caal_node.core.addresses import ollama_url
+from caal_node.core.addresses import is_of_this_network, ollama_url
 from caal_node.core.errors import ConfigError
 from caal_node.core.model_ref import CLOUD, Api, ModelReference
 from caal_node.models.backends.base import Backend
 from caal_node.models.backends.factory import make_backend
+from caal_node.models.backends.redacting import redacting
 from caal_node.models.reply_limits import TextLimits
+from caal_node.redaction.placeholders import PromptRedaction
 
 OPTIONS: Final[Mapping[Api, tuple[str, ...]]] = {
     "ollama": ("think", "num_ctx", "keep_alive"),
@@ -71,7 +75,29 @@ def backend_of(settings: Settings, place: str, given: Mapping[str, Any]) -> Back
         raise ConfigError(f"{place}({unfit[0]}): only the api {apis} takes it; leave it out.")
     options |= {name: value for name, value in given.items() if name not in _SETTINGS}
     key = settings.api_key.get_secret_value() if settings.api_key else None
-    return make_backend(settings.model, settings.api, settings.model_address, key, **options)
+    backend = make_backend(settings.model, settings.api, settings.model_address, key, **options)
+    if settings.redaction.local_models or is_elsewhere(settings):
+        # Here, as the bridge takes a second to import, and a model alone needs none of it.
+        from mcp_bridge.core.sanitize import redact
+
+        by_value = partial(redact, secrets=settings.secret_values)
+        return redacting(backend, PromptRedaction(settings.redaction, by_value))
+    return backend
+
+
+def is_elsewhere(settings: Settings) -> bool:
+    """Return whether what the model of `settings` reads leaves the owner's own network.
+
+    A model of a LiveKit plugin does, as nobody can say where it is; so does one of Ollama's cloud,
+    which this machine's own Ollama passes on.
+    """
+    if settings.api == "embedded":
+        return False
+    if settings.api in CLOUD or settings.api == "livekit":
+        return True
+    if settings.model.endswith(("-cloud", ":cloud")):
+        return True
+    return not is_of_this_network(urlsplit(settings.model_address).hostname or "")
 
 
 def text_limits(settings: Settings) -> TextLimits:

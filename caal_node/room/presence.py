@@ -48,8 +48,8 @@ class Presence:
 
     `describe` returns the origin of the tool with an exposed name. `report_of` returns how the
     call of an id ended, or None to leave that to LiveKit, which knows only done, error and
-    cancelled: a deadline and a refusal would be plain errors. Without a `sink` no cue is played
-    and none is reported.
+    cancelled: a deadline and a refusal would be plain errors. `redact` is applied to each event
+    before any listener gets it. Without a `sink` no cue is played and none is reported.
 
     Make it on the running event loop. It takes over the state of a session that is already running.
     `aclose` detaches it; the sink and the listeners belong to whoever made them.
@@ -62,6 +62,7 @@ class Presence:
         describe: Describe,
         report_of: ReportOf = lambda _: None,
         listeners: Sequence[EventListener] = (),
+        redact: Callable[[Event], Event] = lambda event: event,
         sink: CueSink | None = None,
         cues: CueSet | None = None,
         agent_tools: Collection[str] = AGENT_TOOLS,
@@ -70,6 +71,7 @@ class Presence:
         cues = cues or CueSet.of()
         self._session = session
         self._listeners = tuple(listeners)
+        self._redact = redact
         self._clock = clock or asyncio.get_running_loop()
         self._calls = CallTracker(describe, report_of)
         self._turns = TurnMeter()
@@ -111,6 +113,11 @@ class Presence:
 
         A listener that fails is logged, and stops neither the others nor a call.
         """
+        try:
+            event = self._redact(event)
+        except Exception as error:  # nobody may be told what could not be redacted
+            _log.error("%s could not be redacted, and is not told: %r", event.type, type(error))
+            return
         for listener in self._listeners:
             try:
                 listener(event)

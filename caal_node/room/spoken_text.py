@@ -6,12 +6,16 @@ import asyncio
 import re
 import tomllib
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from livekit.agents.voice.transcription.filters import filter_markdown
 
 from caal_node.core.prompt_files import read
+from caal_node.redaction.streamed import StreamRedaction
 from caal_node.tts_text import SpokenForms, TextNormalizer
+
+Redact: TypeAlias = Callable[[str], str]
+"""It returns a text without what nobody may be shown."""
 
 _SPOKEN_FORMS: Final = SpokenForms.model_validate(tomllib.loads(read("speakable.toml")))
 
@@ -40,26 +44,52 @@ async def speakable(text: AsyncIterable[str]) -> AsyncGenerator[str]:
 
 
 async def watched(
-    text: AsyncIterable[Any], on_sentence: Callable[[str], None], *, as_spoken: bool = False
+    text: AsyncIterable[Any],
+    on_sentence: Callable[[str], None],
+    *,
+    as_spoken: bool = False,
+    redact: Redact = str,
 ) -> AsyncGenerator[Any]:
     """Pass `text` on as it comes; `on_sentence` gets each sentence, and at the end what is left.
 
-    With `as_spoken` the sentences are what speech would say of a text that people only read.
+    With `as_spoken` the sentences are what speech would say of a text that people only read. They
+    are made of redacted text, as a secret may be several sentences long; what is passed on is not.
     """
-    splitter = _SentenceSplitter()
+    splitter, redaction = _SentenceSplitter(), StreamRedaction(redact)
     normalizer = TextNormalizer(_SPOKEN_FORMS) if as_spoken else None
     try:
         async for piece in _sliced(text):
             yield piece
-            spoken = str(piece) if normalizer is None else normalizer.feed(str(piece))
+            spoken = redaction.feed(str(piece))
+            spoken = spoken if normalizer is None else normalizer.feed(spoken)
             for sentence in splitter.feed(spoken):
                 on_sentence(sentence)
     finally:
         # An interruption ends the stream early, and the words up to it were said.
-        rest = "" if normalizer is None else normalizer.finish()
+        rest = redaction.finish()
+        rest = rest if normalizer is None else normalizer.feed(rest) + normalizer.finish()
         for sentence in (*splitter.feed(rest), splitter.held.strip()):
             if sentence:
                 on_sentence(sentence)
+
+
+async def redacted(text: AsyncIterable[Any], redact: Redact) -> AsyncGenerator[Any]:
+    """Pass `text` on without what `redact` takes out; the last word waits until it has ended.
+
+    Text with LiveKit's times of its words keeps them where nothing is taken out.
+    """
+    redaction = StreamRedaction(redact)
+    async for piece in _sliced(text):
+        if type(piece) is str:
+            if shown := redaction.feed(piece):
+                yield shown
+            continue
+        if rest := redaction.finish():
+            yield rest
+        shown = redact(piece) if isinstance(piece, str) else piece
+        yield piece if shown == piece else shown
+    if rest := redaction.finish():
+        yield rest
 
 
 async def without_markdown(text: AsyncIterable[str]) -> AsyncGenerator[str]:

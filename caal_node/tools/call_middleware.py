@@ -61,6 +61,11 @@ class ToolCallRequest:
     decisions: list[Decision] = field(default_factory=list[Decision])
     """What the middleware have decided so far. The call's event has it."""
 
+    @property
+    def is_dry(self) -> bool:
+        """Whether it was only told of what the call would have done."""
+        return any(decision.verdict == "dry_run" for decision in self.decisions)
+
     def note(self, by: str, verdict: Verdict, line: str, began: float) -> None:
         """Add a decision that was begun at `began`, in seconds of `time.perf_counter`."""
         took_ms = round((time.perf_counter() - began) * 1000, 3)
@@ -87,6 +92,14 @@ class CallMiddleware(ABC):
         `caal-node policy try` shows it.
         """
         return None
+
+    def on_invalid(self, call: ToolCallRequest) -> None:
+        """Hear of a call that does not run, as its arguments do not fit the tool's schema.
+
+        Raises:
+            ToolRefused: What the model is told in place of what is wrong with the arguments.
+        """
+        return
 
 
 async def run_through(

@@ -34,9 +34,18 @@ from livekit.agents.llm import ToolResult
 from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
 from caal_node.core.caller import Caller
-from caal_node.core.errors import CaalError, ToolBroke, ToolFailure, ToolTimeout, UnknownTool
+from caal_node.core.errors import (
+    CaalError,
+    InvalidArguments,
+    ToolBroke,
+    ToolFailure,
+    ToolOutside,
+    ToolTimeout,
+    UnknownTool,
+)
 from caal_node.core.events import CallReport, Outcome
 from caal_node.core.prompt_files import sentence
+from caal_node.network.guard import refusal_in
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
 from caal_node.tools.call_scheduler import CallScheduler
@@ -188,7 +197,7 @@ class Pipeline:
                 turn = self._plan(entry, arguments, call_id)
                 turns.enter_context(turn)
                 if validate:
-                    check_arguments(entry, arguments)
+                    self._check(call)
                 await turn.come()
 
                 async def allowed() -> Any:
@@ -199,7 +208,7 @@ class Pipeline:
 
                 value = await run_through(self.middleware, call, allowed)
             if becomes_text(value):
-                value = await self._text(entry, call_id, arguments, value)
+                value = await self._text(entry, call_id, arguments, value, keep=not call.is_dry)
             return value
 
     async def run_own(
@@ -216,10 +225,12 @@ class Pipeline:
         """Run one call of an agent's own tool as LiveKit does; see `run` for the parameters.
 
         There is no deadline, no result of up to `OWN_RESULT_CHARS` is cut, and calls wait for each
-        other only where `Gates` has a plan of the owner's. What the tool raises, LiveKit gets.
+        other only where `Gates` has a plan of the owner's. What the tool raises, LiveKit gets, but
+        for a connection that CAAL_NETWORK refuses: that is told as it is.
 
         Returns:
-            What the tool returns, with secrets redacted, and with JSON in place of a dict or list.
+            What the tool returns, with secrets redacted, and with JSON in place of a dict or list,
+            also inside of a `VerbatimResult`.
         """
         call = ToolCallRequest(entry, call_id, arguments, caller_of(context), context)
         with self._noted(call):
@@ -227,15 +238,36 @@ class Pipeline:
             turn = None if plan is None else plan(entry, arguments, call_id)
             with nullcontext() if turn is None else turn:
                 if validate:
-                    check_arguments(entry, arguments)
+                    self._check(call)
                 if turn is not None:
                     await turn.come()
-                value = await run_through(self.middleware, call, execute)
+
+                async def own() -> Any:
+                    try:
+                        return await execute()
+                    except (ToolError, StopResponse):
+                        raise
+                    except Exception as error:
+                        _raise_if_outside(entry, error)
+                        raise
+
+                value = await run_through(self.middleware, call, own)
             result = value.output if isinstance(value, ToolResult) else value
-            if not (isinstance(result, dict | list | str) and becomes_text(result)):
+            is_data = isinstance(result, dict | list | str | VerbatimResult)
+            if not (is_data and becomes_text(result)):
                 return value
-            text = await self._text(entry, call_id, arguments, result, whole=True)
+            text = await self._text(
+                entry, call_id, arguments, result, whole=True, keep=not call.is_dry
+            )
             return replace(value, output=text) if isinstance(value, ToolResult) else text
+
+    def _check(self, call: ToolCallRequest) -> None:
+        try:
+            check_arguments(call.entry, call.arguments)
+        except InvalidArguments:
+            for each in self.middleware:
+                each.on_invalid(call)
+            raise
 
     @contextmanager
     def _noted(self, call: ToolCallRequest) -> Generator[None]:
@@ -247,8 +279,7 @@ class Pipeline:
         self._under_way.add(task)
         try:
             yield
-            dry = any(decision.verdict == "dry_run" for decision in call.decisions)
-            outcome = "dry_run" if dry else "ok"
+            outcome = "dry_run" if call.is_dry else "ok"
         except Exception as error:
             outcome = outcome_of(error)
             if isinstance(error, ToolFailure):
@@ -288,9 +319,12 @@ class Pipeline:
             # Unless the deadline has passed, the time-out is the tool's own.
             waited = f" in {timeout_s:g} seconds" if timeout.expired() else " in time"
             raise ToolTimeout(f"{entry.exposed} gave no answer{waited}.") from error
-        except (ToolFailure, ToolError, StopResponse):
+        except (ToolError, StopResponse):
             raise
         except Exception as error:
+            _raise_if_outside(entry, error)
+            if isinstance(error, ToolFailure):
+                raise
             # An exception's text may hold anything, so neither the model nor the log gets it; the
             # lines of the program that it went through say what is broken.
             lines = "".join(traceback.format_tb(error.__traceback__)).rstrip()
@@ -305,8 +339,9 @@ class Pipeline:
         value: Any,
         *,
         whole: bool = False,
+        keep: bool = True,
     ) -> str | VerbatimResult:
-        """Make the redacted line for the model, and keep the result as tool data."""
+        """Make the redacted line for the model, and `keep` the result as tool data."""
         words = None
         if isinstance(value, VerbatimResult):
             value, words = value.value, self.redact(value.words)
@@ -316,18 +351,17 @@ class Pipeline:
             line, kept = await asyncio.to_thread(make, value)
         else:
             line, kept = make(value)
-        shown = self.redact(line)
-        if entry.spec.remembered and isinstance(value, dict | list | str) and value:
+        shown = self._gates.redact(line)
+        if keep and entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
-            self._data.add_result(
-                call_id, entry.exposed, arguments, kept if shown == line else shown
-            )
+            said = self.redaction.value(arguments)
+            self._data.add_result(call_id, entry.exposed, said, kept if shown == line else shown)
         return shown if words is None else VerbatimResult(shown, words)
 
     def _lines(self, value: Any) -> tuple[str, str]:
         """Return the line for the model, and the one for the tool data, without secrets."""
         value = self.redaction.value(value)  # before the line is cut, which would halve one
-        line = to_line(value, max_chars=RESULT_CHARS)
+        line = self.redaction.text(to_line(value, max_chars=RESULT_CHARS))
         return line, line if len(line) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
 
     def _whole(self, value: Any) -> tuple[str, str]:
@@ -336,7 +370,15 @@ class Pipeline:
         text = value if isinstance(value, str) else whole_json(value)
         if len(text) > OWN_RESULT_CHARS:
             text = to_line(value, max_chars=OWN_RESULT_CHARS)
+        text = self.redaction.text(text)
         return text, text if len(text) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
+
+
+def _raise_if_outside(entry: ToolEntry, error: Exception) -> None:
+    """Raises: ToolOutside: CAAL_NETWORK refused what the tool wanted to connect to."""
+    if (why := refusal_in(error)) is not None:
+        said = f"{entry.exposed} may not connect to where it leads: {why}."
+        raise ToolOutside(said) from error
 
 
 def whole_json(value: Any) -> str:

@@ -1,8 +1,9 @@
-"""Takes the secrets that this process knows out of everything that a tool gives.
+"""Takes secrets out of everything that a tool gives.
 
-They are found by value, whichever tier a text comes from: a workflow that echoes its request, a
-method that prints its settings, a server that knows another's key. `mcp_bridge.core.sanitize` has
-the forms in which programs repeat them: as it is, in JSON, URLs, base64 and hex.
+Those that this process knows are found by value, whichever tier a text comes from: a workflow that
+echoes its request, a method that prints its settings, a server that knows another's key.
+`mcp_bridge.core.sanitize` has the forms in which programs repeat them: as it is, in JSON, URLs,
+base64 and hex. Others, such as a private key in a file, are found by their shape.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
 
-from pydantic import SecretStr
-
 from caal_node.config.settings import Settings
+from caal_node.redaction.secret_shapes import MAX_KEY_CHARS, without_keys
 from mcp_bridge.core.sanitize import REDACTED, secret_forms
 
 KnownSecrets: TypeAlias = Callable[[], Iterable[str]]
@@ -20,14 +20,24 @@ KnownSecrets: TypeAlias = Callable[[], Iterable[str]]
 
 MANY_FORMS: Final = 400
 """Forms that are looked for on the event loop in a short text: 2 ms. More are, in a thread."""
+MAX_SHAPE_CHARS: Final = 262_144
+"""Characters of a value that are searched for keys, some 10 ms. Of a longer one the line that is
+left for the model is: a search of megabytes would keep the event loop waiting, although it runs in
+a thread, and a key that is cut in two opens nothing."""
 _MAX_DEPTH: Final = 100
 
 
 class Redaction:
-    """Replaces every known secret by `***`. Its cost is linear in text and in secrets."""
+    """Replaces every secret by `***`. Its cost is linear in text and in secrets.
 
-    def __init__(self, *known: KnownSecrets) -> None:
+    Args:
+        known: Sources of secrets that are found by value.
+        shapes: Whether what has the shape of a key is a secret, too.
+    """
+
+    def __init__(self, *known: KnownSecrets, shapes: bool = True) -> None:
         self._known = list(known)
+        self._shapes: Final = shapes
 
     def add(self, known: KnownSecrets) -> None:
         """Look for the secrets of one more source from now on."""
@@ -44,12 +54,21 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """Return `text` without secrets."""
+        return self._without_keys(self.known(text))
+
+    def known(self, text: str) -> str:
+        """Return `text` without the secrets that are known by value."""
         return _replaced(text, self._forms())
+
+    def _without_keys(self, text: str) -> str:
+        return without_keys(text) if self._shapes else text
 
     def beginning(self, text: str, max_chars: int) -> str:
         """Return the beginning of `text` without secrets; none is cut apart at its end."""
         forms = self._forms()
         longest = len(forms[0]) if forms else 0
+        if self._shapes:
+            text = without_keys(text[: max_chars + longest + MAX_KEY_CHARS])
         if len(text) <= max_chars + longest:
             return _replaced(text, forms)
         head = text[: max_chars + longest]
@@ -61,13 +80,18 @@ class Redaction:
         forms = self._forms()
         whole = "\0".join(_texts(value))
         found = tuple(form for form in forms if form in whole)
-        return _without(value, found, 0) if found else value
+        shapes = len(whole) <= MAX_SHAPE_CHARS and self._without_keys(whole) != whole
+
+        def clean(text: str) -> str:
+            text = _replaced(text, found)
+            return without_keys(text) if shapes else text
+
+        return _without(value, clean, 0) if found or shapes else value
 
 
 def secrets_of_settings(settings: Settings) -> tuple[str, ...]:
     """Return the secrets that the settings name: keys, tokens, the room's secret."""
-    found = (getattr(settings, name) for name in type(settings).model_fields)
-    return tuple(each.get_secret_value() for each in found if isinstance(each, SecretStr))
+    return settings.secret_values
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -90,16 +114,16 @@ def _texts(value: Any) -> Iterator[str]:
             stack += cast("Iterable[Any]", each)
 
 
-def _without(value: Any, forms: tuple[str, ...], depth: int) -> Any:
+def _without(value: Any, clean: Callable[[str], str], depth: int) -> Any:
     if isinstance(value, str):
-        return _replaced(value, forms)
+        return clean(value)
     if depth > _MAX_DEPTH:
         return REDACTED  # no line for a model is so deep
     if isinstance(value, Mapping):
         members = cast("Mapping[Any, Any]", value).items()
-        return {_without(key, forms, 0): _without(each, forms, depth + 1) for key, each in members}
+        return {_without(key, clean, 0): _without(each, clean, depth + 1) for key, each in members}
     if isinstance(value, list | tuple):
-        return [_without(each, forms, depth + 1) for each in cast("Iterable[Any]", value)]
+        return [_without(each, clean, depth + 1) for each in cast("Iterable[Any]", value)]
     return value
 
 

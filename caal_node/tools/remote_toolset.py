@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from livekit.agents import RunContext, ToolError, function_tool
+from livekit.agents import RunContext, function_tool
 from livekit.agents.llm import RawFunctionTool, Tool, ToolResult, Toolset
 
 from caal_node.core.caller import Caller
@@ -24,7 +24,7 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.embedding import ServerEmbedder, kept_vectors
 from caal_node.tools.call_conversation import RoomCallConversation
 from caal_node.tools.example_store import FILE_NAME, with_examples
-from caal_node.tools.pipeline import Pipeline, error_text
+from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.source import (
     ToolListing,
     ToolProvider,
@@ -32,6 +32,7 @@ from caal_node.tools.source import (
     VerbatimResult,
     as_tool_source,
 )
+from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_catalog import ToolCatalog
 from mcp_bridge import Embedder, ServerStatus
@@ -56,10 +57,14 @@ class RemoteToolset(Toolset):
         methods: Callable[[], Sequence[ToolSpec]],
         on_ready: Callable[[], Awaitable[None]],
         on_close: Callable[[], Awaitable[None]],
+        on_begin: Callable[[], None] = lambda: None,
         on_progress: Callable[[ToolProgress], None] | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        """`embedder` is this toolset's to close, where it can be closed."""
+        """`on_begin` is called before any source is asked, `on_ready` once all were listed.
+
+        `embedder` is this toolset's to close, where it can be closed.
+        """
         super().__init__(id="caal-node")
         self.table: ToolTable = ToolTable()
         self.failed: Mapping[str, str] = {}
@@ -72,6 +77,7 @@ class RemoteToolset(Toolset):
         for source in self._sources.values():
             pipeline.redaction.add(partial(getattr, source, "secrets"))
         self._methods = methods
+        self._on_begin = on_begin
         self._on_ready = on_ready
         self._on_close = on_close
         self._on_progress = on_progress
@@ -85,6 +91,7 @@ class RemoteToolset(Toolset):
 
     async def setup(self) -> RemoteToolset:
         """List the tools for the first time, then begin to watch for changes."""
+        self._on_begin()
         for tier, source in self._sources.items():
             source.watch_changes(partial(self._on_change, tier))
         try:
@@ -187,16 +194,8 @@ class RemoteToolset(Toolset):
         try:
             result = await self._pipeline.run(entry, call_id, arguments, execute, context=context)
         except ToolFailure as failure:
-            if failure.words is None:
-                raise ToolError(error_text(failure)) from failure
-            words = self._pipeline.redact(failure.words)
-            result = VerbatimResult(error_text(failure), words)
-        if not isinstance(result, VerbatimResult):
-            return result
-        if context.speech_handle.interrupted:
-            return result.value
-        context.session.say(result.words)
-        return ToolResult(result.value, reply_required=False)
+            result = result_of(failure, self._pipeline.redact)
+        return said(result, context) if isinstance(result, VerbatimResult) else result
 
     def _function_tool(self, entry: ToolEntry) -> RawFunctionTool[..., Any]:
         async def call(

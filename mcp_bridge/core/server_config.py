@@ -84,6 +84,8 @@ class ServerConfig:
     timeout_s: float | None = None
     """The deadline of one call; None leaves it to the manager."""
     connect_timeout_s: float | None = None
+    offline: bool = False
+    """Whether the program is told, by variables that package runners read, to fetch nothing."""
     share: bool = False
     """Whether several managers of one process may use one session. `SessionPool` says when that is
     safe."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mcp_bridge.security.programs import plain_name
@@ -14,6 +14,19 @@ _RUNNERS: Final = frozenset(
         *("docker", "podman", "dnx", "go", "cargo"),
     )
 )
+OFFLINE: Final[Mapping[str, str]] = {
+    "UV_OFFLINE": "1",
+    "npm_config_offline": "true",
+    "YARN_ENABLE_NETWORK": "0",
+    "PIP_NO_INDEX": "1",
+    "CARGO_NET_OFFLINE": "true",
+    "GOPROXY": "off",
+    "HF_HUB_OFFLINE": "1",
+}
+"""Variables by which runners, and what they start, fetch nothing; docker, bun, deno, dnx, pdm and
+poetry have none."""
+OBEYING: Final = frozenset(("npx", "npm", "pnpm", "yarn", "uvx", "uv", "pipx", "go", "cargo"))
+"""Runners that one of these holds."""
 _BEHIND: Final = frozenset(("cmd", "env", "wsl"))
 """These start what their arguments say."""
 

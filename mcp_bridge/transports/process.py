@@ -32,6 +32,7 @@ from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.files import expand_home
 from mcp_bridge.core.sanitize import one_line, visible_text
 from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.security.package_runners import OFFLINE
 from mcp_bridge.security.policy import objections
 from mcp_bridge.security.programs import located
 from mcp_bridge.transports.control_group import (
@@ -255,7 +256,10 @@ def _find_program(config: ServerConfig) -> _ProgramStart:
     """
     for finding in objections(config):  # again: a link may lead elsewhere than when it was read
         raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
-    environ = get_default_environment() | dict(config.env)
+    environ = get_default_environment()
+    if config.offline:
+        environ |= OFFLINE
+    environ |= config.env
     cwd = Path(expand_home(config.cwd)) if config.cwd else None
     if cwd is not None and not cwd.is_dir():
         raise ServerUnavailable(

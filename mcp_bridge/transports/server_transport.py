@@ -22,7 +22,7 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from mcp_bridge.core.errors import ServerUnavailable
+from mcp_bridge.core.errors import ServerUnavailable, why_not_permitted
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.protocol.inbound_filter import InboundFilter
@@ -217,6 +217,8 @@ class ServerTransport:
         where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
         if "SSL" in str(error) or "certificate" in str(error):
             return f"has no certificate to be trusted at {where}; mend it, or the url"
+        if said := why_not_permitted(error):
+            return f"may not be connected to at {where} ({said}); allow it, or mend the url"
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             return f"nothing answers at {where}; start it, or mend the url"
         return f"the connection to {where} broke ({type(error).__name__})"

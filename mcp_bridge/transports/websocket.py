@@ -26,7 +26,7 @@ from websockets.frames import CloseCode
 from websockets.typing import Subprotocol
 
 from mcp_bridge.core.addresses import is_loopback
-from mcp_bridge.core.errors import ServerUnavailable
+from mcp_bridge.core.errors import ServerUnavailable, why_not_permitted
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.protocol.inbound_filter import Flooded, InboundFilter
@@ -199,6 +199,9 @@ async def _connected(config: ServerConfig) -> ClientConnection:
         reason = f"does not answer at {where}; see that it runs, or mend the url"
     except ssl.SSLError:
         reason = f"has no certificate to be trusted at {where}; mend it, or the url"
+    except PermissionError as error:
+        said = why_not_permitted(error)
+        reason = f"may not be connected to at {where} ({said}); allow it, or mend the url"
     except OSError:
         reason = f"nothing answers at {where}; start it, or mend the url"
     except ImportError:

@@ -15,7 +15,7 @@ import httpx2
 from n8n.calls.progress import StepCallback, StreamReader
 from n8n.calls.results import CallResult, read_reply
 from n8n.core.errors import N8nError
-from n8n.core.http import exchange
+from n8n.core.http import exchange, why_not_permitted
 from n8n.core.json_values import SHORT_BYTES
 from n8n.core.workflow_tool import BODILESS_METHODS, WorkflowTool, placeholders
 
@@ -119,7 +119,9 @@ async def call_webhook(
             f"{tool.name} did not answer within {timeout_s:g} s. It may still be running: "
             "do not call it again for the same thing.",
         ) from None
-    except (httpx2.ConnectError, httpx2.ConnectTimeout):
+    except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+        if said := why_not_permitted(error):
+            raise N8nError("unreachable", f"{tool.name} may not be called: {said}.") from None
         raise N8nError(
             "unreachable", f"{tool.name} cannot be reached: n8n does not answer."
         ) from None

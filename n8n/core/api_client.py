@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx2
 
 from n8n.core.errors import DiscoveryFailure, N8nError
-from n8n.core.http import HttpResponse, exchange, without_userinfo
+from n8n.core.http import HttpResponse, exchange, why_not_permitted, without_userinfo
 from n8n.core.json_values import SHORT_BYTES, parse_json
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -169,7 +169,11 @@ class ApiClient:
                 return await exchange(self._client, method, url, max_bytes=max_bytes, **request)
         except TimeoutError:
             raise self._too_late() from None
-        except (httpx2.TransportError, httpx2.InvalidURL):
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            if said := why_not_permitted(error):
+                raise N8nError(
+                    "unreachable", f"n8n may not be asked at {self._shown_url}: {said}."
+                ) from None
             raise N8nError(
                 "unreachable",
                 f"n8n cannot be reached at {self._shown_url}: check N8N_URL and that n8n is "

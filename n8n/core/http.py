@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from typing import Any, cast
 
 # httpx2 loads it with its first client: 100 ms, which would be on the event loop.
 import httpcore2
@@ -159,3 +159,20 @@ def without_userinfo(url: str) -> str:
     scheme, mark, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def why_not_permitted(error: BaseException) -> str:
+    """Return what the system, or a rule of this process, says against a connection; else "".
+
+    Clients put that error behind their own.
+    """
+    waiting: list[BaseException | None] = [error]
+    for _ in range(16):  # a chain may be a ring
+        if not waiting or (each := waiting.pop()) is None:
+            continue
+        if isinstance(each, PermissionError):
+            return each.strerror or "permission denied"
+        waiting += [each.__context__, each.__cause__]
+        if isinstance(each, BaseExceptionGroup):
+            waiting += cast("BaseExceptionGroup[BaseException]", each).exceptions
+    return ""

@@ -94,6 +94,42 @@ async def test_chat_prints_an_event_a_line_and_nothing_else(tmp_path: Path) -> N
     assert events[4]["text"] == "Your timer runs."
 
 
+async def test_a_chat_that_is_a_dry_run_calls_nothing_and_says_so(tmp_path: Path) -> None:
+    import asyncio
+
+    (tmp_path / "my_agent.py").write_text(
+        "from livekit.agents import function_tool\n"
+        "from caal_node import CaalAgent\n"
+        "class Kitchen(CaalAgent):\n"
+        "    @function_tool\n"
+        "    async def light_oven(self, degrees: int) -> str:\n"
+        "        '''Light the oven.'''\n"
+        "        open('lit', 'w').close()\n"
+        "        return 'lit'\n",
+        encoding="utf-8",
+    )
+
+    def answer(asked: object) -> list[object]:
+        warms = asked.json.get("options", {}).get("num_predict") == 1  # type: ignore[attr-defined]
+        return ["."] if warms else [Call("light_oven", {"degrees": 200})]
+
+    async with StandInModel(answer=answer) as server:  # type: ignore[arg-type]
+        done = await asyncio.to_thread(
+            run,
+            "chat",
+            "--dry-run",
+            folder=tmp_path,
+            typed="light the oven\n",
+            OLLAMA_HOST=server.url,
+            CAAL_MODEL=server.model,
+            CAAL_AGENT="my_agent:Kitchen",
+        )
+    assert done.returncode == 0, done.stderr
+    assert "dry_run is on: no tool is called" in done.stdout
+    assert "I would have used light oven with degrees 200." in done.stdout
+    assert not (tmp_path / "lit").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "env", "part"),
     [

@@ -30,7 +30,7 @@ PACKAGES = ("caal_node", "mcp_bridge", "n8n")
 
 LAYERS = (
     ("core", "own_packages", "version"),
-    ("policy",),
+    ("network", "policy", "redaction"),
     ("config", "http_client"),
     ("context", "reply_parser", "tts_text", "weights"),
     ("livekit_plugin",),
@@ -51,6 +51,7 @@ PURE = (
     "caal_node.context",
     "caal_node.core",
     "caal_node.policy",
+    "caal_node.redaction",
     "caal_node.reply_parser",
     "caal_node.tts_text",
     "caal_node.room.cue_policy",

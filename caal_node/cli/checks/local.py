@@ -23,6 +23,8 @@ from caal_node.config.settings import FIELDS, Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import load_wav
+from caal_node.tools.middleware.dry_run import DRY_RUN
+from caal_node.tools.middleware.standard import dry_run_line
 from mcp_bridge.core.files import no_folder, read_capped
 from mcp_bridge.security.ownership import folder_fault, is_checked
 
@@ -43,10 +45,13 @@ async def check_settings(settings: Settings) -> Sequence[Finding]:
     unknown = [
         pair for pair in unknown_variables(os.environ, FIELDS) if pair[0] not in NOT_SETTINGS
     ]
-    return [
+    found = [
         warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
         for name, near in unknown
     ] or [ok("settings", "every CAAL_ variable is known")]
+    if line := dry_run_line(settings):
+        found.append(warn("settings", f"{line}: {DRY_RUN}", "Set it to off for real calls."))
+    return found
 
 
 async def check_state(settings: Settings) -> Sequence[Finding]:

@@ -23,6 +23,7 @@ from caal_node.http_client import UnfitAnswer, open_client
 from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.embedded_engine import require_engine
 from caal_node.models.model_preparation import probe
+from caal_node.network.guard import refusal_in
 from caal_node.weights.gguf import find_gguf
 
 REQUEST_S: Final = 5.0
@@ -183,6 +184,9 @@ async def _fetch(
     except UnfitAnswer as error:
         raise _Unusable(fail(SERVER, f"{address} {error}", f"Check {variable}.")) from None
     except httpx2.HTTPError as error:
+        if (why := refusal_in(error)) is not None:
+            mend = f"Add it to CAAL_NETWORK, or set {variable} to a server within."
+            raise _Unusable(fail(SERVER, f"{address} is outside: {why}", mend)) from None
         found = f"nothing answers at {address} ({type(error).__name__})"
         mend = f"Start the server (Ollama: ollama serve), or set {variable} to where it runs."
         raise _Unusable(fail(SERVER, found, mend)) from None

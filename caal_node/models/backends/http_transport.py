@@ -16,9 +16,16 @@ from typing import Any, Final, TypeAlias
 
 import httpx2
 
-from caal_node.core.errors import ConfigError, ModelReplyError, ModelTimeout, ModelUnreachable
+from caal_node.core.errors import (
+    ConfigError,
+    ModelOutside,
+    ModelReplyError,
+    ModelTimeout,
+    ModelUnreachable,
+)
 from caal_node.http_client import LoopTurns, UnfitAnswer, open_client
 from caal_node.models.backends.server_errors import failure
+from caal_node.network.guard import refusal_in
 
 LINE_MAX_BYTES: Final = 1_048_576
 """Bytes of one line, one event, or a whole unstreamed reply. They are 250,000 tokens of text."""
@@ -315,6 +322,11 @@ class HttpTransport:
         try:
             yield
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+            if (why := refusal_in(error)) is not None:
+                raise ModelOutside(
+                    f"{why}, of the model server at {self.address}; add it there, or mend "
+                    "the address"
+                ) from error
             raise ModelUnreachable(
                 f"no model server answers at {self.address}; {self._start}"
             ) from error

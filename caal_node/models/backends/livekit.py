@@ -32,6 +32,7 @@ from livekit.agents.types import NotGivenOr
 from caal_node.core.errors import (
     ModelError,
     ModelMissing,
+    ModelOutside,
     ModelReplyError,
     ModelTimeout,
     ModelUnreachable,
@@ -50,6 +51,7 @@ from caal_node.models.backends.base import (
 from caal_node.models.backends.server_errors import failure
 from caal_node.models.backends.tool_calls import canonical
 from caal_node.models.chat_context import to_chat_ctx
+from caal_node.network.guard import refusal_in
 
 FIRST_CHUNK_S: Final = 60.0
 """Seconds for a service's first chunk, and between two. Cloud models need under ten."""
@@ -158,6 +160,8 @@ class LiveKitBackend:
         return known[1]
 
     def _model_error(self, error: APIError) -> ModelError:
+        if (why := refusal_in(error)) is not None:
+            return ModelOutside(f"{why}, of {self.address}; add its host there")
         if isinstance(error, APITimeoutError):
             return ModelTimeout(f"{self.address} did not answer in time")
         if isinstance(error, APIStatusError):

@@ -24,6 +24,7 @@ from caal_node.core.errors import (
     ToolRefused,
 )
 from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import Effect
 from caal_node.policy.policy import Judgement, Policy
 from caal_node.policy.rule import Action
 from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
@@ -92,6 +93,10 @@ class PolicyCheck(CallMiddleware):
         """Return the line for which a call is only told of; "" where it runs."""
         judged = self._judge(call)
         return judged.line if judged.action == "dry_run" else ""
+
+    def effect_of(self, entry: ToolEntry) -> Effect:
+        """Return what a tool may do at worst, as the owner sees it."""
+        return self.policy.effect_of(entry.exposed, entry.spec)[0]
 
     async def reload(self) -> None:
         """Read the policy anew. Of a file that cannot be read at all the last rules stay, with a

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from functools import partial
 
 from caal_node.config.file import policy_in
 from caal_node.config.settings import Settings
 from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
+from caal_node.tools.middleware.limits import CallLimits
 from caal_node.tools.middleware.policy_check import PolicyCheck
+
+logger = logging.getLogger("caal_node.tools")
 
 
 def standard_middleware(settings: Settings) -> list[CallMiddleware]:
@@ -18,6 +24,26 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     3. A person is asked for a yes.
     4. A dry run answers in place of the tool.
     """
-    policy = settings.tools
-    check = PolicyCheck(policy, partial(policy_in, policy.source) if policy.source else None)
-    return [check]
+    source = settings.tools.source
+    policy = PolicyCheck(
+        settings.tools, partial(policy_in, source) if source else None, runs_dry=True
+    )
+    limits = CallLimits(lambda: policy.policy.limits, effect_of=policy.effect_of)
+    return [policy, limits, DryRun(lambda call: dry_run_line(settings) or policy.is_dry(call))]
+
+
+def effective_middleware(
+    settings: Settings, given: Sequence[CallMiddleware] | None
+) -> list[CallMiddleware]:
+    """Return what an owner has given in code, or the standard; a dry run holds with either."""
+    effective = standard_middleware(settings) if given is None else list(given)
+    if line := dry_run_line(settings):
+        logger.warning("%s: %s", line, DRY_RUN)
+        if not any(isinstance(each, DryRun) for each in effective):
+            effective.append(DryRun(lambda _: line))
+    return effective
+
+
+def dry_run_line(settings: Settings) -> str:
+    """Return by which setting no tool is called at all; "" where tools are."""
+    return "dry_run is on" if settings.dry_run else ""

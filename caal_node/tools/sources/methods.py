@@ -28,9 +28,12 @@ from livekit.agents.llm import (
 from livekit.agents.llm.utils import is_context_type
 
 from caal_node.core.errors import ToolFailure
+from caal_node.core.events import API_CALL
 from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
 from caal_node.tools.effects import declared_effect
 from caal_node.tools.pipeline import Pipeline, error_text
+from caal_node.tools.source import VerbatimResult
+from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolEntry, ToolTable, unlisted
 
 _CONTEXT: Final = "caal_run_context"
@@ -99,14 +102,20 @@ class OwnTools:
         text = self._text_of(call_id)
         try:
             if self._bounded:
-                return await self._pipeline.run(
+                value = await self._pipeline.run(
                     *call, validate=validate, deadline=deadline, becomes_text=text, context=context
                 )
-            return await self._pipeline.run_own(
-                *call, validate=validate, becomes_text=text, context=context
-            )
+            else:
+                value = await self._pipeline.run_own(
+                    *call, validate=validate, becomes_text=text, context=context
+                )
         except ToolFailure as failure:
-            raise ToolError(error_text(failure)) from failure
+            if call_id.startswith(API_CALL):
+                raise ToolError(error_text(failure)) from failure
+            value = result_of(failure, self._pipeline.redact)
+        if isinstance(value, VerbatimResult) and not call_id.startswith(API_CALL):
+            return said(value, context)
+        return value
 
     def _unlisted(self, name: str) -> ToolEntry:
         """Return the entry of a tool that has come after the table was made."""
@@ -220,10 +229,10 @@ def _context_parameter(tool: OwnTool, signature: inspect.Signature) -> str | Non
 
 
 def becomes_text(result: Any) -> bool:
-    """Say whether LiveKit would turn `result` into text, and do nothing more with it."""
+    """Say whether `result` is to become text, as LiveKit would do, and do nothing more with it."""
     if isinstance(result, dict | list):
         return not _holds_an_agent(cast("dict[Any, Any] | list[Any]", result))
-    return isinstance(result, (str, int, float, bool))
+    return isinstance(result, (str, int, float, bool, VerbatimResult))
 
 
 def _holds_an_agent(result: dict[Any, Any] | list[Any]) -> bool:

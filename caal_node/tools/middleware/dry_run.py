@@ -1,0 +1,96 @@
+"""Answers in place of a tool: what would have been done is told, and nothing is.
+
+The tool's source is not asked, whether the tool reads or writes and wherever it runs, so nothing
+leaves the process for it: no request, no question of a server to the person, no progress. What
+still runs is `mcp_discover`, the search among tools that are listed already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from caal_node.core.prompt_files import sentence
+from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
+from caal_node.tools.source import VerbatimResult
+from caal_node.tools.sources.mcp_offer import MCP_SOURCE
+from mcp_bridge import DISCOVER
+
+IsDry: TypeAlias = Callable[[ToolCallRequest], str]
+"""It returns why a call is only told of, such as `caal.toml, line 3`; "" for one that runs."""
+DRY_RUN: Final = "no tool is called, people hear what would have been done"
+"""What an owner reads of it."""
+MESSAGE: Final = (
+    "This is a dry run. Nothing was done, and there is no result. The person was told what would "
+    "have been done; never say that it was done."
+)
+"""What the model reads of the call."""
+VALUE_CHARS: Final = 60
+"""Characters of an argument that are spoken. A longer one is only named, as nobody checks it by ear
+and a cut may leave half of a secret, which nothing takes out any more."""
+SPOKEN_ARGUMENTS: Final = 4
+
+
+def would_have(call: ToolCallRequest) -> str:
+    """Return one sentence of what a call would have done, made of name and arguments alone."""
+    tool = _plain(call.entry.exposed)
+    given = [f"{_plain(name)} {_said(value)}" for name, value in call.arguments.items()]
+    if not given:
+        return sentence("would_have").replace("{tool}", tool)
+    if len(given) > SPOKEN_ARGUMENTS:
+        given[SPOKEN_ARGUMENTS:] = [f"{len(given) - SPOKEN_ARGUMENTS} more"]
+    *first, last = given
+    listed = f"{', '.join(first)} and {last}" if first else last
+    text = sentence("would_have_with").replace("{tool}", tool)
+    return text.replace("{arguments}", listed)
+
+
+class DryRun(CallMiddleware):
+    """Answers calls that are only to be told of.
+
+    Args:
+        is_dry: Which calls these are.
+        words: It makes the sentence that the person hears.
+    """
+
+    name = "dry_run"
+
+    def __init__(
+        self, is_dry: IsDry, *, words: Callable[[ToolCallRequest], str] = would_have
+    ) -> None:
+        self._is_dry: Final = is_dry
+        self._words: Final = words
+
+    async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
+        began = time.perf_counter()
+        spec = call.entry.spec
+        if spec.source == MCP_SOURCE and spec.name == DISCOVER:
+            return await proceed()
+        if not (line := self._is_dry(call)):
+            return await proceed()
+        words = self._words(call)
+        call.note(self.name, "dry_run", line, began)
+        return VerbatimResult(_result(call), words)
+
+
+def _result(call: ToolCallRequest) -> Mapping[str, Any]:
+    return {
+        "dry_run": True,
+        "done": False,
+        "message": MESSAGE,
+        "would_have": {"tool": call.entry.exposed, "arguments": dict(call.arguments)},
+    }
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.replace("_", " ").replace("-", " ").split())
+
+
+def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | dict):
+        return f"of {len(value)} parts"  # pyright: ignore[reportUnknownArgumentType]
+    text = " ".join(str(value).split())
+    return text if len(text) <= VALUE_CHARS else f"of {len(text)} characters"

@@ -1,0 +1,255 @@
+"""Refuses calls that were made too often, and ends early what fails again and again.
+
+What the owner's rules count are calls that began to run, whatever came of them, an interruption
+included. A call that is refused, here or further in, and one that a dry run answers do not count.
+One rule holds with nothing configured: a call that has failed twice in a turn is not made a third
+time with the same arguments. Arguments that do not fit the tool's schema are such a failure.
+
+A turn is what answers a person's words once: all rounds of calls of one of LiveKit's speech
+handles. Each call of the control API is a turn of its own.
+
+Counts belong to one agent, so to one room, and end with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from livekit.agents import StopResponse
+
+from caal_node.core.errors import CallLimitReached, ToolRefused
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import Effect
+from caal_node.policy.call_counts import CallCounts
+from caal_node.policy.limit_rules import LimitRule
+from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
+from caal_node.tools.table import ToolEntry
+
+FAILURES_MAX: Final = 2
+"""Failures of one call in a turn: one retry is worth its time, as servers stumble. A small model
+that has seen the same error twice goes on until its rounds are used up."""
+FAILING_LINE: Final = "built in: a call that failed twice in this turn"
+TURNS_MAX: Final = 64
+"""Turns whose calls are counted. In a room one or two are under way; of the control API's calls,
+each a turn of its own, some more. Past that the oldest turn is forgotten."""
+TOOLS_MAX: Final = 4_096
+"""Tools of which the fitting rules are remembered; a large catalogue has a thousand."""
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3_600
+_TIMES: Final = {1: "once", 2: "twice"}
+
+Key: TypeAlias = tuple[LimitRule, str, tuple[str, ...]]
+"""A count: the rule, the period and what the rule counts apart."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The calls of one turn."""
+
+    calls: Counter[Key] = field(default_factory=Counter[Key])
+    failures: Counter[bytes] = field(default_factory=Counter[bytes])
+    told: dict[str, int] = field(default_factory=dict[str, int])
+    """The lines of which the person has heard, so that ten refusals are one sentence, each with
+    the number of the reply."""
+
+
+class CallLimits(CallMiddleware):
+    """Holds calls to the owner's rules.
+
+    Args:
+        rules: What `read_limit_rules` gives, or rules made in code; or what returns the rules that
+            hold now. A rule that stays keeps its counts when others change.
+        effect_of: What a tool may do at worst, where the owner knows better than its source.
+        clock: Seconds that never go back.
+    """
+
+    name = "limits"
+
+    def __init__(
+        self,
+        rules: Sequence[LimitRule] | Callable[[], Sequence[LimitRule]] = (),
+        *,
+        effect_of: Callable[[ToolEntry], Effect] = lambda entry: entry.spec.effect,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        fixed = () if callable(rules) else tuple(rules)
+        self._rules: Final = rules if callable(rules) else lambda: fixed
+        self._known_rules: Sequence[LimitRule] = ()
+        self._effect_of: Final = effect_of
+        self._counts: Final = CallCounts(clock)
+        self._turns: Final[OrderedDict[str, _Turn]] = OrderedDict()
+        self._fitting: Final[dict[tuple[str, Effect], list[LimitRule]]] = {}
+
+    async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
+        began = time.perf_counter()
+        turn = self._turn(call)
+        digest = _digest(call) if turn.failures else b""
+        if digest and turn.failures[digest] >= FAILURES_MAX:
+            self._refuse(call, turn, began, FAILING_LINE, _failing(call))
+        keys = self._admit(call, turn, began)
+        counts = True
+        try:
+            value = await proceed()
+            counts = not call.is_dry
+            return value
+        except ToolRefused:
+            counts = False
+            raise
+        except StopResponse:
+            raise
+        except Exception:
+            turn.failures[digest or _digest(call)] += 1
+            raise
+        finally:
+            self._end(turn, keys, counts=counts)
+
+    def on_invalid(self, call: ToolCallRequest) -> None:
+        began = time.perf_counter()
+        turn, digest = self._turn(call), _digest(call)
+        if turn.failures[digest] >= FAILURES_MAX:
+            self._refuse(call, turn, began, FAILING_LINE, _failing(call))
+        turn.failures[digest] += 1
+
+    def _admit(self, call: ToolCallRequest, turn: _Turn, began: float) -> list[Key]:
+        """Count a call that every rule admits, and return where it is counted."""
+        if not (rules := self._rules()):
+            return []
+        tool = call.entry.exposed
+        keys: list[Key] = []
+        line = ""
+        for rule in self._fitting_rules(call.entry, rules):
+            if not rule.fits_caller(call.caller):
+                continue
+            line = line or rule.line
+            count = rule.count_of(tool, call.caller)
+            for period, most, length_s in _quotas(rule):
+                key = rule, period, count
+                wait_s = self._wait_s(turn, key, most, length_s)
+                if wait_s:
+                    refused = _limited(call, period, most, wait_s)
+                    self._refuse(call, turn, began, f"{rule.line}, {period} = {most}", refused)
+                keys.append(key)
+        for key in keys:
+            if key[1] == "per_turn":
+                turn.calls[key] += 1
+            else:
+                self._counts.begin(key)
+        if line:
+            call.note(self.name, "allowed", line, began)
+        return keys
+
+    def _fitting_rules(self, entry: ToolEntry, rules: Sequence[LimitRule]) -> list[LimitRule]:
+        """Return those of `rules` that fit the tool, two that are the same once."""
+        if rules is not self._known_rules or len(self._fitting) >= TOOLS_MAX:
+            self._known_rules = rules
+            self._fitting.clear()
+        tool, effect = entry.exposed, self._effect_of(entry)
+        if (fitting := self._fitting.get((tool, effect))) is None:
+            fitting = [rule for rule in dict.fromkeys(rules) if rule.fits_tool(tool, effect)]
+            self._fitting[tool, effect] = fitting
+        return fitting
+
+    def _wait_s(self, turn: _Turn, key: Key, most: int, length_s: float) -> float:
+        if key[1] == "per_turn":
+            return length_s if turn.calls[key] >= most else 0.0
+        return self._counts.wait_s(key, most, length_s)
+
+    def _end(self, turn: _Turn, keys: Sequence[Key], *, counts: bool) -> None:
+        for key in keys:
+            if key[1] != "per_turn":
+                self._counts.end(key, counts=counts)
+            elif not counts:
+                turn.calls[key] -= 1
+
+    def _refuse(
+        self,
+        call: ToolCallRequest,
+        turn: _Turn,
+        began: float,
+        line: str,
+        refused: CallLimitReached,
+    ) -> None:
+        call.note(self.name, "refused", line, began)
+        reply = 0 if call.context is None else call.context.speech_handle.num_steps
+        if line in turn.told:
+            # Of one reply's calls the person has heard all; a model that goes on calling is to
+            # answer by itself, as much else may have been done meanwhile.
+            refused.words = "" if turn.told[line] == reply else None
+        else:
+            turn.told[line] = reply
+        raise refused
+
+    def _turn(self, call: ToolCallRequest) -> _Turn:
+        if call.context is None:
+            return _Turn()
+        turn = self._turns.setdefault(call.context.speech_handle.id, _Turn())
+        if len(self._turns) > TURNS_MAX:
+            self._turns.popitem(last=False)
+        return turn
+
+
+def _quotas(rule: LimitRule) -> list[tuple[str, int, float]]:
+    """Return the periods that a rule has a number for, each with the number and its seconds."""
+    given = (
+        ("per_turn", rule.per_turn, math.inf),
+        ("per_minute", rule.per_minute, _MINUTE_S),
+        ("per_hour", rule.per_hour, _HOUR_S),
+    )
+    return [(period, most, length_s) for period, most, length_s in given if most is not None]
+
+
+def _digest(call: ToolCallRequest) -> bytes:
+    """Return what is the same for the same tool with the same arguments, and short."""
+    try:
+        arguments = json.dumps(dict(call.arguments), sort_keys=True, default=repr)
+    except (TypeError, ValueError, RecursionError):  # keys of several types, or a ring
+        arguments = repr(call.arguments)
+    text = f"{call.entry.exposed}\0{arguments}".encode(errors="replace")
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def _failing(call: ToolCallRequest) -> CallLimitReached:
+    refused = CallLimitReached(
+        f"{call.entry.exposed} failed {_times(FAILURES_MAX)} with these same arguments, so it was "
+        "not run again. Do not call it again now; say what did not work."
+    )
+    refused.words = _filled("limit_failing", times=_times(FAILURES_MAX))
+    return refused
+
+
+def _limited(call: ToolCallRequest, period: str, most: int, wait_s: float) -> CallLimitReached:
+    span = {"per_turn": "in one turn", "per_minute": "a minute", "per_hour": "an hour"}[period]
+    when = "" if math.isinf(wait_s) else f" It can run again {in_words(wait_s)}."
+    refused = CallLimitReached(
+        f"{call.entry.exposed} was not run: it may run {_times(most)} {span}, and has.{when} "
+        "Do not call it again now; say so."
+    )
+    when = "" if math.isinf(wait_s) else in_words(wait_s)
+    refused.words = _filled(f"limit_{period}", times=_times(most), when=when)
+    return refused
+
+
+def in_words(wait_s: float) -> str:
+    """Return a wait as a person says it, never shorter than it is: `in 12 minutes`."""
+    if wait_s <= _MINUTE_S:
+        # In steps of ten, as nobody counts seconds by heart.
+        return f"in {max(10, math.ceil(wait_s / 10) * 10)} seconds"
+    return f"in {math.ceil(wait_s / _MINUTE_S)} minutes"
+
+
+def _times(number: int) -> str:
+    return _TIMES.get(number, f"{number} times")
+
+
+def _filled(key: str, **values: str) -> str:
+    text = sentence(key)
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    return text

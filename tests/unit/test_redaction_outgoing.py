@@ -1,0 +1,122 @@
+"""What leaves a conversation for good is redacted: events, and whatever anybody logs."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from caal_node.core.events import Decision, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
+from caal_node.redaction.log_filter import logs_redacted
+from caal_node.redaction.outgoing import MAX_CHARS, OutgoingRedaction
+from caal_node.redaction.settings import RedactionSettings
+
+SECRET = "correct-horse"  # noqa: S105 - it opens nothing
+KEY = "AKIA" + "IOSFODNN7EXAMPLE"
+REDACTION = OutgoingRedaction(
+    RedactionSettings(personal=("email",), paths=True), lambda text: text.replace(SECRET, "***")
+)
+
+
+def test_an_event_is_redacted_in_its_words_and_arguments() -> None:
+    arguments = {"password": "hunter", "to": ["ann@example.org"], KEY: {"n": 1, "x": SECRET}}
+    event = ToolCallStarted("c1", "send_mail", "n8n", "n8n", arguments)
+    told = REDACTION.record(event)
+    assert told.arguments == {"password": "***", "to": ["[email]"], "***": {"n": 1, "x": "***"}}
+    assert (told.call_id, told.tool) == ("c1", "send_mail")
+    refused = Decision("own", "refused", f"mail to ann@example.org with {SECRET}", 0.1)
+    ended = REDACTION.record(ToolCallEnded("c1", "send_mail", "n8n", "refused", 1, (refused,)))
+    assert ended.decisions[0].line == "mail to [email] with ***"
+    assert REDACTION.record(Spoken(f"It is {SECRET}.")) == Spoken("It is ***.")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        UserSaid("What is the weather?"),
+        ToolCallStarted("c1", "get_weather", "n8n", "n8n", {"city": "Oslo", "days": [1, 2]}),
+        ToolCallEnded("c1", "get_weather", "n8n", "ok", 12),
+    ],
+)
+def test_an_event_in_which_nothing_is_found_is_the_same_one(event: Any) -> None:
+    assert REDACTION.record(event) is event
+
+
+def test_a_long_text_is_cut_and_a_deep_value_ends() -> None:
+    assert len(REDACTION.text("a " * MAX_CHARS)) == MAX_CHARS + 1
+    deep: dict[str, Any] = {}
+    deep["again"] = deep
+    assert "***" in json.dumps(REDACTION.value(deep))
+
+
+@pytest.fixture
+def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(
+        logging.Formatter("%(name)s %(message)s %(detail)s", defaults={"detail": ""})
+    )
+    logger = logging.getLogger("livekit.agents.some_plugin")
+    logging.getLogger().addHandler(handler)
+    yield logger, written
+    logging.getLogger().removeHandler(handler)
+
+
+def test_a_record_of_any_logger_is_redacted(log: tuple[logging.Logger, io.StringIO]) -> None:
+    logger, written = log
+    with logs_redacted(REDACTION):
+        logger.error("no %s for %s", KEY, {"key": SECRET}, extra={"detail": f"at /home/a/{SECRET}"})
+        try:
+            raise ValueError(f"refused {SECRET} of ann@example.org")
+        except ValueError:
+            logger.exception("it failed")
+    text = written.getvalue()
+    assert not any(secret in text for secret in (KEY, SECRET, "ann@", "/home/a"))
+    assert "no *** for {'key': '***'} at ~/***" in text
+    assert "ValueError: refused *** of [email]" in text
+
+
+def test_two_rooms_of_one_process_each_redact_their_own(
+    log: tuple[logging.Logger, io.StringIO],
+) -> None:
+    logger, written = log
+    other = OutgoingRedaction(RedactionSettings(), lambda text: text.replace("staple", "***"))
+    with logs_redacted(REDACTION), logs_redacted(other):
+        try:
+            raise ValueError(f"{SECRET} and staple")
+        except ValueError:
+            logger.exception("%s and staple", SECRET)
+    assert written.getvalue().count("*** and ***") == 2
+
+
+def test_after_the_conversation_records_are_as_before(
+    log: tuple[logging.Logger, io.StringIO],
+) -> None:
+    logger, written = log
+    with logs_redacted(REDACTION):
+        pass
+    logger.error("said %s", SECRET)
+    assert SECRET in written.getvalue()
+
+
+def test_a_record_without_secrets_keeps_its_arguments(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with logs_redacted(REDACTION):
+        logging.getLogger("caal_node").warning("took %d ms", 12)
+    assert caplog.records[0].args == (12,)
+
+
+def test_a_record_that_cannot_be_redacted_says_nothing(
+    log: tuple[logging.Logger, io.StringIO],
+) -> None:
+    logger, written = log
+    with logs_redacted(REDACTION):
+        logger.error("%d " + SECRET, "no number")
+    assert (
+        written.getvalue().strip() == "livekit.agents.some_plugin a record was left out (TypeError)"
+    )
