@@ -64,7 +64,9 @@ from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import OwnersListener, SessionServices
 from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.caller_of_call import place_of
 from caal_node.tools.direct_calls import DirectCalls
+from caal_node.tools.middleware.policy_check import PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
@@ -128,6 +130,8 @@ class CaalAgent(Agent):
             redaction=Redaction(lambda: secrets, shapes=self.settings.redaction.secret_shapes),
             timeout_s=self.settings.tool_timeout,
         )
+        self.policies = PolicyChecks(self.middleware, lambda: place_of(self))
+        """What the policies in `middleware` say of the tools, without a call."""
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
@@ -150,10 +154,14 @@ class CaalAgent(Agent):
             embedder=embedder,
         )
         self._direct = DirectCalls(self, self._remote, self._pipeline, self._services.emit)
-        self.on_tools = AgentTools(self._remote, self._direct)
+        self.on_tools = AgentTools(self._remote, self._direct, self.policies)
         """Answers the requests of the Tools API."""
         self._prompt_builder = PromptBuilder(
-            self.settings, self.tool_data, lambda: self._remote.table, lambda: self.model
+            self.settings,
+            self.tool_data,
+            lambda: self._remote.table,
+            lambda: self.model,
+            self.policies.hide,
         )
         self._own_tools = OwnTools(
             type(self).__name__,
@@ -219,7 +227,9 @@ class CaalAgent(Agent):
         await super().update_tools([*own, self._remote])
 
     async def reload_tools(self) -> None:
-        """List every tier again. The next turn has the new tools, and the history stays."""
+        """Read the policy and list every tier again. The next turn has the new tools, and the
+        history stays."""
+        await self.policies.reload()
         await self._remote.reload()
 
     def cancel_calls(self) -> None:
@@ -240,7 +250,7 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
-        tools = self._prompt_builder.in_order(tools)
+        tools = self._prompt_builder.offered(tools)
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
@@ -334,7 +344,7 @@ class CaalAgent(Agent):
 
     def first_question(self) -> Question:
         """Return the beginning of every turn's prompt: the instructions and the tools."""
-        tools = self._prompt_builder.in_order(llm.ToolContext(self.tools).flatten())
+        tools = self._prompt_builder.offered(llm.ToolContext(self.tools).flatten())
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
@@ -361,7 +371,8 @@ class CaalAgent(Agent):
                 words = words or sentence("tool_ready").replace("{tool}", spoken)
             if words:
                 self.session.say(words)
-        report = compare_tables(before, self.table.fingerprints(), self.failed)
+        failed = [*self.failed, *(["policy"] if self.policies.faults else [])]
+        report = compare_tables(before, self.table.fingerprints(), failed)
         return report.model_copy(update={"new": self._remote.new, "found": found})
 
     async def on_model(self, request: ModelRequest) -> ModelReport:

@@ -28,7 +28,7 @@ from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.models.llm import LLM
 from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
-from caal_node.tools.table import ToolTable
+from caal_node.tools.table import ToolEntry, ToolTable, unlisted
 from mcp_bridge import DISCOVER
 
 logger = logging.getLogger("caal_node")
@@ -46,7 +46,10 @@ class PromptBuilder:
         data: ToolDataCache,
         table: Callable[[], ToolTable],
         model: Callable[[], llm.LLM],
+        hides: Callable[[ToolEntry], bool] = lambda _: False,
     ) -> None:
+        """`hides` says which tools the model is not to see; only a reload may change its answer."""
+        self._hides: Final = hides
         self._settings: Final = settings
         self._table: Final = table
         self._model: Final = model
@@ -56,10 +59,18 @@ class PromptBuilder:
         self._offered: tuple[PromptTools, int, PromptTools] | None = None
         self._last: tuple[ToolTable, tuple[llm.Tool, ...], PromptTools] | None = None
 
-    def in_order(self, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
-        """Sort `tools` as the table has them, tier by tier. Those it does not know come last."""
-        position = {entry.exposed: index for index, entry in enumerate(self._table())}
-        return sorted(tools, key=lambda tool: position.get(tool.id, len(position)))
+    def offered(self, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
+        """Return those of `tools` that the model sees, as the table has them, tier by tier.
+
+        Those that the table does not know come last.
+        """
+        table = self._table()
+        position = {entry.exposed: index for index, entry in enumerate(table)}
+        # LiveKit's toolsets may bring tools that the table does not know.
+        seen = [
+            tool for tool in tools if not self._hides(table.get(tool.id) or unlisted(tool.id, ""))
+        ]
+        return sorted(seen, key=lambda tool: position.get(tool.id, len(position)))
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Return example utterances by exposed name: the settings', else the author's."""

@@ -49,6 +49,18 @@ AgentOption = Annotated[
     str | None,
     typer.Option("--agent", metavar="MODULE:CLASS", help="Your CaalAgent; default: CAAL_AGENT."),
 ]
+Room = Annotated[str, typer.Option(metavar="NAME", help="As in this room.")]
+Participant = Annotated[str, typer.Option(metavar="IDENTITY", help="As for this participant.")]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option("--attribute", metavar="NAME=VALUE", help="One that the participant has."),
+]
+AsApi = Annotated[bool, typer.Option("--api", help="As for a request of the Tools API.")]
+policy_app = typer.Typer(
+    help="Try the rules about tools in caal.toml.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
 n8n_app = typer.Typer(
     help="Check workflows, and try one as the agent would.",
     no_args_is_help=True,
@@ -56,6 +68,7 @@ n8n_app = typer.Typer(
 )
 app.add_typer(n8n_app, name="n8n")
 app.add_typer(mcp_app, name="mcp")
+app.add_typer(policy_app, name="policy")
 
 
 def main() -> None:
@@ -196,11 +209,26 @@ def tools(
             help="Offer MCP tools that have changed or are held as new; print what they say now.",
         ),
     ] = None,
+    policy: Annotated[
+        bool, typer.Option("--policy", help="What may be called, and the line that says so.")
+    ] = False,
+    room: Room = "",
+    participant: Participant = "",
+    attribute: Attributes = None,
+    api: AsApi = False,
 ) -> None:
     """List every tool of all three tiers, and the sources that could not be listed."""
-    log_to_stderr(logging.ERROR)
+    log_to_stderr(logging.CRITICAL if policy else logging.ERROR)  # the output says what is wrong
     from caal_node.cli import tools as work
 
+    if policy:
+        from caal_node.cli.policy import AskedFor, show_policy
+
+        asked = AskedFor(room, participant, attribute or (), api)
+        _run(lambda: show_policy(bounded_settings(), agent, asked, as_json=as_json))
+        return
+    if room or participant or attribute or api:
+        raise typer.BadParameter("add --policy, which these belong to")
     if accept:
         _run(lambda: work.accept_changed_tools(accept))
         return
@@ -280,6 +308,41 @@ def demo(
     from caal_node.cli.demo.app import run_demo
 
     _run(lambda: run_demo(out, use_room=room))
+
+
+@policy_app.callback()
+def policy() -> None:
+    """Try the rules about tools in caal.toml."""
+    log_to_stderr(logging.CRITICAL)  # what is wrong is said in the output
+
+
+@policy_app.command(name="try")
+def try_policy(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The tool, as `caal-node tools` lists it.", autocompletion=completion.tools
+        ),
+    ],
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="The call's arguments.")] = "{}",
+    agent: AgentOption = None,
+    room: Room = "",
+    participant: Participant = "",
+    attribute: Attributes = None,
+    api: AsApi = False,
+    as_json: Json = False,
+) -> None:
+    """Say what the rules would do with a call, without running it.
+
+    Exit code 1 where it would be refused.
+    """
+    from caal_node.cli.policy import AskedFor, try_call
+
+    asked = AskedFor(room, participant, attribute or (), api)
+    may_run = _run(
+        lambda: try_call(bounded_settings(), agent, name, arguments, asked, as_json=as_json)
+    )
+    raise typer.Exit(0 if may_run else 1)
 
 
 @n8n_app.callback()

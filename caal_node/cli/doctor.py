@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from caal_node.cli.checks.check import Check, Finding, run_check
-from caal_node.cli.checks.context import check_context
 from caal_node.cli.checks.local import (
     check_agent,
     check_bridge_command,
@@ -25,6 +24,7 @@ from caal_node.cli.checks.local import (
 )
 from caal_node.cli.checks.model import SAMPLE_S, check_call_strategy, check_model
 from caal_node.cli.checks.network import NETWORK, check_network
+from caal_node.cli.checks.offer import check_offer
 from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.sound import SOUND, SOUND_S, check_sound
 from caal_node.cli.checks.tools import MCP_S, check_embedding, check_mcp, check_n8n
@@ -54,7 +54,7 @@ MAIN_THREAD_CHECKS: Final = (
     TTS,
     Check("vad", check_vad, 30),
     Check("agent", check_agent, 30),
-    Check("context", check_context, 45),
+    Check("tools", check_offer, 45),
 )
 """These import people's own code in the main thread, as LiveKit's plugins need it. That may hold
 the event loop for seconds, and would make the others' deadlines pass for nothing."""

@@ -10,19 +10,24 @@ import difflib
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
 from caal_node.core.errors import ConfigError
+from caal_node.policy.places import Places
+from caal_node.policy.policy import Policy
+from caal_node.policy.reader import TABLE, read_policy
 
 MAX_FILE_BYTES: Final = 1 << 20
 """A settings file with examples for a few hundred tools is a tenth of this."""
 PREFIX: Final = "CAAL_"
 _SHARED_PREFIXES: Final = ("ollama_", "n8n_", "livekit_")
 """Settings that other programs read too keep the names that those programs gave them."""
+FILE_ONLY: Final = frozenset({"examples", TABLE})
+"""Tables, which no variable can hold."""
 
 SHOWN_CHARS: Final = 60
 """Characters of a wrong value that the message quotes: enough to recognise it in a file."""
@@ -81,13 +86,13 @@ def from_environment(env: Mapping[str, str], fields: Collection[str]) -> dict[st
     return {
         name: GivenSetting(text, variable(name), Path())
         for name in fields
-        if name != "examples" and (text := env.get(variable(name), "").strip())
+        if name not in FILE_ONLY and (text := env.get(variable(name), "").strip())
     }
 
 
 def unknown_variables(env: Mapping[str, str], fields: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each CAAL_ variable that is no setting, with the most similar one that is, or ""."""
-    known = [variable(name) for name in fields if name != "examples"]
+    known = [variable(name) for name in fields if name not in FILE_ONLY]
     for name in sorted(env):
         if name.startswith(PREFIX) and name not in known:
             yield name, _nearest(name, known)
@@ -102,10 +107,7 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
         ConfigError: The file cannot be read, is no TOML, or has a key that is no setting.
     """
     text = read_text(path)
-    try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: {error or 'too deeply nested'}. Mend that line.") from error
+    table = _parsed(path, text)
     names = {name: name for name in fields} | {variable(name): name for name in fields}
     given: dict[str, GivenSetting] = {}
     for key, value in table.items():
@@ -126,8 +128,28 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
             for name, each in (cast("dict[str, object]", value) if inside else {}).items()
             for under in (cast("dict[str, object]", each) if isinstance(each, dict) else ())
         }
+        if setting == TABLE:
+            value = read_policy(cast("object", value), Places(str(path), text))
         given[setting] = GivenSetting(value, where, path.parent, inside)
     return given
+
+
+def policy_in(path: Path) -> Policy:
+    """Return the policy that the file has now; a plain one where it has none.
+
+    Raises:
+        ConfigError: The file cannot be read, or is no TOML.
+    """
+    text = read_text(path)
+    policy = read_policy(_parsed(path, text).get(TABLE, {}), Places(str(path), text))
+    return replace(policy, source=path)
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: {error or 'too deeply nested'}. Mend that line.") from error
 
 
 def read_text(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 Settings come from the environment and from `caal.toml`; the environment wins. A field is set by
 its variable (`num_ctx` by CAAL_NUM_CTX, `n8n_url` by N8N_URL) or by its name in the file. Example
-utterances, a table, are set in the file alone:
+utterances and rules about tools, which are tables, are set in the file alone:
 
     [examples]
     get_weather = [{say = "how warm is it in Oslo", arguments = {city = "Oslo"}}]
@@ -14,6 +14,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    InstanceOf,
     JsonValue,
     SecretStr,
     ValidationError,
@@ -40,6 +42,9 @@ from caal_node.core.model_ref import CLOUD, Api, ModelReference, parse_reference
 from caal_node.core.paths import from_home
 from caal_node.core.tool_spec import Example
 from caal_node.network.policy import NetworkPolicy, parse_policy
+from caal_node.policy.places import Places
+from caal_node.policy.policy import Policy
+from caal_node.policy.reader import read_policy
 from caal_node.redaction.settings import Redactions, RedactionSettings
 
 Detection: TypeAlias = Literal["complete", "streamed"]
@@ -148,6 +153,10 @@ def _examples(value: Any) -> Any:
         raise ValueError('write a list such as [{say = "...", arguments = {}}]')
     rows = map(_ExampleRow.model_validate, cast("list[object]", value))
     return tuple(Example(row.say, row.arguments) for row in rows)
+
+
+def _policy(value: Any) -> Any:
+    return value if isinstance(value, Policy) else read_policy(value, Places("tools"))
 
 
 def _n8n_url(text: str) -> str:
@@ -268,6 +277,9 @@ class Settings(BaseModel):
     """For each tool name, words that people say for it, with the call's arguments."""
 
     # The tools.
+    tools: Annotated[InstanceOf[Policy], BeforeValidator(_policy)] = Policy()
+    """What may be called, and by whom; see docs/policy.md. A policy that cannot be read is one with
+    faults, and no error: reading goes on with it."""
     mcp_servers: Path = Path("mcp_servers.json")
     mcp_path: Path | None = None
     """The folder that a room works in, for servers that need one (`with_path`)."""
@@ -430,8 +442,10 @@ def load_settings(env: Mapping[str, str] = os.environ, path: Path = Path("caal.t
         ConfigError: One line names the variable, or file, line and key, and what to write.
     """
     given = from_file(path, FIELDS) | from_environment(env, FIELDS)
+    values = {name: _value(name, each) for name, each in given.items()}
+    values["tools"] = replace(values.get("tools", Policy()), source=path)
     try:
-        return Settings.model_validate({name: _value(name, each) for name, each in given.items()})
+        return Settings.model_validate(values)
     except ValidationError as error:
         raise explained(error, given, SECRETS) from None
 

@@ -20,6 +20,7 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import ConfirmationNeeded, ToolFailure, UnknownTool
 from caal_node.tools.direct_calls import DirectCalls
+from caal_node.tools.middleware.policy_check import PolicyChecks
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.table import ToolEntry, ToolTable
 
@@ -29,7 +30,8 @@ _FAILURE_KINDS: Final[frozenset[str]] = frozenset(get_args(FailureKind))
 class AgentTools:
     """The handler that a `ControlListener` takes as `on_tools`."""
 
-    def __init__(self, remote: RemoteToolset, calls: DirectCalls) -> None:
+    def __init__(self, remote: RemoteToolset, calls: DirectCalls, policies: PolicyChecks) -> None:
+        self._policies: Final = policies
         self._remote: Final = remote
         self._calls: Final = calls
 
@@ -64,21 +66,23 @@ class AgentTools:
 
     def _summaries(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
         offered = self._remote.table
-        return [_summary(entry, offered) for entry in entries]
+        return [self._summary(entry, offered) for entry in entries]
 
-
-def _summary(entry: ToolEntry, offered: ToolTable) -> ToolSummary:
-    spec = entry.spec
-    return ToolSummary(
-        name=entry.exposed,
-        tier=spec.tier,
-        server=spec.source,
-        tool=spec.own_name or spec.name,
-        description=spec.details or spec.description,
-        input_schema=dict(spec.parameters),
-        read_only=spec.read_only,
-        offered=entry.exposed in offered,
-    )
+    def _summary(self, entry: ToolEntry, offered: ToolTable) -> ToolSummary:
+        spec = entry.spec
+        judged = self._policies.judge(entry, self._calls.caller)
+        return ToolSummary(
+            name=entry.exposed,
+            tier=spec.tier,
+            server=spec.source,
+            tool=spec.own_name or spec.name,
+            description=spec.details or spec.description,
+            input_schema=dict(spec.parameters),
+            read_only=spec.read_only,
+            offered=entry.exposed in offered and not self._policies.hide(entry),
+            effect=judged.effect,
+            verdict=judged.action,
+        )
 
 
 def _call_failure(failure: ToolFailure) -> CallFailure:

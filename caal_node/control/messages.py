@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from caal_node.core.events import TierName
+from caal_node.core.tool_spec import Effect
+from caal_node.policy.rule import Action
 
 MAX_FOUND: Final = 100
 """A search gives at most this many tools."""
@@ -96,6 +98,12 @@ class ToolSummary(_Message):
     )
     offered: bool = Field(
         description="Whether the model sees it now; it has to search for the others."
+    )
+    effect: Effect = Field(
+        default="write", description="What a call may do at worst, as the owner's policy sees it."
+    )
+    verdict: Action = Field(
+        default="allow", description="What the policy says to a call of this API in this room."
     )
 
 

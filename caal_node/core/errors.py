@@ -17,6 +17,9 @@
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
         ├── ToolRefused         policy or plan said no
+        │   ├── RefusedWithoutYes   it needs a person's yes, and nobody can be asked
+        │   ├── RefusedForPerson    another person might be allowed
+        │   └── PolicyFaulty    the policy cannot be read, so nothing is written
         │   ├── ToolOutside     CAAL_NETWORK does not allow the address that it needs
         │   ├── CallLimitReached  it ran as often as the owner allows, or failed too often
         │   ├── NotConfirmed        the person who was asked has not said yes
@@ -149,6 +152,18 @@ class InvalidArguments(ToolFailure):
 class ToolRefused(ToolFailure):
     kind = "refused"
     spoken = "tool_refused"
+
+
+class RefusedForPerson(ToolRefused):
+    spoken = "refused_for_person"
+
+
+class RefusedWithoutYes(ToolRefused):
+    spoken = "refused_without_yes"
+
+
+class PolicyFaulty(ToolRefused):
+    spoken = "policy_faulty"
 
 
 class ToolOutside(ToolRefused):

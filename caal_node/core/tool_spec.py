@@ -17,6 +17,8 @@ from caal_node.core.events import TierName
 
 Effect: TypeAlias = Literal["read", "write", "destructive"]
 """What a call may do at worst: nothing but tell, change something, or what cannot be undone."""
+EFFECTS: Final[tuple[Effect, ...]] = ("read", "write", "destructive")
+"""From the least to the worst."""
 ToolSchema: TypeAlias = Mapping[str, Any]
 """`{"type": "function", "function": {"name", "description", "parameters"}}`."""
 

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Final, Literal, Protocol, TypeAlias, cast, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfigError
 from caal_node.core.tool_spec import Effect
+from caal_node.policy.places import Places
 
 Part: TypeAlias = Literal["tool", "room", "participant"]
 """What calls are counted apart by."""
@@ -37,14 +38,6 @@ _PARTS: Final[tuple[Part, ...]] = get_args(Part)
 _KEYS: Final = (*_GLOBS, "effect", *_PERIODS, "each")
 _EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
 PATH: Final = ("tools", "limits")
-
-
-class Places(Protocol):
-    """Names the places of a file's keys in words."""
-
-    def where(self, *path: str | int) -> str:
-        """Return `caal.toml, line 12` for a path such as `("tools", "limits", 0, "each")`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from livekit.agents import RunContext
 
@@ -31,6 +31,18 @@ from caal_node.core.caller import Caller
 from caal_node.core.events import Decision, Event, Verdict
 from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What one middleware would do with a call, for an owner who tries the rules."""
+
+    verdict: Verdict | Literal["asks"]
+    """`asks` is a question to a person, on whose answer it depends."""
+    line: str
+    says: str = ""
+    """What a person would be asked, or told."""
+
 
 Proceed: TypeAlias = Callable[[], Awaitable[Any]]
 """It runs the rest of the call, and returns its value; see `caal_node.tools.source`."""
@@ -79,6 +91,13 @@ class CallMiddleware(ABC):
         Raises:
             ToolRefused: The call may not run. The text is for the model, and says what it can do.
         """
+
+    def preview(self, call: ToolCallRequest) -> Preview | None:
+        """Say what would become of a call, and change nothing by it; None where it cannot be told.
+
+        `caal-node policy try` shows it.
+        """
+        return None
 
     def on_invalid(self, call: ToolCallRequest) -> None:
         """Hear of a call that does not run, as its arguments do not fit the tool's schema.

@@ -1,15 +1,15 @@
 """Finds out for whom LiveKit runs a call."""
 
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # LiveKit leaves the types of its rooms open, so they are half unknown.
 
 from __future__ import annotations
 
 from typing import Any
 
-from livekit.agents import RunContext
+from livekit.agents import Agent, AgentSession, RunContext, get_job_context
 
-from caal_node.core.caller import Caller
+from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.events import API_CALL
 
 
@@ -17,12 +17,29 @@ def caller_of(context: RunContext[Any] | None) -> Caller:
     """Return the person that a conversation is with; without a context, a caller of the API."""
     if context is None:
         return Caller("api")
-    origin = "api" if context.function_call.call_id.startswith(API_CALL) else "room"
-    try:
-        room_io = context.session.room_io
-    except RuntimeError:  # LiveKit raises it where the session has no room
-        return Caller("api" if origin == "api" else "terminal")
-    person = None if origin == "api" else room_io.linked_participant
+    if context.function_call.call_id.startswith(API_CALL):
+        return Caller("api", _place_of(context.session)[1])
+    origin, room = _place_of(context.session)
+    person = context.session.room_io.linked_participant if origin == "room" else None
     if person is None:
-        return Caller(origin, room_io.room.name)
-    return Caller(origin, room_io.room.name, person.identity, dict(person.attributes))
+        return Caller(origin, room)
+    return Caller(origin, room, person.identity, dict(person.attributes))
+
+
+def place_of(agent: Agent) -> tuple[CallOrigin, str]:
+    """Return where an agent's conversation is, and the room's name, "" without a room."""
+    try:
+        session: AgentSession[Any] = agent.session
+    except RuntimeError:  # LiveKit raises it where the agent is in no session
+        return "terminal", ""
+    return _place_of(session)
+
+
+def _place_of(session: AgentSession[Any]) -> tuple[CallOrigin, str]:
+    try:
+        room = session.room_io.room
+    except RuntimeError:  # LiveKit raises it where the session has no room
+        return "terminal", ""
+    if not room.name and (job := get_job_context(required=False)) is not None:
+        return "room", job.job.room.name  # the room has a name once it is connected
+    return "room", room.name

@@ -24,10 +24,12 @@ from livekit.agents import Agent, RunContext, StopResponse, ToolError, llm
 from livekit.agents.llm.utils import prepare_function_arguments
 from livekit.agents.voice import SpeechHandle
 
+from caal_node.core.caller import Caller
 from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure, ToolTimeout
 from caal_node.core.events import API_CALL, Event, Outcome, ToolCallEnded, ToolCallStarted
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import WAIT_S
+from caal_node.tools.caller_of_call import place_of
 from caal_node.tools.pipeline import Pipeline, outcome_of
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import VerbatimResult
@@ -72,6 +74,11 @@ class DirectCalls:
         self._method_calls: Final[set[str]] = set()
         """Ids of the calls of the agent's own tools that run now."""
 
+    @property
+    def caller(self) -> Caller:
+        """Who calls here: a program, in the name of nobody in the room."""
+        return Caller("api", place_of(self._agent)[1])
+
     def text_predicate(self, call_id: str) -> Callable[[Any], bool]:
         """Return which values of the agent's own tools become text: none in a call made here."""
         return (lambda _: False) if call_id in self._method_calls else becomes_text
@@ -98,7 +105,7 @@ class DirectCalls:
             if spec.tier == "agent":
                 value = await self._call_method(entry, call_id, arguments)
             else:
-                value = await self._remote.call_directly(entry, call_id, arguments)
+                value = await self._remote.call_directly(entry, call_id, arguments, self.caller)
             # In a thread: a result may be large, and a redaction slow on it.
             result = await asyncio.to_thread(self._redacted_result, value)
             outcome = "ok"

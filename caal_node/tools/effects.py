@@ -19,13 +19,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar, cast
 
-from caal_node.core.tool_spec import Effect
+from caal_node.core.tool_spec import EFFECTS, Effect
 
 T = TypeVar("T", bound=Callable[..., Any])
 
 _ATTRIBUTE: Final = "__caal_effect__"
-EFFECTS: Final[tuple[Effect, ...]] = ("read", "write", "destructive")
-"""From the least to the worst."""
 _READING_VERBS: Final = frozenset(
     """check count describe find get is list look lookup query read search show tell what when
     where which who""".split()  # noqa: SIM905 - a list of words reads better as words

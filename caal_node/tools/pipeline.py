@@ -33,6 +33,7 @@ from livekit.agents.llm import ToolResult
 
 from caal_node.context.one_line_json import to_line
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
+from caal_node.core.caller import Caller
 from caal_node.core.errors import (
     CaalError,
     InvalidArguments,
@@ -180,11 +181,13 @@ class Pipeline:
         deadline: bool = True,
         becomes_text: Callable[[Any], bool] = lambda _: True,
         context: RunContext[Any] | None = None,
+        caller: Caller | None = None,
     ) -> Any:
         """Run one call.
 
         Args:
             context: LiveKit's; None for a call that comes from outside the conversation.
+            caller: Who makes it, where the context does not say.
             validate: Whether the arguments are still to be checked against the schema.
             deadline: Whether the call may take no longer than `deadline_s`.
             becomes_text: Which values become text for the model; others are returned unchanged.
@@ -195,7 +198,7 @@ class Pipeline:
         Raises:
             ToolFailure: whatever went wrong, in one of its kinds.
         """
-        call = self._request(entry, call_id, arguments, context)
+        call = self._request(entry, call_id, arguments, context, caller)
         with self._noted(call):
             with ExitStack() as turns:
                 turn = self._plan(entry, arguments, call_id)
@@ -271,8 +274,9 @@ class Pipeline:
         call_id: str,
         arguments: Arguments,
         context: RunContext[Any] | None,
+        caller: Caller | None = None,
     ) -> ToolCallRequest:
-        caller, confirmation = caller_of(context), self.confirmations.get(call_id, "")
+        caller, confirmation = caller or caller_of(context), self.confirmations.get(call_id, "")
         return ToolCallRequest(
             *(entry, call_id, arguments, caller, context, confirmation, self.redact, self.on_event)
         )

@@ -16,6 +16,7 @@ from typing import Any, Final
 from livekit.agents import RunContext, function_tool
 from livekit.agents.llm import RawFunctionTool, Tool, ToolResult, Toolset
 
+from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolFailure
 from caal_node.core.events import TierName, ToolProgress
 from caal_node.core.paths import state_folder
@@ -161,9 +162,9 @@ class RemoteToolset(Toolset):
         return tuple(itertools.chain.from_iterable(s.servers for s in self._sources.values()))
 
     async def call_directly(
-        self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any]
+        self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any], caller: Caller
     ) -> Any:
-        """Run a remote tool for someone who is not the model, and return the value as it came.
+        """Run a remote tool for a caller who is not the model, and return the value as it came.
 
         Raises:
             ToolFailure: as `Pipeline.run`.
@@ -171,7 +172,7 @@ class RemoteToolset(Toolset):
         source = self._sources[entry.spec.tier]
         execute = partial(source.call, entry.spec, arguments)
         return await self._pipeline.run(
-            entry, call_id, arguments, execute, becomes_text=lambda _: False
+            entry, call_id, arguments, execute, becomes_text=lambda _: False, caller=caller
         )
 
     async def _call(

@@ -20,7 +20,7 @@ from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.schemas import compact_schema
 from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import Effect, ToolSpec
 from caal_node.reply_parser.escaping import escaped_value
 from caal_node.reply_parser.tool_index import ToolIndex, normalised
 
@@ -38,6 +38,12 @@ class ToolEntry:
     exposed: str
     spec: ToolSpec
     schema: Mapping[str, Any]
+
+
+def unlisted(name: str, source: str, effect: Effect = "write") -> ToolEntry:
+    """Return the entry of one of the agent's own tools that no table has, or none yet."""
+    schema = {"type": "object"}
+    return ToolEntry(name, ToolSpec("agent", source, name, name, "", schema, effect=effect), {})
 
 
 class ToolTable:

@@ -10,7 +10,7 @@ import pytest
 from livekit.agents import llm
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.checks.context import check_context
+from caal_node.cli.checks.offer import check_offer
 from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ModelContextFull
@@ -137,12 +137,12 @@ async def test_doctor_says_what_does_not_fit_and_how_much_would() -> None:
         small = plain_settings(
             OLLAMA_HOST=server.url, CAAL_MODEL=server.model, CAAL_AGENT=where, CAAL_NUM_CTX="2048"
         )
-        [found] = await check_context(small)
+        *_, found = await check_offer(small)
         assert (found.status, found.name) == ("warn", "context")
         assert "left out: look_up_" in found.found
         advised = found.mend.partition("CAAL_NUM_CTX=")[2].partition(",")[0]
         enough = small.model_copy(update={"num_ctx": int(advised)})
-        [found] = await check_context(enough)
+        *_, found = await check_offer(enough)
         assert (found.status, "the conversation gets" in found.found) == ("ok", True)
 
 

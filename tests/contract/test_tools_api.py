@@ -118,6 +118,8 @@ async def test_the_catalogue_has_every_tool_with_tier_server_and_schema() -> Non
         "input_schema": weather_spec().parameters,
         "read_only": None,
         "offered": True,
+        "effect": "write",
+        "verdict": "allow",
     }
     assert (tools["set_timer"]["tier"], tools["set_timer"]["server"]) == ("agent", "Kitchen")
     assert tools["set_timer"]["input_schema"]["required"] == ["minutes"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
+from caal_node.config.file import policy_in
 from caal_node.config.settings import Settings
 from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.middleware.confirmation import Confirmation
 from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
 from caal_node.tools.middleware.limits import CallLimits
+from caal_node.tools.middleware.policy_check import PolicyCheck
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -19,10 +22,19 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
 
     1. The policy refuses what may not be called at all.
     2. Limits refuse what was called too often.
-    3. A person is asked for a yes.
-    4. A dry run answers in place of the tool.
+    3. A dry run answers in place of the tool, and nobody is asked about what will not be done.
+    4. A person is asked for a yes.
     """
-    return [CallLimits(), Confirmation(), DryRun(lambda _: dry_run_line(settings))]
+    source = settings.tools.source
+    policy = PolicyCheck(
+        settings.tools, partial(policy_in, source) if source else None, asks=True, runs_dry=True
+    )
+    return [
+        policy,
+        CallLimits(lambda: policy.policy.limits, effect_of=policy.effect_of),
+        DryRun(lambda call: dry_run_line(settings) or policy.is_dry(call)),
+        Confirmation(policy.needs_yes),
+    ]
 
 
 def effective_middleware(

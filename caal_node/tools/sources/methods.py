@@ -34,7 +34,7 @@ from caal_node.tools.effects import declared_effect
 from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.spoken_result import result_of, said
-from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.table import ToolEntry, ToolTable, unlisted
 
 _CONTEXT: Final = "caal_run_context"
 """The keyword by which LiveKit passes the RunContext; no method has a parameter of that name."""
@@ -97,9 +97,7 @@ class OwnTools:
         deadline: bool,
         context: RunContext[Any],
     ) -> Any:
-        # A tool may have come after the table was made.
-        unlisted = ToolSpec("agent", self._source, name, name, "", {"type": "object"})
-        entry = self._table().get(name) or ToolEntry(name, unlisted, {})
+        entry = self._table().get(name) or self._unlisted(name)
         call = entry, call_id, arguments, execute
         text = self._text_of(call_id)
         try:
@@ -118,6 +116,11 @@ class OwnTools:
         if isinstance(value, VerbatimResult) and not call_id.startswith(API_CALL):
             return said(value, context)
         return value
+
+    def _unlisted(self, name: str) -> ToolEntry:
+        """Return the entry of a tool that has come after the table was made."""
+        tool = next((tool for tool in self._guards if tool.info.name == name), None)
+        return unlisted(name, self._source, declared_effect(original_of(tool)))
 
 
 class RunOwn(Protocol):

@@ -1,11 +1,13 @@
-"""Looks at whether the agent's tools fit beside a conversation into the model's context."""
+"""Lists the agent's tools: do they fit into the model's context, and what may be called?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from caal_node.agent import CaalAgent
 from caal_node.cli.checks.check import Finding, ok, warn
+from caal_node.cli.checks.policy import policy_findings
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.instructions import instructions_text
 from caal_node.config.settings import Settings
@@ -20,28 +22,38 @@ from mcp_bridge import DISCOVER
 CONTEXT: Final = "context"
 
 
-async def check_context(settings: Settings) -> Sequence[Finding]:
+async def check_offer(settings: Settings) -> Sequence[Finding]:
+    """List the tools once, and hold them against the policy and against the model's context."""
     try:
         agent = chosen_agent(settings, None)
         try:
             await agent.reload_tools()
-            tools = agent.table.prompt_tools
+            entries = [(entry.exposed, entry.spec) for entry in await agent.all_tools()]
         finally:
             await agent.close_tools()
     except CaalError:
-        return []  # Other checks say what is wrong with the agent or its sources.
+        # Other checks say what is wrong with the agent or its sources.
+        return policy_findings(settings.tools, (), listed=False)
+    checks = agent.policies.checks
+    policy = checks[0].policy if checks else settings.tools
+    found = policy_findings(policy, entries, listed=not agent.failed)
+    return [*found, await _context_finding(settings, agent)]
+
+
+async def _context_finding(settings: Settings, agent: CaalAgent) -> Finding:
+    tools = agent.table.prompt_tools
     shared = budget_of(settings, await _told(settings))
     head = text_tokens(instructions_text(agent.instructions))
     size = _tokens(tools)
     offered = fitting(tools, shared.tools(head), _tokens, DISCOVER)
     if left_out := [name for name in tools.names if name not in offered.names]:
-        return [warn(CONTEXT, *too_many_tools(settings, shared, size, head, left_out))]
+        return warn(CONTEXT, *too_many_tools(settings, shared, size, head, left_out))
     told = "as its server tells" if shared.told else "by CAAL_NUM_CTX"
     text = f"{shared.context} tokens {told}; some {size + head} are for instructions and tools"
     if size + head > shared.window - shared.talk:
         mend = f"For longer conversations: CAAL_NUM_CTX={shared.context_for(size, head)}."
-        return [ok(CONTEXT, f"{text}, so the conversation gets {shared.talk}", mend)]
-    return [ok(CONTEXT, text)]
+        return ok(CONTEXT, f"{text}, so the conversation gets {shared.talk}", mend)
+    return ok(CONTEXT, text)
 
 
 def _tokens(tools: PromptTools) -> int:

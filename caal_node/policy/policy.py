@@ -1,0 +1,223 @@
+"""The owner's policy: of each call, whether it runs, and which line says so.
+
+The first rule that fits a call decides; where none does, the mode decides. The same policy can be
+read from `caal.toml` (`caal_node.policy.reader`) or written in code:
+
+    Policy(rules=[Rule("deny", tools=["unlock_*"], attributes={"role": "guest"})])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from caal_node.core.caller import Caller, CallOrigin
+from caal_node.core.tool_spec import EFFECTS, Effect, ToolSpec
+from caal_node.policy.globs import AnyOf
+from caal_node.policy.limit_rules import LimitRule
+from caal_node.policy.rule import Action, Rule
+
+Mode: TypeAlias = Literal["house", "open", "read-only"]
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+REMEMBERED: Final = 4096
+"""Tools, and judgements, that are remembered; a large catalogue has a thousand tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What becomes of one call."""
+
+    action: Action
+    line: str
+    """What decided: `caal.toml, line 12`, or `mode house: destructive`."""
+    effect: Effect
+    """What the call may do at worst, as the owner sees it."""
+    is_personal: bool = False
+    """Whether somebody else might get another answer."""
+    by_rule: bool = False
+    """Whether a rule decided, and not the mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolRules:
+    """What is the same in each call of one tool."""
+
+    effect: Effect
+    rules: tuple[_Matcher, ...]
+    """Those that fit the tool, up to the first that fits every caller."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Rules, a mode for what no rule fits, and the owner's last word on effects. It is immutable.
+
+    A policy with `faults` could not be read as a whole. It refuses whatever is not known to read,
+    as nobody knows what the owner has forbidden; the rules that could be read still hold.
+    """
+
+    rules: Sequence[Rule] = ()
+    mode: Mode = "house"
+    effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
+    """Effects by globs of exposed names. The first glob that fits decides."""
+    dry_run: bool = False
+    """Whether no call runs at all: what would be allowed or asked is only told of."""
+    faults: tuple[str, ...] = ()
+    """What could not be read, each with its file, line and mend."""
+    warnings: tuple[str, ...] = ()
+    """What was read, and is of no use, each with its file, line and mend."""
+    lines: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    """The places of `mode`, `dry_run` and of the globs in `effects`, where they have any."""
+    limits: tuple[LimitRule, ...] = ()
+    """How often tools may be called. They are not judged here, as that takes a count."""
+    source: Path | None = field(default=None, compare=False)
+    """The file that it is read from again at a reload, whether or not it is there."""
+    _known: dict[tuple[Any, ...], _ToolRules] = field(
+        default_factory=dict[tuple[Any, ...], "_ToolRules"], init=False, compare=False, repr=False
+    )
+
+    _judged: dict[tuple[Any, ...], Judgement] = field(
+        default_factory=dict[tuple[Any, ...], Judgement], init=False, compare=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode={self.mode!r}: write {', '.join(MODES)}")
+        matchers = tuple(map(_Matcher, self.rules))
+        effects = tuple((AnyOf([glob]), effect) for glob, effect in self.effects.items())
+        object.__setattr__(self, "_matchers", matchers)
+        object.__setattr__(self, "_effects", effects)
+
+    _matchers: tuple[_Matcher, ...] = field(init=False, compare=False, repr=False)
+    _effects: tuple[tuple[AnyOf, Effect], ...] = field(init=False, compare=False, repr=False)
+
+    def judge(self, exposed: str, spec: ToolSpec, caller: Caller) -> Judgement:
+        """Return what becomes of the caller's call of a tool. It always has an answer."""
+        tool = _key(exposed, spec)
+        who = (caller.origin, caller.room, caller.participant, *caller.attributes.items())
+        if (judged := self._judged.get((tool, who))) is None:
+            judged = self._judge(exposed, spec, caller)
+            if len(self._judged) >= REMEMBERED:
+                self._judged.clear()
+            self._judged[tool, who] = judged
+        return judged
+
+    def _judge(self, exposed: str, spec: ToolSpec, caller: Caller) -> Judgement:
+        known = self._of_tool(exposed, spec)
+        judged = self._by_rules(known, caller)
+        if self.faults and judged.action != "deny" and not _surely_reads(spec, known.effect):
+            return Judgement("deny", self.faults[0], known.effect)
+        if self.dry_run and judged.action in ("allow", "confirm"):
+            line = self.lines.get("dry_run", "dry_run")
+            return Judgement("dry_run", line, known.effect, judged.is_personal)
+        return judged
+
+    def denied_to_all(self, exposed: str, spec: ToolSpec, origin: CallOrigin, room: str) -> bool:
+        """Say whether no participant of a room may call the tool there.
+
+        That a policy cannot be read denies nothing here: people are to hear of it when they ask.
+        """
+        known = self._of_tool(exposed, spec)
+        for matcher in known.rules:
+            if not matcher.fits_place(origin, room):
+                continue
+            if not matcher.rule.is_personal:
+                return matcher.rule.then == "deny"
+            if matcher.rule.then != "deny":
+                return False
+        return self._by_mode(known.effect).action == "deny"
+
+    def effect_of(self, exposed: str, spec: ToolSpec) -> tuple[Effect, str]:
+        """Return a tool's effect, and the line that gave it; "" where its source did."""
+        for glob, (pattern, effect) in zip(self.effects, self._effects, strict=True):
+            if pattern.fits(exposed):
+                return effect, self.lines.get(glob, f"effects, {glob}")
+        return spec.effect, ""
+
+    def _by_rules(self, known: _ToolRules, caller: Caller) -> Judgement:
+        is_personal = False
+        for matcher in known.rules:
+            rule = matcher.rule
+            is_personal |= rule.is_personal
+            if matcher.fits_caller(caller):
+                return Judgement(rule.then, rule.line, known.effect, is_personal, by_rule=True)
+        return self._by_mode(known.effect, is_personal=is_personal)
+
+    def _by_mode(self, effect: Effect, *, is_personal: bool = False) -> Judgement:
+        action: Action = "allow"
+        if self.mode == "house" and effect == "destructive":
+            action = "confirm"
+        elif self.mode == "read-only" and effect != "read":
+            action = "deny"
+        place = self.lines.get("mode")
+        line = f"mode {self.mode}: {effect}"
+        return Judgement(action, f"{place}, {line}" if place else line, effect, is_personal)
+
+    def _of_tool(self, exposed: str, spec: ToolSpec) -> _ToolRules:
+        key = _key(exposed, spec)
+        if (known := self._known.get(key)) is not None:
+            return known
+        effect, _ = self.effect_of(exposed, spec)
+        rules: list[_Matcher] = []
+        for matcher in self._matchers:
+            if matcher.fits_tool(exposed, spec, effect):
+                rules.append(matcher)
+                if not matcher.rule.depends_on_caller:
+                    break
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known[key] = known = _ToolRules(effect, tuple(rules))
+        return known
+
+
+def _key(exposed: str, spec: ToolSpec) -> tuple[Any, ...]:
+    """Return all that rules may ask of a tool."""
+    return (exposed, spec.tier, spec.source, spec.effect, spec.annotations)
+
+
+def _surely_reads(spec: ToolSpec, effect: Effect) -> bool:
+    """Say whether source and owner agree: a policy with faults may have lost its last word."""
+    return max(EFFECTS.index(spec.effect), EFFECTS.index(effect)) == 0
+
+
+class _Matcher:
+    """A rule with its globs compiled."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule: Final = rule
+        self._tools: Final = AnyOf(rule.tools)
+        self._server: Final = AnyOf(rule.server)
+        self._annotation: Final = AnyOf(rule.annotation)
+        self._rooms: Final = AnyOf(rule.rooms)
+        self._participants: Final = AnyOf(rule.participants)
+        self._attributes: Final = {name: AnyOf([glob]) for name, glob in rule.attributes.items()}
+
+    def fits_tool(self, exposed: str, spec: ToolSpec, effect: Effect) -> bool:
+        rule = self.rule
+        return bool(
+            (not rule.tools or self._tools.fits(exposed))
+            and (not rule.tier or spec.tier in rule.tier)
+            and (not rule.server or self._server.fits(spec.source))
+            and (not rule.effect or effect in rule.effect)
+            and (not rule.annotation or any(map(self._annotation.fits, spec.annotations)))
+        )
+
+    def fits_place(self, origin: CallOrigin, room: str) -> bool:
+        rule = self.rule
+        return bool(
+            (not rule.origin or origin in rule.origin)
+            and (not rule.rooms or self._rooms.fits(room))
+        )
+
+    def fits_caller(self, caller: Caller) -> bool:
+        if not self.rule.depends_on_caller:
+            return True
+        return bool(
+            self.fits_place(caller.origin, caller.room)
+            and (not self.rule.participants or self._participants.fits(caller.participant))
+            and all(
+                name in caller.attributes and pattern.fits(caller.attributes[name])
+                for name, pattern in self._attributes.items()
+            )
+        )

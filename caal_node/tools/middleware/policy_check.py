@@ -1,0 +1,193 @@
+"""Asks the owner's policy about each call, refuses what it denies, and tells the others the rest.
+
+Put one of your own into an agent's list to have a policy in code:
+
+    policy = Policy(rules=[Rule("deny", tools=["unlock_*"], rooms=["nursery-*"])])
+    agent.middleware.insert(0, PolicyCheck(policy))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from caal_node.core.caller import Caller, CallOrigin
+from caal_node.core.errors import (
+    ConfigError,
+    PolicyFaulty,
+    RefusedForPerson,
+    RefusedWithoutYes,
+    ToolRefused,
+)
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import Effect
+from caal_node.policy.policy import Judgement, Policy
+from caal_node.policy.rule import Action
+from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
+from caal_node.tools.table import ToolEntry
+
+logger = logging.getLogger("caal_node.tools")
+
+LOGGED: Final = 20
+"""Faults and warnings that are logged; `caal-node doctor` has them all."""
+
+
+class PolicyCheck(CallMiddleware):
+    """Refuses the calls that a policy denies.
+
+    Args:
+        policy: What is asked until the next `reload`.
+        read: Reads the policy anew, in a thread; None keeps the one that is given.
+        asks: Whether a middleware behind this one asks for a person's yes where `needs_yes` says
+            so. Without one, such calls are refused.
+        runs_dry: Whether one behind this one answers in place of the tool where `is_dry` says so.
+            Without one, such calls are refused.
+    """
+
+    name: ClassVar[str] = "policy"
+
+    def __init__(
+        self,
+        policy: Policy,
+        read: Callable[[], Policy] | None = None,
+        *,
+        asks: bool = False,
+        runs_dry: bool = False,
+    ) -> None:
+        self.policy = policy
+        """What is asked now. The owner may replace it; a change holds from the next call on."""
+        self._read: Final = read
+        self._left_to_others: Final[set[Action]] = {"allow"}
+        if asks:
+            self._left_to_others.add("confirm")
+        if runs_dry:
+            self._left_to_others.add("dry_run")
+        self._log()
+
+    async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
+        began = time.perf_counter()
+        judged = self._judge(call)
+        if judged.action not in self._left_to_others:
+            call.note(self.name, "refused", judged.line, began)
+            raise self._refusal(call.entry, judged)
+        call.note(self.name, "allowed", judged.line, began)
+        return await proceed()
+
+    def preview(self, call: ToolCallRequest) -> Preview:
+        judged = self._judge(call)
+        if judged.action in self._left_to_others:
+            return Preview("allowed", judged.line)
+        refusal = self._refusal(call.entry, judged)
+        return Preview("refused", judged.line, sentence(refusal.spoken))
+
+    def needs_yes(self, call: ToolCallRequest) -> str:
+        """Return the line for which a person has to say yes to a call; "" where none does."""
+        judged = self._judge(call)
+        return judged.line if judged.action == "confirm" else ""
+
+    def is_dry(self, call: ToolCallRequest) -> str:
+        """Return the line for which a call is only told of; "" where it runs."""
+        judged = self._judge(call)
+        return judged.line if judged.action == "dry_run" else ""
+
+    def effect_of(self, entry: ToolEntry) -> Effect:
+        """Return what a tool may do at worst, as the owner sees it."""
+        return self.policy.effect_of(entry.exposed, entry.spec)[0]
+
+    async def reload(self) -> None:
+        """Read the policy anew. Of a file that cannot be read at all the last rules stay, with a
+        fault: so nothing is allowed that was not, and whatever writes is refused."""
+        if self._read is None:
+            return
+        try:
+            self.policy = await asyncio.to_thread(self._read)
+        except ConfigError as error:
+            self.policy = replace(self.policy, faults=(str(error),))
+        self._log()
+
+    def _judge(self, call: ToolCallRequest) -> Judgement:
+        return self.policy.judge(call.entry.exposed, call.entry.spec, call.caller)
+
+    def _refusal(self, entry: ToolEntry, judged: Judgement) -> ToolRefused:
+        """Return the error that the model reads, in the kind whose sentence a person hears."""
+        tool = entry.exposed
+        if judged.action == "confirm":
+            return RefusedWithoutYes(
+                f"{tool} was not called: it needs a person's yes, which cannot be asked for here. "
+                "Say so, and do not call it again."
+            )
+        if judged.action == "dry_run":
+            return ToolRefused(f"{tool} was not called, as nothing is called for now. Say so.")
+        if judged.line in self.policy.faults:
+            return PolicyFaulty(
+                f"{tool} was not called: the owner's rules cannot be read, and until that is "
+                "mended only tools that read are run. Say so, and do not call it again."
+            )
+        if judged.is_personal:
+            return RefusedForPerson(
+                f"{tool} was not called: this person may not use it. Say so, do not call it "
+                "again, and offer what other tools can do."
+            )
+        return ToolRefused(
+            f"{tool} was not called: the owner does not allow it here. Say so, do not call it "
+            "again, and offer what other tools can do."
+        )
+
+    def _log(self) -> None:
+        for fault in self.policy.faults[:LOGGED]:
+            logger.error("no tool may change anything, as the policy cannot be read: %s", fault)
+        for warning in self.policy.warnings[:LOGGED]:
+            logger.warning("%s", warning)
+
+
+class PolicyChecks:
+    """What all policies of one list of middleware say together, without a call."""
+
+    def __init__(
+        self,
+        middleware: Sequence[CallMiddleware],
+        place: Callable[[], tuple[CallOrigin, str]] = lambda: ("terminal", ""),
+    ) -> None:
+        """`place` returns where the conversation is, and the room's name."""
+        self._middleware: Final = middleware
+        self._place: Final = place
+
+    @property
+    def checks(self) -> list[PolicyCheck]:
+        """Those that the list has now, outermost first."""
+        return [each for each in self._middleware if isinstance(each, PolicyCheck)]
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What cannot be read, each with file, line and mend."""
+        return tuple(fault for check in self.checks for fault in check.policy.faults)
+
+    def judge(self, entry: ToolEntry, caller: Caller) -> Judgement:
+        """Return what becomes of the caller's call, whatever its arguments.
+
+        Of several policies the first that does not simply allow it is the one that is felt.
+        """
+        policies = [check.policy for check in self.checks] or [_NONE]
+        found = [policy.judge(entry.exposed, entry.spec, caller) for policy in policies]
+        return next((each for each in found if each.action == "deny"), None) or next(
+            (each for each in found if each.action != "allow"), found[0]
+        )
+
+    def hide(self, entry: ToolEntry) -> bool:
+        """Say whether the model is not to see a tool here, as nobody here may call it."""
+        place = self._place()
+        tool = entry.exposed, entry.spec
+        return any(check.policy.denied_to_all(*tool, *place) for check in self.checks)
+
+    async def reload(self) -> None:
+        """Read anew the policies that come from a file."""
+        for check in self.checks:
+            await check.reload()
+
+
+_NONE: Final = Policy(mode="open", lines={"mode": "no policy"})
+"""Stands for an owner's list without a policy."""
