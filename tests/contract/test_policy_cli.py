@@ -165,6 +165,18 @@ def test_a_policy_with_a_fault_is_told_and_refuses_what_writes(house: Path) -> N
     assert "somebody has mended them" in output
 
 
+def test_a_dry_run_is_told_with_what_would_be_said(house: Path) -> None:
+    rule = "[[tools.rules]]\ntools = ['set_*']\nthen = 'dry-run'\n"
+    agent = 'agent = "house_agent:House"\n'
+    (house / "caal.toml").write_text(agent + rule, encoding="utf-8")
+    code, output = ran_here("policy", "try", "set_timer", '{"minutes": 5}', "--json")
+    assert code == 0
+    *_, last = json.loads(output)["decisions"]
+    told = (last["by"], last["verdict"], last["line"])
+    assert told == ("dry_run", "dry_run", "caal.toml, line 2")
+    assert "I would have used set timer with minutes 5" in last["says"]
+
+
 def test_the_doctor_names_a_fault_with_its_mend(house: Path) -> None:
     (house / "caal.toml").write_text(BROKEN, encoding="utf-8")
     ran = run("doctor", "--json", folder=house)
