@@ -141,6 +141,7 @@ class CaalAgent(Agent):
             cue_sink=cue_sink,
             warm=warm,
         )
+        self._pipeline.on_event = self._services.emit
         embedder = make_embedder(self.settings)
         self._remote = RemoteToolset(
             configured_tiers(self.settings, embedder) if tiers is None else tiers,

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from caal_node.core.events import (
+    ConfirmationEnded,
     CuePlayed,
     Event,
     Spoken,
@@ -68,6 +69,8 @@ class TerminalTranscript:
             case ToolProgress(tool=tool, done=done, total=total, message=message):
                 count = f"{done:g}" if total is None else f"{done:g} of {total:g}"
                 return f"[dim]         {escape(tool)} {escape(f'{count} {message}'.rstrip())}[/dim]"
+            case ConfirmationEnded(tool=tool, answer=answer):
+                return f"[dim]answer   {answer}, to {escape(tool)}[/dim]"
             case ToolCallEnded(tool=tool, outcome=outcome, duration_ms=took):
                 colour = "green" if outcome == "ok" else "red"
                 return f"[{colour}]{outcome:<8}[/] {escape(tool)} [dim]after {took} ms[/]"

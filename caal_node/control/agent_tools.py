@@ -18,7 +18,7 @@ from caal_node.control.messages import (
     ToolsRequest,
     ToolSummary,
 )
-from caal_node.core.errors import ToolFailure, UnknownTool
+from caal_node.core.errors import ConfirmationNeeded, ToolFailure, UnknownTool
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import PolicyChecks
 from caal_node.tools.remote_toolset import RemoteToolset
@@ -50,7 +50,7 @@ class AgentTools:
 
     async def _call(self, call: CallTool) -> CallAnswer | CallFailure:
         try:
-            result = await self._calls.run(call.name, call.arguments)
+            result = await self._calls.run(call.name, call.arguments, call.confirmation)
         except ToolFailure as failure:
             return _call_failure(failure)
         return CallAnswer(
@@ -91,4 +91,6 @@ def _call_failure(failure: ToolFailure) -> CallFailure:
         kind=cast("FailureKind", kind),
         message=str(failure),
         valid_names=list(failure.valid) if isinstance(failure, UnknownTool) else [],
+        question=failure.question if isinstance(failure, ConfirmationNeeded) else "",
+        confirmation=failure.arguments_hash if isinstance(failure, ConfirmationNeeded) else "",
     )

@@ -79,6 +79,7 @@ _CALL_STATUS: Final[dict[FailureKind, int]] = {
     "unknown_tool": 404,
     "invalid_arguments": 422,
     "refused": 403,
+    "needs_confirmation": 409,
     "timeout": 504,
     "unavailable": 503,
     "tool_error": 502,
@@ -90,7 +91,7 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
     403: "The agent's policy or settings do not allow this.",
     404: "There is no such room or tool, or no room is live.",
     408: "The body did not come in time.",
-    409: "Several rooms are live; name one.",
+    409: "Several rooms are live; name one. Or: the call needs a confirmation.",
     413: "The body is too large.",
     422: "The body, the query or the tool's arguments are not what they should be.",
     502: "The agent or the tool answered with an error, or LiveKit does not take the keys.",
@@ -185,7 +186,7 @@ def tool_routes(rooms: LiveKitRooms) -> APIRouter:
         """
         body = await read_body(request, CallBody, MAX_CALL_BYTES)
         room = await choose_room(rooms, body.room_name)
-        call = CallTool(name=body.name, arguments=body.arguments)
+        call = CallTool(name=body.name, arguments=body.arguments, confirmation=body.confirmation)
         answer = await _ask(rooms, room, call, CallAnswer, TOOLS_S)
         return await _json(CallResponse(status="called", room_name=room, **answer))
 
@@ -286,7 +287,14 @@ async def _ask(
     answer = await ask_agent(rooms, room, request, answer_type, deadline_s)
     if isinstance(answer, CallFailure):
         status = _CALL_STATUS[answer.kind]
-        raise RequestRefused(status, answer.message, answer.kind, answer.valid_names)
+        raise RequestRefused(
+            status,
+            answer.message,
+            answer.kind,
+            answer.valid_names,
+            question=answer.question,
+            confirmation=answer.confirmation,
+        )
     return {name: value for name, value in answer if name != "answer"}
 
 

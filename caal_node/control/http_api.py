@@ -61,6 +61,7 @@ Sentence = Annotated[
 Url = Annotated[str, StringConstraints(pattern=r"^https?://\S+$", max_length=MAX_NAME_CHARS * 4)]
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)]
 Pattern = Annotated[str, StringConstraints(pattern=r"\S", max_length=MAX_PATTERN_CHARS)]
+Confirmation = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARS)]
 ROOM: Final = Field(default=None, description="May be left out where one room has an agent.")
 
 MAX_BODY_BYTES: Final = 16 * 1024
@@ -134,6 +135,9 @@ class CallBody(RequestBody):
     room_name: Name | None = ROOM
     name: ToolName = Field(description=f"As GET /api/tools gives it; at most {NAME_MAX} long.")
     arguments: dict[str, Any] = Field(default={}, description="As the tool's input_schema says.")
+    confirmation: Confirmation = Field(
+        default="", description="What a 409 of this same call gave: it says yes to exactly that."
+    )
 
 
 class SearchBody(RequestBody):
@@ -218,6 +222,12 @@ class ErrorResponse(BaseModel):
     valid_names: list[str] | None = Field(
         default=None, description="The nearest names, best first."
     )
+    question: str | None = Field(
+        default=None, description="What a person would be asked: the call needs a yes."
+    )
+    confirmation: str | None = Field(
+        default=None, description="Sent with the same call, it says yes to exactly that."
+    )
 
 
 B = TypeVar("B", bound=RequestBody)
@@ -232,11 +242,19 @@ class RequestRefused(Exception):
         detail: str,
         kind: FailureKind | None = None,
         valid_names: Sequence[str] = (),
+        *,
+        question: str = "",
+        confirmation: str = "",
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.body = ErrorResponse(
-            status="error", detail=detail, kind=kind, valid_names=list(valid_names) or None
+            status="error",
+            detail=detail,
+            kind=kind,
+            valid_names=list(valid_names) or None,
+            question=question or None,
+            confirmation=confirmation or None,
         )
 
     def response(self) -> JSONResponse:

@@ -21,7 +21,14 @@ DEFAULT_FOUND: Final = 10
 """A search gives this many tools where it does not say how many."""
 
 FailureKind: TypeAlias = Literal[
-    "unknown_tool", "invalid_arguments", "refused", "timeout", "unavailable", "tool_error", "error"
+    "unknown_tool",
+    "invalid_arguments",
+    "refused",
+    "needs_confirmation",
+    "timeout",
+    "unavailable",
+    "tool_error",
+    "error",
 ]
 
 
@@ -73,6 +80,8 @@ class CallTool(_Message):
     ask: Literal["call"] = "call"
     name: str
     arguments: dict[str, Any]
+    confirmation: str = ""
+    """The hash by which the agent has named this call; it says yes to it."""
 
 
 class ToolSummary(_Message):
@@ -170,6 +179,10 @@ class CallFailure(_Message):
     kind: FailureKind
     message: str
     valid_names: list[str] = []
+    question: str = ""
+    """What a person would be asked, where the call needs a yes."""
+    confirmation: str = ""
+    """The hash that stands for the call that needs a yes."""
 
 
 ToolsRequest: TypeAlias = ListTools | FindTools | CallTool

@@ -21,7 +21,10 @@
         │   ├── RefusedForPerson    another person might be allowed
         │   └── PolicyFaulty    the policy cannot be read, so nothing is written
         │   ├── ToolOutside     CAAL_NETWORK does not allow the address that it needs
-        │   └── CallLimitReached  it ran as often as the owner allows, or failed too often
+        │   ├── CallLimitReached  it ran as often as the owner allows, or failed too often
+        │   ├── NotConfirmed        the person who was asked has not said yes
+        │   │   └── CallCorrected       the person has said what they want in its place
+        │   └── ConfirmationNeeded  nobody is there who could be asked for a yes
         ├── ToolTimeout         the deadline passed
         ├── ToolUnavailable     the tool's server cannot be reached
         │   └── ToolStarting    it is being set up, and comes by itself
@@ -169,6 +172,25 @@ class ToolOutside(ToolRefused):
 
 class CallLimitReached(ToolRefused):
     spoken = "limit_reached"
+
+
+class NotConfirmed(ToolRefused):
+    spoken = "not_confirmed"
+
+
+class CallCorrected(NotConfirmed):
+    spoken = ""  # nothing is to be said, as the model is to make the call that is wanted
+
+
+class ConfirmationNeeded(ToolRefused):
+    kind = "needs_confirmation"
+
+    def __init__(self, message: str, *, question: str, arguments_hash: str) -> None:
+        super().__init__(message)
+        self.question = question
+        """What a person would be asked."""
+        self.arguments_hash = arguments_hash
+        """The same call with this as its `confirmation` runs."""
 
 
 class ToolTimeout(ToolFailure):

@@ -14,6 +14,11 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled", "dry_run"]
 Verdict: TypeAlias = Literal["allowed", "refused", "confirmed", "dry_run"]
+ConfirmationAnswer: TypeAlias = Literal[
+    "yes", "no", "correction", "unclear", "silence", "cancelled"
+]
+"""What became of a question whether a call may run; only "yes" lets it. A "correction" says what is
+wanted in its place, and "cancelled" is a question that ended with its turn."""
 CueKind: TypeAlias = Literal["tool", "agent", "error", "tick"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
 API_CALL: Final = "api_"
@@ -55,6 +60,30 @@ class ToolProgress:
     total: float | None
     message: str
     """The source's own words. They are shown, never spoken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationAsked:
+    """A person is asked whether a call may run. docs/confirmation.md says how a button answers."""
+
+    type: ClassVar[str] = "confirmation_asked"
+    call_id: str
+    tool: str
+    words: str
+    """The question, as it is said."""
+    arguments_hash: str
+    """It stands for the tool and all of the call's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationEnded:
+    """The question is over; `answer` says how, and `by` whether by words, a button or neither."""
+
+    type: ClassVar[str] = "confirmation_ended"
+    call_id: str
+    tool: str
+    answer: ConfirmationAnswer
+    by: Literal["words", "button", ""] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +147,15 @@ class TurnEnded:
 
 
 Event: TypeAlias = (
-    UserSaid | ToolCallStarted | ToolProgress | ToolCallEnded | CuePlayed | Spoken | TurnEnded
+    UserSaid
+    | ToolCallStarted
+    | ToolProgress
+    | ConfirmationAsked
+    | ConfirmationEnded
+    | ToolCallEnded
+    | CuePlayed
+    | Spoken
+    | TurnEnded
 )
 
 

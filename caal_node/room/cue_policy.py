@@ -6,7 +6,8 @@ It is pure: every method takes the time in seconds, and nothing here sleeps or p
 - No cue is played over speech. A cue waits for the end of the agent's words, if it still has a
   meaning then; during the person's words it is dropped. Speech that begins stops a cue.
 - A round has at most one error cue. A reply that the model fails to give has one as well.
-- While a person waits for a call, a tick is played after every four seconds of silence.
+- While a person waits for a call, a tick is played after every four seconds of silence; while a
+  call waits for the person's answer, none is.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class CuePolicy:
         self._round_has_error_cue = False
         self._agent_speaks = False
         self._user_speaks = False
+        self._person_is_asked = False
         self._waiting_cue: CueKind | None = None
         self._due: float | None = None
         self._plays_until = -math.inf
@@ -57,7 +59,7 @@ class CuePolicy:
     def call_started(self, now: float, call_id: str, name: str) -> CueAction:
         self._awaited_calls.add(call_id)
         if self._due is None and not self._anyone_speaks:
-            self._due = now + TICK_EVERY_S
+            self._due = self._next_tick(now)
         if self._round_has_cue:
             return None
         self._round_has_cue = True
@@ -96,6 +98,17 @@ class CuePolicy:
         self._waiting_cue = None
         self._drop_unneeded()
         self.round_ended()
+
+    def question_began(self) -> None:
+        """Note that a call asks the person something: now it is the call that waits."""
+        self._person_is_asked = True
+        self._due = None
+        self._waiting_cue = None
+
+    def question_ended(self, now: float) -> None:
+        """Note that the person is not asked any more, so that they wait for the call again."""
+        self._person_is_asked = False
+        self._schedule_after_speech(now)
 
     def agent_speech_started(self, now: float) -> CueAction:
         self._agent_speaks = True
@@ -137,7 +150,7 @@ class CuePolicy:
         if kind in ("tool", "agent"):
             # A cue that waited may be played in the next round, which it announces as well.
             self._round_has_cue = True
-        self._due = now + TICK_EVERY_S if self._awaited_calls else None
+        self._due = self._next_tick(now)
         self._plays_until = max(self._plays_until, now) + self._lengths[kind]
         return kind
 
@@ -152,8 +165,13 @@ class CuePolicy:
             return
         if self._waiting_cue is not None:
             self._due = now + SPEECH_GAP_S
-        elif self._awaited_calls:
-            self._due = now + TICK_EVERY_S
+        else:
+            self._due = self._next_tick(now)
+
+    def _next_tick(self, now: float) -> float | None:
+        """Return the time of the next tick; None where nobody waits for a call."""
+        waits = self._awaited_calls and not self._person_is_asked
+        return now + TICK_EVERY_S if waits else None
 
     def _drop_unneeded(self) -> None:
         """Drop what is due if nobody waits for a call, except an error cue."""

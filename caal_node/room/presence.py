@@ -196,6 +196,11 @@ class Presence:
         item = event.item
         if isinstance(item, llm.AgentHandoff):
             self._task_leads = isinstance(self._session.current_agent, AgentTask)
+            if self._task_leads:
+                self._policy.question_began()
+            else:
+                self._policy.question_ended(self._clock.time())
+            self._player.perform()
         if not isinstance(item, llm.ChatMessage) or item.role != "user":
             return
         if self._task_leads and self._calls.under_way and self._turns.open:

@@ -25,7 +25,10 @@ from livekit.agents.voice.room_io import RoomOptions
 async def start_and_stay(session: AgentSession[Any], agent: Agent, room: rtc.Room) -> None:
     """Start `session` in `room` for as long as the room exists."""
     _link_to_next_person(session, room)
-    await session.start(agent, room=room, room_options=RoomOptions(close_on_disconnect=False))
+    # Without a voice the room has text alone; with an output for sound, `session.say` would raise.
+    speaks = bool(agent.tts or session.tts)
+    options = RoomOptions(close_on_disconnect=False, audio_output=speaks)
+    await session.start(agent, room=room, room_options=options)
 
 
 def _link_to_next_person(session: AgentSession[Any], room: rtc.Room) -> None:

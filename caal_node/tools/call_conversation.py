@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
-from livekit.agents import Agent, AgentTask, ModelSettings, RunContext, TurnHandlingOptions, llm
-from livekit.agents.voice.turn import PreemptiveGenerationOptions
+from livekit.agents import Agent, RunContext
 
 from caal_node.core.events import ToolProgress
 from caal_node.core.prompt_files import sentence
+from caal_node.tools.spoken_question import SpokenQuestion
 from caal_node.tools.table import ToolEntry
 from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
 
@@ -99,47 +99,34 @@ class RoomCallConversation:
             answer.set_result(given)
 
 
-class QuestionTask(AgentTask[Answer]):
-    """Asks for the question's fields in turn, with the agent's voice. Await it in the tool's task.
+class QuestionTask(SpokenQuestion[Answer]):
+    """Asks for the question's fields in turn. Await it in the tool's task.
 
     Optional fields are left to the server's defaults, unless nothing else is asked.
     """
 
     def __init__(self, question: Question, agent: Agent) -> None:
-        # An answer that is begun early would be taken from half of what the person says.
-        early = PreemptiveGenerationOptions(enabled=False)
-        handling = TurnHandlingOptions(preemptive_generation=early)
-        super().__init__(instructions="", tools=[], turn_handling=handling)
+        super().__init__(agent)
         self._question: Final = question
-        self._agent: Final = agent
         required = [field for field in question.fields if field.required]
         self._open_fields: Final[list[Field]] = required or list(question.fields[:1])
+        self._asks_several: Final = len(self._open_fields) > 1
         self._content: Final[dict[str, FieldValue]] = {}
         self._tries = 0
 
-    async def on_enter(self) -> None:
-        self._say(self._question.message)
-        if len(self._open_fields) > 1:
-            self._say(_question_for(self._open_fields[0]))
+    def begin(self) -> None:
+        self.say(self._question.message)
+        if self._asks_several:
+            self.say(_question_for(self._open_fields[0]))
 
-    async def llm_node(
-        self,
-        chat_ctx: llm.ChatContext,
-        tools: list[llm.Tool],
-        model_settings: ModelSettings,
-    ) -> AsyncGenerator[str]:
-        """Take the person's words, typed or spoken, as the answer; no model is asked."""
-        messages = [message for message in chat_ctx.messages() if message.role == "user"]
-        if messages and not self.done():
-            reply = self._take_answer(messages[-1].text_content or "")
-            if reply:
-                self._say(reply)
-        return
-        yield  # it says nothing itself; a node is a generator
+    def take(self, words: str, *, over_question: bool) -> None:
+        if reply := self._take_answer(words):
+            self.say(reply)
 
-    def _say(self, words: str) -> None:
-        # Not into the history: the model would read it behind the call's result, as still open.
-        self.session.say(words, add_to_chat_ctx=False)
+    def ask_again(self) -> None:
+        message = self._question.message
+        asked = _question_for(self._open_fields[0]) if self._asks_several else message
+        self.say(f"{sentence('say_again')} {asked}")
 
     def _take_answer(self, words: str) -> str | None:
         """Use the person's words, and return the next question, if there is one."""
@@ -163,13 +150,6 @@ class QuestionTask(AgentTask[Answer]):
         if self._tries == MAX_TRIES:
             return self.complete(Dismissed())
         return f"{sentence('say_again')} {question}".strip()
-
-    # The agent's own nodes speak and report these words as they do all others.
-    def tts_node(self, text: AsyncIterable[str], model_settings: ModelSettings) -> Any:
-        return self._agent.tts_node(text, model_settings)
-
-    def transcription_node(self, text: AsyncIterable[Any], model_settings: ModelSettings) -> Any:
-        return self._agent.transcription_node(text, model_settings)
 
 
 def _question_for(field: Field) -> str:

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from livekit.agents import RunContext
 
 from caal_node.core.caller import Caller
-from caal_node.core.events import Decision, Verdict
+from caal_node.core.events import Decision, Event, Verdict
 from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
 
@@ -58,6 +58,12 @@ class ToolCallRequest:
     caller: Caller
     context: RunContext[Any] | None = None
     """LiveKit's context of the call; None for a call that comes from outside the conversation."""
+    confirmation: str = ""
+    """The hash of the call that a caller of the API says yes to; see docs/confirmation.md."""
+    redact: Callable[[str], str] = str
+    """It takes secrets out of a text that people see or hear."""
+    emit: Callable[[Event], None] = lambda _: None
+    """It tells the conversation's listeners of an event."""
     decisions: list[Decision] = field(default_factory=list[Decision])
     """What the middleware have decided so far. The call's event has it."""
 

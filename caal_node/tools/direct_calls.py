@@ -83,8 +83,12 @@ class DirectCalls:
         """Return which values of the agent's own tools become text: none in a call made here."""
         return (lambda _: False) if call_id in self._method_calls else becomes_text
 
-    async def run(self, name: str, arguments: Mapping[str, Any]) -> DirectCallResult:
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], confirmation: str = ""
+    ) -> DirectCallResult:
         """Run the tool of that name, whether or not the model is offered it now.
+
+        `confirmation` is the hash of the call that the caller says yes to, where it needs a yes.
 
         Raises:
             ToolFailure: in the kind that fits; UnknownTool where there is no such name.
@@ -95,6 +99,8 @@ class DirectCalls:
         self._on_event(ToolCallStarted(call_id, entry.exposed, spec.tier, spec.source, arguments))
         began = time.perf_counter()
         outcome: Outcome = "cancelled"
+        if confirmation:
+            self._pipeline.confirmations[call_id] = confirmation
         try:
             if spec.tier == "agent":
                 value = await self._call_method(entry, call_id, arguments)
@@ -107,6 +113,7 @@ class DirectCalls:
             outcome = outcome_of(error)
             raise
         finally:
+            self._pipeline.confirmations.pop(call_id, None)
             report = self._pipeline.outcomes.take(call_id)  # none where it never got so far
             if report is not None and outcome == "ok":
                 outcome = report.outcome

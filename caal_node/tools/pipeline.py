@@ -43,7 +43,7 @@ from caal_node.core.errors import (
     ToolTimeout,
     UnknownTool,
 )
-from caal_node.core.events import CallReport, Outcome
+from caal_node.core.events import CallReport, Event, Outcome
 from caal_node.core.prompt_files import sentence
 from caal_node.network.guard import refusal_in
 from caal_node.tools.argument_check import check_arguments
@@ -73,7 +73,11 @@ ERROR_CHARS: Final = 8_192
 """Characters of an error's text that are kept. Servers put whole pages into their errors."""
 MAX_OUTCOMES: Final = 256
 """Call ids whose outcome is kept until it is asked for; far fewer run at once."""
-_OUTCOMES: Final[Mapping[str, Outcome]] = {"timeout": "timeout", "refused": "refused"}
+_OUTCOMES: Final[Mapping[str, Outcome]] = {
+    "timeout": "timeout",
+    "refused": "refused",
+    "needs_confirmation": "refused",
+}
 """The outcome by an error's kind; every other kind is an "error"."""
 
 Execute: TypeAlias = Callable[[], Awaitable[Any]]
@@ -154,6 +158,10 @@ class Pipeline:
         self._plan = self._gates.plan or CallScheduler()
         self.middleware: Final[list[CallMiddleware]] = list(self._gates.middleware or ())
         """The owner's rules. The owner may change the list at any time."""
+        self.on_event: Callable[[Event], None] = lambda _: None
+        """What the middleware tell of goes there."""
+        self.confirmations: Final[dict[str, str]] = {}
+        """By the id of a call that comes over the API: the hash of what its caller says yes to."""
         self._timeout_s = timeout_s
         self._under_way: Final[set[asyncio.Task[Any]]] = set()
 
@@ -190,8 +198,7 @@ class Pipeline:
         Raises:
             ToolFailure: whatever went wrong, in one of its kinds.
         """
-        caller = caller or caller_of(context)
-        call = ToolCallRequest(entry, call_id, arguments, caller, context)
+        call = self._request(entry, call_id, arguments, context, caller)
         with self._noted(call):
             with ExitStack() as turns:
                 turn = self._plan(entry, arguments, call_id)
@@ -232,7 +239,7 @@ class Pipeline:
             What the tool returns, with secrets redacted, and with JSON in place of a dict or list,
             also inside of a `VerbatimResult`.
         """
-        call = ToolCallRequest(entry, call_id, arguments, caller_of(context), context)
+        call = self._request(entry, call_id, arguments, context)
         with self._noted(call):
             plan = self._gates.plan
             turn = None if plan is None else plan(entry, arguments, call_id)
@@ -260,6 +267,19 @@ class Pipeline:
                 entry, call_id, arguments, result, whole=True, keep=not call.is_dry
             )
             return replace(value, output=text) if isinstance(value, ToolResult) else text
+
+    def _request(
+        self,
+        entry: ToolEntry,
+        call_id: str,
+        arguments: Arguments,
+        context: RunContext[Any] | None,
+        caller: Caller | None = None,
+    ) -> ToolCallRequest:
+        caller, confirmation = caller or caller_of(context), self.confirmations.get(call_id, "")
+        return ToolCallRequest(
+            *(entry, call_id, arguments, caller, context, confirmation, self.redact, self.on_event)
+        )
 
     def _check(self, call: ToolCallRequest) -> None:
         try:
@@ -401,7 +421,7 @@ def error_text(error: CaalError) -> str:
     }
     if isinstance(error, UnknownTool) and error.valid:
         body["valid_names"] = list(error.valid)
-    elif error.kind != "invalid_arguments":
+    elif error.kind != "invalid_arguments" and error.spoken:
         # The model corrects and repeats a call with wrong arguments; all else a person must hear.
         words = error.words if isinstance(error, ToolFailure) else None
         body["say"] = words or sentence(error.spoken)

@@ -15,6 +15,7 @@ import pytest
 from livekit.agents import RunContext, ToolError, function_tool, llm
 from pydantic import SecretStr
 
+from caal_node import effect
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.control.app import MAX_CALL_BYTES, make_app
@@ -232,6 +233,38 @@ async def test_the_agents_own_tools_are_called_and_checked() -> None:
         assert refused.json()["kind"] == "invalid_arguments"
         assert "minutes" in refused.json()["detail"]
         assert talk.agent.timers == [10.0]
+
+
+class Workshop(CaalAgent):
+    """An agent with the standard rules and a tool that destroys."""
+
+    wiped = 0
+
+    @function_tool
+    @effect("destructive")
+    async def wipe(self, shelf: str) -> str:
+        """Wipe a shelf."""
+        self.wiped += 1
+        return "wiped"
+
+
+async def test_a_call_that_needs_a_yes_is_named_and_runs_once_that_is_sent_with_it() -> None:
+    async with kitchen(agent=Workshop) as (http, talk, _):
+        body: dict[str, Any] = {"name": "wipe", "arguments": {"shelf": "top"}}
+        asked = await http.post("/api/tools", json=body)
+        assert asked.status_code == 409
+        told = asked.json()
+        assert told["kind"] == "needs_confirmation"
+        assert told["question"] == "Shall I wipe: shelf top?"
+        other = {"name": "wipe", "arguments": {"shelf": "all"}}
+        wrong = await http.post("/api/tools", json={**other, "confirmation": told["confirmation"]})
+        assert wrong.status_code == 409
+        assert isinstance(talk.agent, Workshop)
+        assert talk.agent.wiped == 0
+        done = await http.post("/api/tools", json={**body, "confirmation": told["confirmation"]})
+        assert (done.status_code, talk.agent.wiped) == (200, 1)
+        (*_, ended) = talk.events_of(ToolCallEnded)
+    assert ended.decisions[0].verdict == "confirmed"
 
 
 async def test_a_large_result_comes_whole() -> None:

@@ -35,6 +35,7 @@ TOKEN = "-".join(["a", "long", "random", "token"])
 KINDS: tuple[FailureKind, ...] = (
     "unknown_tool",
     "refused",
+    "needs_confirmation",
     "timeout",
     "unavailable",
     "tool_error",

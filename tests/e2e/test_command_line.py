@@ -130,6 +130,47 @@ async def test_a_chat_that_is_a_dry_run_calls_nothing_and_says_so(tmp_path: Path
     assert not (tmp_path / "lit").exists()
 
 
+async def test_chat_in_a_pipe_takes_the_next_line_for_the_answer(tmp_path: Path) -> None:
+    import asyncio
+
+    (tmp_path / "my_agent.py").write_text(
+        "from livekit.agents import function_tool\n"
+        "from caal_node import CaalAgent, effect\n"
+        "class Kitchen(CaalAgent):\n"
+        "    @function_tool\n"
+        "    @effect('destructive')\n"
+        "    async def wipe(self, shelf: str) -> str:\n"
+        "        '''Wipe a shelf.'''\n"
+        "        return 'wiped'\n",
+        encoding="utf-8",
+    )
+
+    def answer(asked: object) -> list[object]:
+        last = asked.json["messages"][-1]  # type: ignore[attr-defined]
+        return ["It is clean."] if last["role"] == "tool" else [Call("wipe", {"shelf": "top"})]
+
+    async with StandInModel(answer=answer) as server:  # type: ignore[arg-type]
+        done = await asyncio.to_thread(
+            run,
+            *("chat", "--json"),
+            folder=tmp_path,
+            typed="wipe the top shelf\nyes please\nand again\n",
+            OLLAMA_HOST=server.url,
+            CAAL_MODEL=server.model,
+            CAAL_TOOL_CALLS="native",
+            CAAL_AGENT="my_agent:Kitchen",
+        )
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    asked = [event for event in events if event["type"] == "confirmation_asked"]
+    assert [event["words"] for event in asked] == ["Shall I wipe: shelf top?"] * 2
+    answers = [event["answer"] for event in events if event["type"] == "confirmation_ended"]
+    assert answers == ["yes", "cancelled"], "the input's end is no yes"
+    ended = [event["outcome"] for event in events if event["type"] == "tool_call_ended"]
+    assert ended[0] == "ok"
+    assert "ok" not in ended[1:]
+
+
 @pytest.mark.parametrize(
     ("command", "env", "part"),
     [

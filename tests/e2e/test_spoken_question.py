@@ -63,6 +63,17 @@ async def until(scene: RoomScene, kind: type[Event], **wanted: Any) -> list[Even
         pytest.fail(f"no {kind.__name__} {wanted} in {TURN_S:g} s, but {seen}")
 
 
+async def until_answered(scene: RoomScene) -> list[Event]:
+    """Events up to the call's end, or up to the sentence that asks again."""
+    seen: list[Event] = []
+    async with asyncio.timeout(TURN_S):
+        while not (seen and isinstance(seen[-1], ToolCallEnded)):
+            seen.append(await scene.events.get())
+            if isinstance(seen[-1], Spoken) and "did not get that" in seen[-1].text:
+                break
+    return seen
+
+
 async def until_heard_out(scene: RoomScene, since: int) -> None:
     """Return once something was heard since then, and nothing for a while: as a person answers."""
     pause = int(PAUSE_S * SAMPLE_RATE_HZ)
@@ -98,9 +109,13 @@ async def test_a_servers_question_is_heard_and_answered_aloud(
             await scene.speak(request)
             await until(scene, Spoken, text=QUESTION)
             asked_at = scene.timeline.position()
-            await until_heard_out(scene, asked_at)
+            # Over the question at first: either it is heard, or it is asked for again.
             await scene.speak(answer)
-            seen = await until(scene, TurnEnded)
+            seen = await until_answered(scene)
+            if not isinstance(seen[-1], ToolCallEnded):
+                await until_heard_out(scene, scene.timeline.position())
+                await scene.speak(answer)
+            seen += await until(scene, TurnEnded)
             heard = scene.timeline.since(asked_at - SAMPLE_RATE_HZ)
 
         (ended,) = [event for event in seen if isinstance(event, ToolCallEnded)]

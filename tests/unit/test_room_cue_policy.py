@@ -227,6 +227,20 @@ def test_what_the_person_left_behind_makes_no_sound() -> None:
     assert it.call_started(62.0, "b", "x") == "tool"
 
 
+def test_nothing_ticks_while_a_call_waits_for_the_persons_answer() -> None:
+    it = policy()
+    it.call_started(0.0, "a", "unlock_door")
+    it.question_began()
+    it.agent_speech_started(1.0)
+    it.agent_speech_ended(3.0)
+    it.user_speech_started(5.0)
+    it.user_speech_ended(6.0)
+    it.call_started(7.0, "b", "unlock_gate")
+    assert sounds_until(it, 60.0) == []
+    it.question_ended(60.0)
+    assert sounds_until(it, 65.0) == [(60.0 + TICK_EVERY_S, "tick")]
+
+
 class AnyOrder(RuleBasedStateMachine):
     """Everything that can happen, in any order, at any pace."""
 

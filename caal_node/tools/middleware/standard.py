@@ -9,6 +9,7 @@ from functools import partial
 from caal_node.config.file import policy_in
 from caal_node.config.settings import Settings
 from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.middleware.confirmation import Confirmation
 from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
 from caal_node.tools.middleware.limits import CallLimits
 from caal_node.tools.middleware.policy_check import PolicyCheck
@@ -21,15 +22,19 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
 
     1. The policy refuses what may not be called at all.
     2. Limits refuse what was called too often.
-    3. A person is asked for a yes.
-    4. A dry run answers in place of the tool.
+    3. A dry run answers in place of the tool, and nobody is asked about what will not be done.
+    4. A person is asked for a yes.
     """
     source = settings.tools.source
     policy = PolicyCheck(
-        settings.tools, partial(policy_in, source) if source else None, runs_dry=True
+        settings.tools, partial(policy_in, source) if source else None, asks=True, runs_dry=True
     )
-    limits = CallLimits(lambda: policy.policy.limits, effect_of=policy.effect_of)
-    return [policy, limits, DryRun(lambda call: dry_run_line(settings) or policy.is_dry(call))]
+    return [
+        policy,
+        CallLimits(lambda: policy.policy.limits, effect_of=policy.effect_of),
+        DryRun(lambda call: dry_run_line(settings) or policy.is_dry(call)),
+        Confirmation(policy.needs_yes),
+    ]
 
 
 def effective_middleware(

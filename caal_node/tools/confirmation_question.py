@@ -1,0 +1,132 @@
+"""Asks a person whether a call may run, aloud or in text; the next words are the answer.
+
+A yes counts only from the person who is asked, after the whole question has been heard, and as long
+as it is about nothing else (`yes_or_no.py`). All else runs nothing: a no or a correction at once,
+what is unclear after it was asked again, silence after some seconds.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# LiveKit leaves the types of its sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from livekit.agents import Agent
+
+from caal_node.core.events import ConfirmationAnswer
+from caal_node.tools.read_back import say
+from caal_node.tools.spoken_question import LOST_S, SpokenQuestion
+from caal_node.tools.yes_or_no import read_answer
+
+SILENCE_S: Final = 10.0
+"""Seconds of silence behind the question that are a no. Who means yes says it in 3; local speech to
+text needs up to 5 more on a busy machine."""
+TYPED_S: Final = 45.0
+"""The same where people type: reading and typing take longer."""
+MAX_S: Final = 50.0
+"""Seconds that one question may take from its beginning, whatever is heard meanwhile. A call that
+waits for this one waits 60."""
+MAX_ASKED: Final = 3
+"""So often is one question said at most: again for an answer that began too early."""
+MAX_UNCLEAR: Final = 2
+"""Answers that say neither yes nor no. Who was asked twice is not asked a third time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationReply:
+    """What a person answered, with the words where there were any."""
+
+    answer: ConfirmationAnswer
+    by: Literal["words", "button", ""] = ""
+    words: str = ""
+
+
+class ConfirmationQuestion(SpokenQuestion[ConfirmationReply]):
+    """Await it in the tool's task.
+
+    Args:
+        question: The call in one sentence.
+        agent: Whose voice asks.
+        still_there: Whether the session's person is the one who asked for the call.
+        on_asked: It is called once the question is really asked.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        agent: Agent,
+        still_there: Callable[[], bool],
+        on_asked: Callable[[], None],
+    ) -> None:
+        super().__init__(agent)
+        self._question: Final = question
+        self._still_there: Final = still_there
+        self._on_asked: Final = on_asked
+        self._asked = 0
+        self._unclear = 0
+        self._held = ""
+        """A yes that the person seems to go on from."""
+
+    def begin(self) -> None:
+        self.start_timer("end", MAX_S, lambda: self.answer(ConfirmationReply("silence")))
+        self._on_asked()
+        self._ask(self._question)
+
+    def take(self, words: str, *, over_question: bool) -> None:
+        words, self._held = f"{self._held} {words}".strip(), ""
+        self.stop_timer("held")
+        meaning = read_answer(words, self._question)
+        if not self._still_there():
+            meaning = "unclear"  # whoever speaks now has not asked for this
+        match meaning:
+            case "yes" if over_question:
+                self._ask(f"{say('whole')} {self._question}")
+            case "yes" if self.session.user_state == "speaking":
+                self._held = words  # "Yes ... we are watching the match"
+                self.start_timer("held", LOST_S, self._take_held)
+            case "unclear":
+                self._unclear += 1
+                if self._unclear == MAX_UNCLEAR:
+                    self.answer(ConfirmationReply("unclear", "words", words))
+                else:
+                    self._ask(f"{say('again')} {self._question}")
+            case "yes" | "no" | "correction":
+                self.answer(ConfirmationReply(meaning, "words", words))
+
+    def answer(self, reply: ConfirmationReply) -> None:
+        """End the question with that reply, unless it has ended."""
+        if not self.done():
+            self.complete(reply)
+            self.fall_silent()
+
+    def ask_again(self) -> None:
+        self._ask(self._question)
+
+    def heard_out(self) -> None:
+        output = self.session.output
+        heard = output.audio is not None and output.audio_enabled
+        listens = bool(self._agent.stt or self.session.stt)
+        self.start_timer("silence", SILENCE_S if heard and listens else TYPED_S, self._silent)
+
+    def _take_held(self) -> None:
+        if self.session.user_state == "speaking":
+            self.start_timer("held", LOST_S, self._take_held)
+        else:
+            self.take("", over_question=False)
+
+    def _ask(self, words: str) -> None:
+        self.stop_timer("silence")
+        self._asked += 1
+        if self._asked > MAX_ASKED:
+            self.answer(ConfirmationReply("unclear"))
+        else:
+            self.say(words)
+
+    def _silent(self) -> None:
+        if self.session.user_state == "speaking":
+            self.heard_out()  # `MAX_S` ends it where somebody speaks on
+        else:
+            self.answer(ConfirmationReply("silence"))

@@ -1,0 +1,187 @@
+"""In a real room calls are read back aloud before they run: the owner unlocks the door with a yes,
+a yes to the television counts for nothing, and "no, the bedroom" corrects a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, SpokenRequest
+from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
+from caal_node.core.events import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Event,
+    Spoken,
+    ToolCallEnded,
+    UserSaid,
+)
+from caal_node.speech import fetch_local, make_tts
+from tests.livekit_server import LiveKit
+from tests.room_ear import SOUND_FLOOR
+from tests.spoken_words import spoken_by
+from tests.stand_in_model import Asked, Call, Reply, StandInModel
+
+pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
+
+AGENT = '''
+from pathlib import Path
+from livekit.agents import function_tool
+from caal_node import CaalAgent, effect
+
+class Home(CaalAgent):
+    @function_tool
+    @effect("destructive")
+    async def unlock_door(self, door: str) -> str:
+        """Unlock a door."""
+        return did(f"unlocked {door}")
+
+    @function_tool
+    @effect("destructive")
+    async def wipe_shelf(self, room: str) -> str:
+        """Wipe a shelf."""
+        return did(f"wiped {room}")
+
+def did(what):
+    with Path("done.txt").open("a") as file:
+        file.write(what + "\\n")
+    return what
+'''
+WORDS = (
+    "Please unlock the front door.",
+    "Yes we are watching the match.",
+    "Yes, please.",
+    "Please wipe the shelf in the kitchen.",
+    "No, the bedroom.",
+    "Yes, go ahead.",
+)
+ANSWER_S = 45.0
+"""Seconds for a machine that is busy with other things to hear one sentence and to answer it."""
+TRIES = 4
+"""A sentence is said again where a machine too busy to listen in time has cut it."""
+PAUSE_S = 0.6
+
+
+def reply(asked: Asked) -> Reply:
+    """A model's: it calls what it is asked for, corrects itself, then speaks."""
+    last = asked.json["messages"][-1]
+    words = last["content"].lower()
+    if last["role"] == "tool":
+        corrected = "was not made" in words and "bedroom" in words
+        return [Call("wipe_shelf", {"room": "bedroom"}, id="c3")] if corrected else ["It is over."]
+    if "door" in words:
+        return [Call("unlock_door", {"door": "front"}, id="c1")]
+    return [Call("wipe_shelf", {"room": "kitchen"}, id="c2")] if "shelf" in words else ["Hello."]
+
+
+class Person:
+    """Somebody in the room, who says a sentence again until what should follow it happens."""
+
+    def __init__(self, scene: RoomScene, recordings: dict[str, SpokenRequest]) -> None:
+        self._scene = scene
+        self._recordings = recordings
+        self.seen: list[Event] = []
+
+    async def say(self, recording: str, then: type[Event], /, **wanted: Any) -> Any:
+        """The first event that is as wanted; a text is a part of the field.
+
+        Where the agent asks again instead, it is heard out, and the sentence is said again.
+        """
+        for _ in range(TRIES):
+            await self._scene.speak(self._recordings[recording])
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    while True:
+                        self.seen.append(event := await self._scene.events.get())
+                        if fits(event, then, wanted):
+                            return event
+                        if isinstance(event, Spoken) and "Shall I" in event.text:
+                            break
+                await self.hear_out()
+            except TimeoutError:
+                continue
+        pytest.fail(f"{recording!r} was not followed by {then.__name__} {wanted}: {self.seen}")
+
+    async def hear_out(self) -> None:
+        """Return once something is heard, and then nothing for a while: as a person answers."""
+        since, pause = self._scene.timeline.position(), int(PAUSE_S * SAMPLE_RATE_HZ)
+        async with asyncio.timeout(ANSWER_S):
+            while True:
+                loud = np.abs(self._scene.timeline.since(since).astype(np.int32)) > SOUND_FLOOR
+                last = int(np.flatnonzero(loud)[-1]) if loud.any() else None
+                if last is not None and self._scene.timeline.position() - since - last > pause:
+                    return
+                await asyncio.sleep(0.05)  # a track tells nobody that it is silent
+
+    async def hear_begin(self) -> None:
+        """Return once something is heard."""
+        since = self._scene.timeline.position()
+        async with asyncio.timeout(ANSWER_S):
+            while True:
+                if (np.abs(self._scene.timeline.since(since)) > SOUND_FLOOR).any():
+                    return
+                await asyncio.sleep(0.05)  # as above
+
+
+def fits(event: Event, kind: type[Event], wanted: dict[str, Any]) -> bool:
+    return isinstance(event, kind) and all(
+        value in getattr(event, name) for name, value in wanted.items()
+    )
+
+
+async def test_calls_are_confirmed_and_corrected_aloud(livekit: LiveKit, tmp_path: Path) -> None:
+    await asyncio.to_thread(fetch_local, stt="local", tts="local")
+    voice = await asyncio.to_thread(make_tts, "local")
+    assert voice is not None
+    recordings = {words: await spoken_by(voice, words) for words in WORDS}
+    await voice.aclose()
+    (tmp_path / "home.py").write_text(AGENT, encoding="utf-8")
+    done = tmp_path / "done.txt"
+    async with StandInModel(answer=reply) as model:
+        env = {
+            "LIVEKIT_URL": livekit.url,
+            "LIVEKIT_API_KEY": livekit.key,
+            "LIVEKIT_API_SECRET": livekit.secret,
+            "OLLAMA_HOST": model.url,
+            "CAAL_MODEL": model.model,
+            "CAAL_TOOL_CALLS": "native",
+            "CAAL_AGENT": "home:Home",
+        }
+        worker = WorkerProcess(tmp_path, env)
+        async with RoomScene(
+            livekit.url, livekit.key, livekit.secret, worker, room="confirmation"
+        ) as scene:
+            person = Person(scene, recordings)
+
+            question = "Shall I unlock door: front?"
+            await person.say(WORDS[0], Spoken, text=question)
+            await person.hear_out()
+            await person.say(WORDS[1], Spoken, text=question)
+            assert not done.exists(), "a yes to the television counts for nothing"
+            await person.hear_out()
+            ended: ToolCallEnded = await person.say(WORDS[2], ToolCallEnded)
+            assert ended.outcome == "ok"
+            assert done.read_text() == "unlocked front\n"
+
+            await person.hear_out()
+            await person.say(WORDS[3], Spoken, text="room kitchen?")
+            await person.hear_begin()  # the answer is spoken over the question
+            await person.say(WORDS[4], Spoken, text="room bedroom?")
+            assert done.read_text() == "unlocked front\n", "what was corrected has not run"
+            await person.hear_out()
+            await person.say(WORDS[5], ToolCallEnded)
+            assert done.read_text() == "unlocked front\nwiped bedroom\n"
+            # The guest who is refused comes with the policy.
+            seconds = scene.timeline.write(tmp_path / "room.wav")
+
+        answers = [e.answer for e in person.seen if isinstance(e, ConfirmationEnded)]
+        assert answers == ["yes", "correction", "yes"]
+        heard = [event.text for event in person.seen if isinstance(event, UserSaid)]
+        hashes = {e.arguments_hash for e in person.seen if isinstance(e, ConfirmationAsked)}
+        assert len(hashes) == 3, heard
+        print(f"{seconds:.0f} s of sound: {heard}")
