@@ -133,6 +133,11 @@ def test_a_call_is_tried_and_not_run(house: Path) -> None:
     code, output = ran_here(*call, "--participant", "ann")
     assert code == 0
     assert "policy\tallowed\tcaal.toml, line 16" in output
+    code, output = ran_here(*call, "--json")
+    asked = json.loads(output)["decisions"][-1]
+    assert (code, asked["by"], asked["verdict"]) == (0, "confirmation", "asks")
+    assert asked["line"] == "mode house: destructive"
+    assert "front" in asked["says"]
     assert not (house / "unlocked").exists()
 
 
