@@ -133,6 +133,11 @@ def test_a_call_is_tried_and_not_run(house: Path) -> None:
     code, output = ran_here(*call, "--participant", "ann")
     assert code == 0
     assert "policy\tallowed\tcaal.toml, line 16" in output
+    code, output = ran_here(*call, "--json")
+    asked = json.loads(output)["decisions"][-1]
+    assert (code, asked["by"], asked["verdict"]) == (0, "confirmation", "asks")
+    assert asked["line"] == "mode house: destructive"
+    assert "front" in asked["says"]
     assert not (house / "unlocked").exists()
 
 
@@ -163,6 +168,18 @@ def test_a_policy_with_a_fault_is_told_and_refuses_what_writes(house: Path) -> N
     assert code == 1
     assert FAULT in output
     assert "somebody has mended them" in output
+
+
+def test_a_dry_run_is_told_with_what_would_be_said(house: Path) -> None:
+    rule = "[[tools.rules]]\ntools = ['set_*']\nthen = 'dry-run'\n"
+    agent = 'agent = "house_agent:House"\n'
+    (house / "caal.toml").write_text(agent + rule, encoding="utf-8")
+    code, output = ran_here("policy", "try", "set_timer", '{"minutes": 5}', "--json")
+    assert code == 0
+    *_, last = json.loads(output)["decisions"]
+    told = (last["by"], last["verdict"], last["line"])
+    assert told == ("dry_run", "dry_run", "caal.toml, line 2")
+    assert "I would have used set timer with minutes 5" in last["says"]
 
 
 def test_the_doctor_names_a_fault_with_its_mend(house: Path) -> None:

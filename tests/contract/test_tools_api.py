@@ -264,7 +264,7 @@ async def test_a_call_that_needs_a_yes_is_named_and_runs_once_that_is_sent_with_
         done = await http.post("/api/tools", json={**body, "confirmation": told["confirmation"]})
         assert (done.status_code, talk.agent.wiped) == (200, 1)
         (*_, ended) = talk.events_of(ToolCallEnded)
-    assert ended.decisions[0].verdict == "confirmed"
+    assert ended.decisions[-1].verdict == "confirmed"
 
 
 async def test_a_large_result_comes_whole() -> None:

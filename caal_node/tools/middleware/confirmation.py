@@ -22,7 +22,7 @@ from livekit.agents import AgentSession, RunContext
 
 from caal_node.core.errors import CallCorrected, ConfirmationNeeded, NotConfirmed
 from caal_node.core.events import ConfirmationAsked, ConfirmationEnded
-from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
+from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
 from caal_node.tools.caller_of_call import caller_of
 from caal_node.tools.confirm_button import ConfirmButton
 from caal_node.tools.confirmation_question import ConfirmationQuestion, ConfirmationReply
@@ -86,6 +86,11 @@ class Confirmation(CallMiddleware):
         call.note(self.name, "refused", f"{line}; the answer: {reply.answer}", began)
         self._denied = _Denied(named, request_id, reply.words)
         raise _refusal(reply, call.redact)
+
+    def preview(self, call: ToolCallRequest) -> Preview:
+        if not (line := self._needs_yes(call)):
+            return Preview("allowed", "no yes is needed")
+        return Preview("asks", line, read_back(call.entry.spec, call.arguments, call.redact))
 
     def _was_denied(self, named: str, context: RunContext[Any]) -> bool:
         """Say whether the model repeats a call although the person has asked for nothing since."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from caal_node.core.prompt_files import sentence
-from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
+from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.mcp_offer import MCP_SOURCE
 from mcp_bridge import DISCOVER
@@ -64,14 +64,21 @@ class DryRun(CallMiddleware):
 
     async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
         began = time.perf_counter()
-        spec = call.entry.spec
-        if spec.source == MCP_SOURCE and spec.name == DISCOVER:
-            return await proceed()
-        if not (line := self._is_dry(call)):
+        if not (line := self._line(call)):
             return await proceed()
         words = self._words(call)
         call.note(self.name, "dry_run", line, began)
         return VerbatimResult(_result(call), words)
+
+    def preview(self, call: ToolCallRequest) -> Preview:
+        if not (line := self._line(call)):
+            return Preview("allowed", "no dry run")
+        return Preview("dry_run", line, self._words(call))
+
+    def _line(self, call: ToolCallRequest) -> str:
+        spec = call.entry.spec
+        is_search = spec.source == MCP_SOURCE and spec.name == DISCOVER
+        return "" if is_search else self._is_dry(call)
 
 
 def _result(call: ToolCallRequest) -> Mapping[str, Any]:
