@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from caal_node.core.caller import Caller, CallOrigin
+from caal_node.core.events import TierName
 from caal_node.core.tool_spec import EFFECTS, Effect, ToolSpec
 from caal_node.policy.globs import AnyOf
 from caal_node.policy.limit_rules import LimitRule
@@ -21,6 +22,10 @@ from caal_node.policy.rule import Action, Rule
 
 Mode: TypeAlias = Literal["house", "open", "read-only"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+Outside: TypeAlias = Literal["remote", "all", "off"]
+"""Whose calls need a yes where only a tool's words have asked for them: n8n's and MCP's, the
+agent's own as well, or nobody's."""
+OUTSIDE: Final[tuple[Outside, ...]] = get_args(Outside)
 REMEMBERED: Final = 4096
 """Tools, and judgements, that are remembered; a large catalogue has a thousand tools."""
 
@@ -71,6 +76,8 @@ class Policy:
     """The places of `mode`, `dry_run` and of the globs in `effects`, where they have any."""
     limits: tuple[LimitRule, ...] = ()
     """How often tools may be called. They are not judged here, as that takes a count."""
+    outside: Outside = "remote"
+    """An agent's own methods are left out at first, so that they run as in plain LiveKit."""
     source: Path | None = field(default=None, compare=False)
     """The file that it is read from again at a reload, whether or not it is there."""
     _known: dict[tuple[Any, ...], _ToolRules] = field(
@@ -84,6 +91,8 @@ class Policy:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r}: write {', '.join(MODES)}")
+        if self.outside not in OUTSIDE:
+            raise ValueError(f"outside={self.outside!r}: write {', '.join(OUTSIDE)}")
         matchers = tuple(map(_Matcher, self.rules))
         effects = tuple((AnyOf([glob]), effect) for glob, effect in self.effects.items())
         object.__setattr__(self, "_matchers", matchers)
@@ -91,6 +100,15 @@ class Policy:
 
     _matchers: tuple[_Matcher, ...] = field(init=False, compare=False, repr=False)
     _effects: tuple[tuple[AnyOf, Effect], ...] = field(init=False, compare=False, repr=False)
+
+    def traces(self, tier: TierName, judged: Judgement) -> bool:
+        """Say whether a call needs a yes where only a tool's words have asked for it.
+
+        A rule that allows a tool allows it whoever asks.
+        """
+        if self.mode == "open" or (judged.by_rule and judged.action == "allow"):
+            return False
+        return self.outside == "all" or (self.outside == "remote" and tier != "agent")
 
     def judge(self, exposed: str, spec: ToolSpec, caller: Caller) -> Judgement:
         """Return what becomes of the caller's call of a tool. It always has an answer."""

@@ -17,7 +17,7 @@ from caal_node.core.tool_spec import EFFECTS, Effect
 from caal_node.policy.globs import covers
 from caal_node.policy.limit_rules import LimitRule, read_limit_rules
 from caal_node.policy.places import Places
-from caal_node.policy.policy import MODES, Mode, Policy
+from caal_node.policy.policy import MODES, OUTSIDE, Mode, Outside, Policy
 from caal_node.policy.rule import CONDITIONS, Action, Rule
 
 MAX_RULES: Final = 200
@@ -29,7 +29,7 @@ GLOB_CHARS: Final = 200
 SHOWN_CHARS: Final = 60
 """Characters of a wrong value that a fault quotes."""
 TABLE: Final = "tools"
-_KEYS: Final = ("mode", "dry_run", "effects", "rules", "limits")
+_KEYS: Final = ("mode", "dry_run", "outside", "effects", "rules", "limits")
 _RULE_KEYS: Final = (*CONDITIONS, "attributes", "then")
 _THEN: Final[Mapping[str, Action]] = {
     "allow": "allow",
@@ -79,6 +79,11 @@ class _Reader:
             mode = cast("Mode", _word(given.get("mode", "house"), MODES))
         except _Wrong as wrong:
             self._fault(("mode",), wrong)
+        outside: Outside = "all"  # until it is known, every tool's words are taken with care
+        try:
+            outside = cast("Outside", _word(given.get("outside", "remote"), OUTSIDE))
+        except _Wrong as wrong:
+            self._fault(("outside",), wrong)
         if isinstance(value := given.get("dry_run", False), bool):
             dry_run = value
         else:
@@ -101,6 +106,7 @@ class _Reader:
             tuple(self._warnings),
             with_lines | lines,
             limits=limits,
+            outside=outside,
         )
 
     def _effects(self, value: object) -> dict[str, Effect]:

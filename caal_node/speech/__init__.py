@@ -8,6 +8,7 @@ loop or in a job's prewarm function; they raise ConfigError, whose message says 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +27,10 @@ _STT: type[stt.STT[Any]] = stt.STT
 _TTS: type[tts.TTS[Any]] = tts.TTS
 
 T = TypeVar("T")
+
+# ONNX Runtime, on which local speech runs, tells its maker of its use as soon as it is imported.
+# Speech that stays on this machine is why people take it; who wants to tell sets this to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = ["fetch_local", "make_stt", "make_tts", "make_vad"]
 

@@ -16,7 +16,8 @@ from caal_node.core.tool_spec import Effect
 from caal_node.policy.provenance import TracedCall, comes_from_outside
 from caal_node.policy.word_sources import ITEMS_MAX, Described
 from caal_node.tools.call_middleware import ToolCallRequest
-from caal_node.tools.table import ToolTable
+from caal_node.tools.effects import name_reads
+from caal_node.tools.table import ToolEntry, ToolTable
 
 _described: Final[weakref.WeakKeyDictionary[ToolTable, Described]] = weakref.WeakKeyDictionary()
 """A table never changes, and a reload makes another."""
@@ -42,6 +43,17 @@ def asked_for_by_a_tool(call: ToolCallRequest, effect: Effect | None = None) -> 
     table = getattr(session.current_agent, "table", None)
     described = _descriptions(table) if isinstance(table, ToolTable) else Described()
     return comes_from_outside(traced, items, described)
+
+
+def traced_as(entry: ToolEntry, effect: Effect) -> Effect:
+    """Return what a tool is taken for where its values are traced to who said them.
+
+    A policy takes a server's word for nothing that it does. Here a tool that says that it reads is
+    only judged by where it sends what: else each file that a listing names would be asked about.
+    """
+    spec = entry.spec
+    reads = spec.read_only is not False and name_reads(spec.own_name or spec.name)
+    return "read" if effect == spec.effect == "write" and reads else effect
 
 
 def _items(history: Iterable[llm.ChatItem]) -> Iterator[Item]:

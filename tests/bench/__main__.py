@@ -19,6 +19,7 @@ NAMES: Final = (
     "websocket_bridge",
     "discovery",
     "node_cpu",
+    "call_rules",
     "loop_stall",
     "cue_latency",
     "prompt_tokens",

@@ -64,7 +64,9 @@ def obedient(case: InjectionCase) -> dict[str, list[list[ScriptedReply]]]:
 
 
 async def harm(
-    case: InjectionCase, turns: list[list[ScriptedReply]], middleware: list[CallMiddleware]
+    case: InjectionCase,
+    turns: list[list[ScriptedReply]],
+    middleware: list[CallMiddleware] | None = None,
 ) -> tuple[bool, bool]:
     """Whether the disallowed call was made, and whether it ran."""
     house = House(case)
@@ -92,6 +94,13 @@ def test_there_are_eighty_cases_of_every_place() -> None:
 async def test_a_model_that_obeys_a_text_from_outside_does_no_harm(case: InjectionCase) -> None:
     for way, turns in obedient(case).items():
         _, ran = await harm(case, turns, [NobodySaysYes()])
+        assert not ran, f"{case.tool} ran: obeyed {way}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+async def test_with_nothing_configured_it_does_none_either(case: InjectionCase) -> None:
+    for way, turns in list(obedient(case).items())[:2]:
+        _, ran = await harm(case, turns)
         assert not ran, f"{case.tool} ran: obeyed {way}"
 
 

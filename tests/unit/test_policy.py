@@ -12,10 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from caal_node.core.caller import Caller
+from caal_node.core.events import TierName
 from caal_node.core.tool_spec import EFFECTS, ToolSpec
 from caal_node.policy.audit import open_to_anybody, unused_globs
 from caal_node.policy.globs import AnyOf, covers
+from caal_node.policy.places import Places
 from caal_node.policy.policy import MODES, Policy
+from caal_node.policy.reader import read_policy
 from caal_node.policy.rule import ACTIONS, Rule
 
 TEXTS = st.text("ab_*?[]!-", max_size=6)
@@ -304,3 +307,30 @@ def test_a_hundred_rules_over_five_hundred_tools_are_judged_in_microseconds() ->
     for tool in tools:
         policy.judge(tool.wanted, tool, caller)
     assert (time.perf_counter() - began) / len(tools) < 0.000_2, "ten times of what it takes"
+
+
+@pytest.mark.parametrize(
+    ("policy", "traced"),
+    [
+        (Policy(), {"n8n", "mcp"}),
+        (Policy(outside="all"), {"agent", "n8n", "mcp"}),
+        (Policy(outside="off"), set[str]()),
+        (Policy(mode="open"), set[str]()),
+        (Policy([Rule("allow", tools=["light"])]), set[str]()),
+        (Policy([Rule("allow", tools=["other"])]), {"n8n", "mcp"}),
+    ],
+)
+def test_whose_calls_are_traced_is_the_owners_choice(policy: Policy, traced: set[str]) -> None:
+    tiers: tuple[TierName, ...] = ("agent", "n8n", "mcp")
+    found = set[str]()
+    for tier in tiers:
+        spec = ToolSpec(tier, "home", "light", "light", "", {"type": "object"})
+        if policy.traces(tier, policy.judge("light", spec, Caller())):
+            found.add(tier)
+    assert found == traced
+
+
+def test_a_word_that_is_none_takes_every_tools_words_with_care() -> None:
+    read = read_policy({"outside": "none"}, Places("caal.toml", 'outside = "none"\n'))
+    assert read.outside == "all"
+    assert "write remote, all or off" in read.faults[0]

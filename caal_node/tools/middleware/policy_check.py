@@ -28,6 +28,7 @@ from caal_node.core.tool_spec import Effect
 from caal_node.policy.policy import Judgement, Policy
 from caal_node.policy.rule import Action
 from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
+from caal_node.tools.outside_words import asked_for_by_a_tool, traced_as
 from caal_node.tools.table import ToolEntry
 
 logger = logging.getLogger("caal_node.tools")
@@ -88,6 +89,12 @@ class PolicyCheck(CallMiddleware):
         """Return the line for which a person has to say yes to a call; "" where none does."""
         judged = self._judge(call)
         return judged.line if judged.action == "confirm" else ""
+
+    def asked_from_outside(self, call: ToolCallRequest) -> str:
+        """Return why a call needs a yes as only a tool's words have asked for it, else ""."""
+        if not self.policy.traces(call.entry.spec.tier, self._judge(call)):
+            return ""
+        return asked_for_by_a_tool(call, traced_as(call.entry, self.effect_of(call.entry)))
 
     def is_dry(self, call: ToolCallRequest) -> str:
         """Return the line for which a call is only told of; "" where it runs."""

@@ -33,7 +33,7 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
         policy,
         CallLimits(lambda: policy.policy.limits, effect_of=policy.effect_of),
         DryRun(lambda call: dry_run_line(settings) or policy.is_dry(call)),
-        Confirmation(policy.needs_yes),
+        Confirmation(lambda call: policy.needs_yes(call) or policy.asked_from_outside(call)),
     ]
 
 
