@@ -73,8 +73,8 @@ from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
-from caal_node.tools.sources.methods import OwnTools, original_of
-from caal_node.tools.table import ToolTable
+from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
+from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
@@ -161,7 +161,7 @@ class CaalAgent(Agent):
             self.tool_data,
             lambda: self._remote.table,
             lambda: self.model,
-            self.policies.hide,
+            self._hides,
         )
         self._own_tools = OwnTools(
             type(self).__name__,
@@ -412,6 +412,18 @@ class CaalAgent(Agent):
         if (entry := self.table.get(tool)) is None:
             return "agent", type(self).__name__
         return entry.spec.tier, entry.spec.source
+
+    def _hides(self, entry: ToolEntry, tool: llm.Tool) -> bool:
+        """Say whether the model is not to see a tool, as nobody may call it here.
+
+        LiveKit runs the tools of its toolsets and of the session itself, so they are hidden too
+        where a rule could not stop them: with a dry run, and where a call would need a yes.
+        """
+        if self.policies.hide(entry):
+            return True
+        if entry.spec.tier != "agent" or is_guarded(tool):
+            return False
+        return self.settings.dry_run or not self.policies.lets_run(entry)
 
     def _method_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""

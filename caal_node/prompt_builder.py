@@ -46,7 +46,7 @@ class PromptBuilder:
         data: ToolDataCache,
         table: Callable[[], ToolTable],
         model: Callable[[], llm.LLM],
-        hides: Callable[[ToolEntry], bool] = lambda _: False,
+        hides: Callable[[ToolEntry, llm.Tool], bool] = lambda *_: False,
     ) -> None:
         """`hides` says which tools the model is not to see; only a reload may change its answer."""
         self._hides: Final = hides
@@ -68,7 +68,9 @@ class PromptBuilder:
         position = {entry.exposed: index for index, entry in enumerate(table)}
         # LiveKit's toolsets may bring tools that the table does not know.
         seen = [
-            tool for tool in tools if not self._hides(table.get(tool.id) or unlisted(tool.id, ""))
+            tool
+            for tool in tools
+            if not self._hides(table.get(tool.id) or unlisted(tool.id, ""), tool)
         ]
         return sorted(seen, key=lambda tool: position.get(tool.id, len(position)))
 

@@ -30,7 +30,7 @@ from caal_node.core.events import ToolCallEnded
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.policy.policy import Policy
-from caal_node.policy.rule import Rule
+from caal_node.policy.rule import Action, Rule
 from caal_node.testing import (
     AgentConversation,
     ScriptedCall,
@@ -233,21 +233,36 @@ class Shed(llm.Toolset):
         return "burnt"
 
 
-async def test_a_tool_of_a_livekit_toolset_that_is_denied_to_all_cannot_be_called() -> None:
-    shed = Shed()
-    check = PolicyCheck(Policy([Rule("deny", tools=["burn_*"])], "open"))
-    gates = Gates(middleware=[check])
-    agent = CaalAgent(settings=plain_settings(), tiers={}, gates=gates, tools=[shed], warm=False)
-    model = ScriptedModel(*[[ScriptedCall("burn_shed")]] * 3, "I cannot.", "I cannot.")
-    async with AgentConversation(agent, model) as talk:
-        await talk.say("burn it")
-    assert shed.burnt == []
-    assert names_offered(model, 0) == set()
+@pytest.mark.parametrize("then", ["deny", "confirm", "dry_run"])
+@pytest.mark.parametrize("of_session", [False, True], ids=["toolset", "session"])
+async def test_a_tool_that_livekit_runs_by_itself_is_shown_only_where_it_may_simply_run(
+    then: Action, of_session: bool
+) -> None:
+    gates = Gates(middleware=[PolicyCheck(Policy([Rule(then, tools=["burn_*"])], "open"))])
+    calls = [[ScriptedCall("burn_shed")]] * 3
+    assert await burning(ScriptedModel(*calls, "I cannot.", "No."), of_session, gates) == set()
     model = ScriptedModel([ScriptedCall("burn_shed")], "It burns.")
-    agent = CaalAgent(settings=plain_settings(), tiers={}, tools=[shed], warm=False)
+    assert await burning(model, of_session) == {"shed"}, "without the rule it runs"
+
+
+async def test_in_a_dry_run_it_is_not_shown_either() -> None:
+    model = ScriptedModel(*[[ScriptedCall("burn_shed")]] * 3, "I cannot.", "No.")
+    assert await burning(model, of_session=False, CAAL_DRY_RUN="on") == set()
+
+
+async def burning(
+    model: ScriptedModel, of_session: bool, gates: Gates | None = None, **env: str
+) -> set[str]:
+    """What has burnt once the model was asked for it."""
+    shed = Shed()
+    given = [] if of_session else [shed]
+    settings = plain_settings(**env)
+    agent = CaalAgent(settings=settings, tiers={}, gates=gates, tools=given, warm=False)
     async with AgentConversation(agent, model) as talk:
+        if of_session:
+            talk.session.tools.extend(shed.tools)
         await talk.say("burn it")
-    assert shed.burnt == ["shed"], "without the rule it runs"
+    return {*shed.burnt}
 
 
 def names_offered(model: ScriptedModel, request: int) -> set[str]:

@@ -190,6 +190,11 @@ class PolicyChecks:
         tool = entry.exposed, entry.spec
         return any(check.policy.denied_to_all(*tool, *place) for check in self.checks)
 
+    def lets_run(self, entry: ToolEntry) -> bool:
+        """Say whether a call of a tool would simply run here, for somebody who is not known."""
+        origin, room = self._place()
+        return self.judge(entry, Caller(origin, room)).action == "allow"
+
     async def reload(self) -> None:
         """Read anew the policies that come from a file."""
         for check in self.checks:

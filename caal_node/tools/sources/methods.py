@@ -172,6 +172,11 @@ def original_of(tool: object) -> object:
     return tool.original if isinstance(tool, _Guard) else tool
 
 
+def is_guarded(tool: object) -> bool:
+    """Say whether calls of a tool go through the pipeline."""
+    return isinstance(tool, _Guard)
+
+
 def guarded(tool: OwnTool, run: RunOwn) -> OwnTool:
     """Return the same tool, whose calls by LiveKit go through `run`.
 
