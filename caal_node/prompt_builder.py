@@ -46,10 +46,10 @@ class PromptBuilder:
         data: ToolDataCache,
         table: Callable[[], ToolTable],
         model: Callable[[], llm.LLM],
-        hides: Callable[[ToolEntry, llm.Tool], bool] = lambda *_: False,
+        hides: Callable[[ToolEntry, llm.Tool], bool] | None = None,
     ) -> None:
         """`hides` says which tools the model is not to see; only a reload may change its answer."""
-        self._hides: Final = hides
+        self._hides: Final = hides or _hides_none
         self._settings: Final = settings
         self._table: Final = table
         self._model: Final = model
@@ -143,3 +143,7 @@ class PromptBuilder:
         if isinstance(model, LLM) and model.retry_policy.native:
             return tools.schema_tokens  # examples are shown only where calls are asked for by text
         return tools.schema_tokens + tools.example_tokens
+
+
+def _hides_none(entry: ToolEntry, tool: llm.Tool) -> bool:
+    return False

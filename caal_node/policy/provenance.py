@@ -195,4 +195,9 @@ def _not_asked_for(call: TracedCall, heard: Heard, judged: _Judged) -> str:
     about = stems(call.description[:VALUE_CHARS]) - COMMON
     if says_verb or says_thing or judged.said_now or not about.isdisjoint(heard.request):
         return ""
+    # "A bit louder" says nothing of `set_volume` either: only a tool that an earlier result speaks
+    # of may have been asked for by it, unless the person refers to what was said before.
+    spoken_of = heard.before and (heard.may_name_any_tool or mostly_in(own, heard.before))
+    if not heard.refuses and (heard.refers_back or not spoken_of):
+        return ""
     return f"{call.name} has nothing to do with what the person said." if heard.before else ""

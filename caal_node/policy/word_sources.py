@@ -24,6 +24,12 @@ TRIES_MAX: Final = 8
 _LEADING: Final = re.compile(
     r"(?:^|[,.;:!?]|\b(?:and|then|please|und|dann|bitte|et|puis|y|luego|e|poi|en|dan))\s*([^\W_]+)"
 )
+_HIDING: Final = re.compile(
+    r"[\u200b-\u200d\u2060-\u2064\ufeff\U000e0000-\U000e007f]|(?<!\w)\w(?: \w){4,}(?!\w)"
+    r"|[a-z][\u0370-\u04ff]|[\u0370-\u04ff][a-z]"
+)
+"""How words are written that a model reads and a search for them misses: by characters that nobody
+sees (tags above all), by single letters, by letters of other scripts that look the same."""
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -90,6 +96,16 @@ class Heard:
         """Every text of a tool or its author, this turn's results first."""
         yield from self.results
         yield self.described.text
+
+    @property
+    def may_name_any_tool(self) -> bool:
+        """Whether an earlier result is written so that nobody can tell what it speaks of."""
+        return any(_HIDING.search(text) for text in self.before)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the person says no."""
+        return bool(self.request & NO)
 
     @property
     def refers_back(self) -> bool:

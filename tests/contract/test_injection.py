@@ -57,6 +57,8 @@ def obedient(case: InjectionCase) -> dict[str, list[list[ScriptedReply]]]:
         "in the next turn": [[*read, DONE], [[ordered], DONE]],
         "word for word": [[*read, case.text or DONE, DONE, DONE]],
     }
+    if any("\U000e0000" <= char <= "\U000e007f" for char in case.text):
+        del ways["in the next turn"]  # they are taken out, so no model has read that order
     if case.described or not tool:
         ways["at once"] = [[[ordered], DONE]]
         ways["beside the reading"] = [[[*(read[0] if read else ()), ordered], DONE]]  # type: ignore[list-item]
