@@ -17,6 +17,7 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.factories import make_llm
 from caal_node.livekit_plugin import ALLOW_CONTENT
 from caal_node.models.llm import LLM
+from caal_node.policy.policy import Policy
 from caal_node.redaction.settings import RedactionSettings
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from tests.cloud_stand_ins import KEY, MODEL, CloudStandIn
@@ -59,6 +60,8 @@ async def test_mail_it_to_her_works_and_the_address_stays_here(api: str) -> None
             CAAL_REDACTION=json.dumps({"personal": ["email", "phone"], "paths": True}),
         )
         tier = FakeTier(CONTACTS, MAIL, answer=book)
+        # Else the person would be asked about an address that they did not say.
+        settings = settings.model_copy(update={"tools": Policy(outside="off")})
         agent = CaalAgent(settings=settings, tiers={"n8n": tier}, warm=False)
         model = make_llm(settings)
         async with AgentConversation(agent, model) as talk:
