@@ -9,7 +9,7 @@ from caal_node.redaction.secret_shapes import MAX_KEY_CHARS, PEM_CHARS
 
 _PEM: Final = "-----BEGIN "
 _PEM_END: Final = "-----END "
-
+_PEM_DASHES: Final = "-----"
 
 NUMBER_CHARS: Final = 64
 """Characters of words with digits that are held back together, as the parts of one number are."""
@@ -39,18 +39,27 @@ class StreamRedaction:
         return self._redact(ready)
 
     def _whole(self) -> int:
+        """Return where the text may be cut: between words, and in no number and no private key."""
         held = self._held
-        if (begin := held.rfind(_PEM)) >= 0:
-            end = held.find(_PEM_END, begin)
-            is_closed = end >= 0 and "-----" in held[end + len(_PEM_END) :]
-            if not is_closed and len(held) - begin < PEM_CHARS:
-                return begin
+        begin = held.rfind(_PEM)
+        key_end = _private_key_end(held, begin) if begin >= 0 else 0
+        if key_end is None:
+            return begin
         whole = max(held.rfind(" "), held.rfind("\n")) + 1
         if not whole and len(held) > MAX_KEY_CHARS:
-            return len(held)
+            whole = len(held)
         while whole > 0 and len(held) - whole < NUMBER_CHARS:
             before = max(held.rfind(" ", 0, whole - 1), held.rfind("\n", 0, whole - 1)) + 1
             if not any(char.isdigit() for char in held[before:whole]):
                 break
             whole = before
-        return whole
+        return begin if begin < whole < key_end else whole
+
+
+def _private_key_end(text: str, begin: int) -> int | None:
+    """Return where the private key that begins there ends; None while its end is to come."""
+    end = text.find(_PEM_END, begin)
+    closing = text.find(_PEM_DASHES, end + len(_PEM_END)) if end >= 0 else -1
+    if closing >= 0:
+        return closing + len(_PEM_DASHES)
+    return None if len(text) - begin < PEM_CHARS else begin

@@ -149,6 +149,7 @@ async def test_what_the_parent_watchdog_runs_does_not_outlive_it() -> None:
         assert await process.stdout.readline() == b"up\n"
         process.kill()
         assert await process.stdout.read() == b"", "the command has closed its end"
+        await process.wait()
 
 
 async def test_the_parent_watchdog_passes_an_interrupt_on() -> None:
