@@ -12,7 +12,12 @@ from hypothesis import settings
 
 from tests.livekit_server import LiveKit, find_server, running
 
-pytest_plugins = ["tests.fixtures_models", "tests.blocking_guard", "tests.left_processes", "tests.side_by_side"]
+pytest_plugins = [
+    "tests.fixtures_models",
+    "tests.blocking_guard",
+    "tests.left_processes",
+    "tests.side_by_side",
+]
 
 # Hypothesis' own deadline of 200 ms an example says how busy the machine is, not what is wrong.
 settings.register_profile("caal", deadline=None)
