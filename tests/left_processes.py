@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from asyncio.base_subprocess import BaseSubprocessTransport
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     result = yield  # The fixtures' teardown closes the test's loop.
     gone = [each for each in _started if each._loop.is_closed()]
     left = [t.get_pid() for t in gone if t.get_returncode() is None or not t.is_closing()]
