@@ -32,7 +32,7 @@ LAYERS = (
     ("core", "own_packages", "version"),
     ("network", "policy", "redaction"),
     ("config", "http_client"),
-    ("context", "reply_parser", "tts_text", "weights"),
+    ("context", "grounding", "reply_parser", "tts_text", "weights"),
     ("livekit_plugin",),
     ("models", "speech"),
     ("tools",),
@@ -50,6 +50,7 @@ LAYERS = (
 PURE = (
     "caal_node.context",
     "caal_node.core",
+    "caal_node.grounding",
     "caal_node.policy",
     "caal_node.redaction",
     "caal_node.reply_parser",

@@ -1,0 +1,92 @@
+"""What was done in a turn: its calls in order, how each ended, and what its result says.
+
+It is read off the conversation's items, so it is the same however a call was asked for and whoever
+ran it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from caal_node.core.items import CallItem, Item, ResultItem, UserItem
+from caal_node.core.tool_spec import Effect, ToolSpec
+
+CallState: TypeAlias = Literal["done", "failed", "refused", "dry_run", "pending"]
+"""How a call ended. "failed" is an error or a deadline that passed, "refused" one that a rule or a
+person did not let run, and "pending" one that has no result yet."""
+RESULT_CHARS: Final = 65_536
+"""Characters of a result that are read: ten times what a prompt shows of one."""
+_REFUSED: Final = frozenset({"refused", "needs_confirmation"})
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One call."""
+
+    call_id: str
+    tool: str
+    """The name that the model calls it by."""
+    arguments: Mapping[str, Any]
+    state: CallState
+    result: str = ""
+    """What the model reads of it: JSON on one line, or plain words."""
+    effect: Effect = "write"
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The calls of this turn and, apart from them, those of earlier ones that are still known."""
+
+    request: str = ""
+    """What the person said last."""
+    turn: tuple[LedgerEntry, ...] = ()
+    earlier: tuple[LedgerEntry, ...] = ()
+
+
+def ledger_of(items: Sequence[Item], spec_of: Callable[[str], ToolSpec | None]) -> Ledger:
+    """Read the ledger off a conversation; `spec_of` knows the tools by the model's names."""
+    results = {item.call_id: item for item in items if isinstance(item, ResultItem)}
+    turn_at = max((n for n, item in enumerate(items) if isinstance(item, UserItem)), default=0)
+    request, turn, earlier = "", list[LedgerEntry](), list[LedgerEntry]()
+    for at, item in enumerate(items):
+        if isinstance(item, UserItem):
+            request = item.text
+        elif isinstance(item, CallItem):
+            entry = _entry(item, results.get(item.call_id), spec_of(item.name))
+            (turn if at > turn_at else earlier).append(entry)
+    return Ledger(request, tuple(turn), tuple(earlier))
+
+
+def _entry(call: CallItem, result: ResultItem | None, spec: ToolSpec | None) -> LedgerEntry:
+    return LedgerEntry(
+        call.call_id,
+        call.name,
+        _members(call.arguments),
+        "pending" if result is None else _state(result),
+        "" if result is None else result.output[:RESULT_CHARS],
+        "write" if spec is None else spec.effect,
+        "" if spec is None else spec.description,
+    )
+
+
+def _state(result: ResultItem) -> CallState:
+    told = _members(result.output)
+    if told.get("dry_run") is True:
+        return "dry_run"
+    if result.is_error and told.get("error") in _REFUSED:
+        return "refused"
+    return "failed" if result.is_error else "done"
+
+
+def _members(text: str) -> Mapping[str, Any]:
+    if not text.startswith("{") or len(text) > RESULT_CHARS:
+        return {}
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("Mapping[str, Any]", read) if isinstance(read, dict) else {}
