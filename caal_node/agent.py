@@ -66,7 +66,7 @@ from caal_node.session_services import OwnersListener, SessionServices
 from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.caller_of_call import place_of
 from caal_node.tools.direct_calls import DirectCalls
-from caal_node.tools.middleware.policy_check import PolicyChecks
+from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
@@ -381,9 +381,11 @@ class CaalAgent(Agent):
                 words = words or sentence("tool_ready").replace("{tool}", spoken)
             if words:
                 self.session.say(words)
-        failed = [*self.failed, *(["policy"] if self.policies.faults else [])]
+        faults = tuple(map(self._pipeline.redact, self.policies.faults[:LOGGED]))
+        failed = [*self.failed, *(["policy"] if faults else [])]
         report = compare_tables(before, self.table.fingerprints(), failed)
-        return report.model_copy(update={"new": self._remote.new, "found": found})
+        told = {"new": self._remote.new, "faults": faults, "found": found}
+        return report.model_copy(update=told)
 
     async def on_model(self, request: ModelRequest) -> ModelReport:
         """Ask another model from the next reply on, as `/model` requests. The history stays.
