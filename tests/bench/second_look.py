@@ -69,10 +69,9 @@ def rows_of(looks: list[LookedAt]) -> list[tuple[object, ...]]:
         right = sum(each.made.right for each in looks)
         held = sum(each.made.right for each in doubted)
         stopped, wrong = len(doubted) - held, len(looks) - right
-        rows.append(
-            (name, len(looks), len(asked), f"{stopped} of {wrong}", f"{held} of {right}")
-            + (round(median(seconds), 1) if seconds else "",)
-        )
+        took = round(median(seconds), 1) if seconds else ""
+        stops = f"{stopped} of {wrong}", f"{held} of {right}"
+        rows.append((name, len(looks), len(asked), *stops, took))
     for least in (0.3, 0.5, 0.7):
         doubted = [each for each in looks if each.own < least]
         held = sum(each.made.right for each in doubted)
