@@ -28,7 +28,7 @@ from tests.bench.small_models import SLOW
 from tests.bench.spoken_requests import Heard, Requests, Score, Spoken, load
 from tests.bench.table import print_table
 
-KINDS: Final[tuple[str, ...]] = ("knowledge", "chat", "wish", "place")
+KINDS: Final = ("knowledge", "chat", "wish", "place")
 COLUMNS: Final = ("way", "tool", "args", *KINDS, "none", "right", "leaks", "s", "requests")
 
 
@@ -78,7 +78,7 @@ async def run(given: argparse.Namespace) -> None:
 
 async def _row(way: str, setting: Setting, chosen: Part, *, misses: bool) -> tuple[object, ...]:
     score, heard = Score(), list[Heard]()
-    silent = dict.fromkeys(KINDS, 0)
+    silent: dict[str, int] = dict.fromkeys(KINDS, 0)
     async with WAYS[way](setting) as ask:
         for request, kind in zip(chosen.requests.requests, chosen.kinds, strict=True):
             try:

@@ -28,7 +28,7 @@ from caal_node.models.llm import LLM
 from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import is_small
-from caal_node.reply_parser import Reply, summarise
+from caal_node.reply_parser import Event, Reply, summarise
 from caal_node.testing import plain_settings
 
 MAIL: Final[Any] = {
@@ -93,8 +93,8 @@ class Server:
 
 async def heard(server: Server, asked: Question, *, native: bool) -> tuple[Reply, ModelConnection]:
     connection = ModelConnection(server, native)
-    events = [event async for event in connection.ask(asked) if not isinstance(event, ReplyDone)]
-    return summarise([event for event in events]), connection  # type: ignore[arg-type]
+    parts = [part async for part in connection.ask(asked)]
+    return summarise(part for part in parts if isinstance(part, Event)), connection
 
 
 def call(name: str, **arguments: Any) -> NativeCall:
@@ -140,7 +140,8 @@ async def test_the_prompt_for_speech_begins_as_the_first_one_with_the_same_tools
     await heard(server, question(HAMLET), native=native)
     asked, again = server.requests
     assert again.items[:-1] == asked.items[:-1]
-    assert isinstance(again.items[-1], UserItem) and isinstance(asked.items[-1], UserItem)
+    assert isinstance(again.items[-1], UserItem)
+    assert isinstance(asked.items[-1], UserItem)
     assert again.items[-1].text.startswith(asked.items[-1].text)
     assert again.tools == asked.tools
 
