@@ -1,0 +1,196 @@
+"""Whether a call stands on anything that was said: whether its tool was meant, and its names given.
+
+Two things are found in a call of a turn's first reply. It is needless where the person's words ask
+for a plain answer, or for something that the tool does not do. A name is unsaid where a place or a
+person that the tool needs stands nowhere in the conversation.
+
+Missing words alone say nothing: people use synonyms, answer with one word, and speak other
+languages than a tool's author. So a call is judged only where the person speaks the language in
+which the tools are described, means nothing that was said before, and shares hardly a word with
+the tool. A model that calls well is believed further than a small one, see `CallSigns.trusted`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Final, cast
+
+from caal_node.core.items import AssistantItem, Item, UserItem
+from caal_node.core.tool_spec import ToolSchema
+from caal_node.grounding.request_words import (
+    answerable,
+    answers_anything,
+    is_placeholder,
+    language_of,
+    names_something,
+    plain_words,
+    points_elsewhere,
+    unlike_verb,
+)
+from caal_node.policy.heard_words import REFERENCES, stem, stems, words
+
+FIT: Final = 1.2
+"""Shared words from which a tool is believed to be meant, see `unique_words`: one word that only
+this tool has may mean anything, and a second one hardly does."""
+SIMILAR: Final = 0.65
+"""Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
+_LETTERS_MIN: Final = 4
+ITEMS_MAX: Final = 64
+"""Items of the conversation, the newest, in which a name is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSigns:
+    """What is known of one call beside the conversation."""
+
+    tool: ToolSchema
+    arguments: Mapping[str, Any]
+    fit: float
+    """How many words the request shares with the tool, in `unique_words`."""
+    trusted: bool
+    """Whether the model is one that calls well: it is not small, and the call came as one."""
+
+
+def unique_words(score: float, tools: int) -> float:
+    """Return a BM25 score as a number of words that only one of `tools` has.
+
+    A word's weight grows with the number of tools, so that no bound would hold for two tables.
+    """
+    return score / math.log(1 + (tools - 0.5) / 1.5) if tools > 0 else 0.0
+
+
+class CallGrounds:
+    """The conversation of one question, as far as a call may stand on it.
+
+    Args:
+        items: The conversation, oldest first.
+        tools: The tools that the model was offered.
+        times: Lower-case words for times and numbers, which are no places.
+    """
+
+    def __init__(
+        self, items: Sequence[Item], tools: Sequence[ToolSchema], times: frozenset[str]
+    ) -> None:
+        recent = items[-ITEMS_MAX:]
+        last = recent[-1] if recent else None
+        self._request: Final = last.text if isinstance(last, UserItem) else ""
+        self._language: Final = language_of(_described(tool) for tool in tools)
+        spoken = language_of([self._request])
+        self._judged: Final = (
+            bool(self._request.strip() and self._language)
+            and spoken in ("", self._language)
+            and not _follows_up(recent)
+        )
+        self._same_language: Final = spoken == self._language
+        self._times: Final = times
+        self._items: Final = items
+        self._known: frozenset[str] | None = None
+
+    def is_needless(self, call: CallSigns) -> bool:
+        """Return whether the person's words ask for something else than this call."""
+        if not self._judged or call.fit >= FIT:
+            return False
+        why = answerable(self._request, self._language)
+        own = _words_of(call.tool)
+        if answers_anything(own, self._language):
+            return why == "talk" and not call.trusted
+        if call.trusted:
+            return why in ("question", "talk") and call.fit == 0 and not self._said(call.arguments)
+        if why in ("question", "talk"):
+            return True
+        if why == "statement":
+            return call.fit == 0 and not any(word.isdecimal() for word in stems(self._request))
+        return unlike_verb(self._request, own, self._language)
+
+    def unsaid(self, call: CallSigns) -> tuple[str, ...]:
+        """Return the required parameters whose place or person nobody has named."""
+        if not self._judged or not self._same_language:
+            return ()
+        if points_elsewhere(self._request, self._language, self._times):
+            return ()
+        schema: Mapping[str, Any] = call.tool["function"].get("parameters") or {}
+        required: Sequence[str] = schema.get("required") or ()
+        return tuple(
+            name
+            for name in required
+            if isinstance(value := call.arguments.get(name), str)
+            and names_something(name, self._language)
+            and "enum" not in _mapping(_mapping(schema.get("properties")).get(name))
+            and self._is_unsaid(value, call)
+        )
+
+    def _is_unsaid(self, value: str, call: CallSigns) -> bool:
+        named = set(plain_words(value)) - self._times
+        if not call.trusted and (not named or is_placeholder(value, self._language)):
+            return True
+        if not any(word[:1].isupper() for word in value.split()):
+            return False  # A code, or the model's own word for what was said.
+        if call.trusted and self._names_within():
+            return False  # It may stand for what was named.
+        if self._known is None:
+            texts = (getattr(item, "text", "") or _other_text(item) for item in self._items)
+            self._known = frozenset[str]().union(*map(stems, texts))
+        known = self._known | stems(json.dumps(call.tool["function"], ensure_ascii=False))
+        found = frozenset(map(stem, words(value)))
+        return found.isdisjoint(known) and not _is_like(value, self._request)
+
+    def _names_within(self) -> bool:
+        """Return whether a word inside of the request is written as a name is."""
+        inside = [word for word in self._request.split()[1:] if word not in _PRONOUNS]
+        return any(
+            word[:1].isupper() and self._times.isdisjoint(plain_words(word)) for word in inside
+        )
+
+    def _said(self, arguments: Mapping[str, Any]) -> bool:
+        values = json.dumps(list(arguments.values()), ensure_ascii=False, default=str)
+        return not stems(values).isdisjoint(stems(self._request))
+
+
+def _follows_up(items: Sequence[Item]) -> bool:
+    """Return whether the newest words may mean what was said before them."""
+    before = items[:-1]
+    spoken = [item.text for item in before if isinstance(item, AssistantItem)]
+    if spoken and spoken[-1].rstrip().endswith(("?", "？")):
+        return True
+    request = items[-1].text if items and isinstance(items[-1], UserItem) else ""
+    earlier = any(isinstance(item, UserItem) for item in before)
+    return earlier and not stems(request).isdisjoint(REFERENCES)
+
+
+def _described(tool: ToolSchema) -> str:
+    function = tool["function"]
+    properties = _mapping(_mapping(function.get("parameters")).get("properties"))
+    told = (str(_mapping(schema).get("description") or "") for schema in properties.values())
+    return " ".join([str(function.get("description") or ""), *told])
+
+
+def _words_of(tool: ToolSchema) -> frozenset[str]:
+    """Return the words that a tool's author wrote about it, and their stems."""
+    own = words(f"{tool['function']['name']} {_described(tool)}")
+    return frozenset(own) | frozenset(map(stem, own))
+
+
+_PRONOUNS: Final = frozenset({"I", "I'm", "I'd", "I'll", "I've", "I’m", "I’d", "I’ll", "I’ve"})
+
+
+def _is_like(value: str, request: str) -> bool:
+    own = plain_words(value)
+    least = _LETTERS_MIN if len(own) > 1 else 1  # "New York" is not named by "now".
+    return any(
+        SequenceMatcher(None, one, word).ratio() >= SIMILAR
+        for one in own
+        for word in plain_words(request)
+        if abs(len(one) - len(word)) <= 2 and len(one) >= least
+    )
+
+
+def _other_text(item: Item) -> str:
+    return f"{getattr(item, 'arguments', '')} {getattr(item, 'output', '')}"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
