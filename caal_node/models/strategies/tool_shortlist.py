@@ -127,7 +127,7 @@ def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
 def fits(question: Question) -> dict[str, float]:
     """Return how well each tool fits the newest request by the words that they share."""
     said = [item.text for item in question.items if isinstance(item, UserItem)]
-    return _relevance_of(question.tools).scores(said[-1] if said else "")
+    return relevance_of(question.tools).scores(said[-1] if said else "")
 
 
 def split_request(request: str, relevance: ToolRelevance, *, least_score: float) -> tuple[str, ...]:
