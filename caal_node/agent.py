@@ -23,7 +23,7 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
@@ -78,8 +78,6 @@ from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
-
-_Node: TypeAlias = Callable[[llm.ChatContext, list[llm.Tool], ModelSettings], Any]
 
 
 class CaalAgent(Agent):
@@ -425,7 +423,7 @@ class CaalAgent(Agent):
             return "agent", type(self).__name__
         return entry.spec.tier, entry.spec.source
 
-    def _with_guards(self, node: _Node) -> _Node:
+    def _with_guards(self, node: Callable[..., Any]) -> Any:
         """Return a node to which LiveKit gives only tools whose calls go through the pipeline.
 
         LiveKit looks at the list of tools again once the node is called, and runs what is in it.
