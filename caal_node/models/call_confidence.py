@@ -36,7 +36,6 @@ class CallConfidence:
         self._tokens: list[GeneratedToken] = []
         self._read = 0
         """Tokens that belong to calls which were judged already."""
-        self._calls = 0
         self._evidence: Evidence | None = None
 
     def see(self, chunk: Chunk) -> None:
@@ -63,11 +62,9 @@ class CallConfidence:
         scores = relevance_of(tools).scores(request)
         best = max(scores.values(), default=0.0)
         name, value = self._likelihoods(call)
-        self._calls += 1
         return CallSignals(
             said,
             scores.get(call.name, 0.0) / best if best > 0 else 0.0,
-            alone=self._calls == 1,
             odds=self._gate.margin,
             name=name,
             value=value,
