@@ -17,8 +17,6 @@ from caal_node.core.prompt_files import read
 
 ODDS_CAP: Final = 12.0
 """Log odds beyond this are not told apart: the model is as sure as it can be."""
-LOGPROB_CAP: Final = 8.0
-"""The same for a token that the model holds for unlikely, as a natural logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +33,6 @@ class CallSignals:
     fit: float
     """How well the tool's own words fit the request, as a share of the tool that they fit best. 0
     where no tool shares a word with it."""
-    alone: bool = True
-    """Whether it is the reply's only call so far."""
     odds: float | None = None
     """log P(call) - log P(speech) at the reply's first key. None where the server does not tell."""
     name: float | None = None
@@ -58,13 +54,12 @@ def features_of(signals: CallSignals) -> dict[str, float]:
         "bias": 1.0,
         "said": signals.said,
         "fit": signals.fit,
-        "alone": float(signals.alone),
     }
     if signals.odds is not None and signals.name is not None:
         odds = max(-ODDS_CAP, min(ODDS_CAP, signals.odds))
         found["odds"] = odds / ODDS_CAP
-        found["name"] = 1 - _unlikely(signals.name)
-        found["value"] = 1 - _unlikely(signals.value or 0.0)
+        found["name"] = math.exp(min(0.0, signals.name))
+        found["value"] = math.exp(min(0.0, signals.value or 0.0))
     return found
 
 
@@ -78,7 +73,3 @@ def confidence_of(signals: CallSignals, tables: Mapping[str, _Weights] = _TABLES
 def sigmoid(log_odds: float) -> float:
     """Return the probability of natural log odds, whatever their size."""
     return 1 / (1 + math.exp(-max(-40.0, min(40.0, log_odds))))
-
-
-def _unlikely(logprob: float) -> float:
-    return min(LOGPROB_CAP, -min(0.0, logprob)) / LOGPROB_CAP

@@ -23,6 +23,11 @@ from caal_node.reply_parser import Event, ToolCallEnd
 
 TOKENS_MAX: Final = 4096
 """Tokens of a reply that are kept; four times as many as a reply may have."""
+ITEMS_MAX: Final = 32
+"""Items at the conversation's end in which values are looked for: some eight turns."""
+TOOLS_MAX: Final = 200
+"""Tools up to which their words are compared with the request; more would hold the loop for longer
+than an audio frame."""
 VALUES_MAX: Final = 64
 """Values of one call that are looked up in its text."""
 
@@ -36,7 +41,6 @@ class CallConfidence:
         self._tokens: list[GeneratedToken] = []
         self._read = 0
         """Tokens that belong to calls which were judged already."""
-        self._calls = 0
         self._evidence: Evidence | None = None
 
     def see(self, chunk: Chunk) -> None:
@@ -55,23 +59,27 @@ class CallConfidence:
     def signals(self, call: ToolCallEnd) -> CallSignals:
         """Return what is known of the reply's next call. Each call is asked about once."""
         if self._evidence is None:
-            self._evidence = Evidence(self._question.items)
-        request = self._evidence.request
+            self._evidence = Evidence(self._question.items[-ITEMS_MAX:])
         tools = self._question.tools
         schema = next((t for t in tools.schemas if t["function"]["name"] == call.name), None)
         said = 1.0 if schema is None else self._evidence.share(schema, call.arguments)
-        scores = relevance_of(tools).scores(request)
-        best = max(scores.values(), default=0.0)
         name, value = self._likelihoods(call)
-        self._calls += 1
         return CallSignals(
             said,
-            scores.get(call.name, 0.0) / best if best > 0 else 0.0,
-            alone=self._calls == 1,
+            self._fit(call.name, self._evidence.request),
             odds=self._gate.margin,
             name=name,
             value=value,
         )
+
+    def _fit(self, name: str, request: str) -> float:
+        """Return how well the request's words fit the tool, as a share of the best one's fit."""
+        tools = self._question.tools
+        if len(tools.schemas) > TOOLS_MAX:
+            return 1.0
+        scores = relevance_of(tools).scores(request)
+        best = max(scores.values(), default=0.0)
+        return scores.get(name, 0.0) / best if best > 0 else 0.0
 
     def _likelihoods(self, call: ToolCallEnd) -> tuple[float | None, float | None]:
         """Return the log probabilities of the unlikeliest tokens of the name and of the values."""

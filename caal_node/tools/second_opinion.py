@@ -18,12 +18,14 @@ from livekit.agents import llm
 from caal_node.config.settings import Settings
 from caal_node.core.model_ref import parse_reference
 from caal_node.models.backends.base import BackendRequest, Chunk
-from caal_node.models.chat_context import to_items
+from caal_node.models.chat_context import call_confidence, to_items
 from caal_node.models.llm import LLM
 from caal_node.models.model_settings import backend_of
 from caal_node.models.second_look import ProposedCall, read_second_look, second_look_request
 from caal_node.tools.call_middleware import ToolCallRequest
 
+NO_MODEL: Final = "none"
+"""The word in place of a model's name where no model is asked."""
 ITEMS_MAX: Final = 40
 """Items at the end of the history that are looked through for the last things said."""
 
@@ -31,7 +33,8 @@ ITEMS_MAX: Final = 40
 class SecondOpinion:
     """Looks at calls for `SecondLook`.
 
-    `reference` returns the model that is asked, written as a fallback's; "" asks the agent's own.
+    `reference` returns the model that is asked, written as a fallback's; "" asks the agent's own,
+    and `NO_MODEL` none, so that the call's own confidence decides.
     """
 
     def __init__(self, settings: Settings, reference: Callable[[], str]) -> None:
@@ -46,12 +49,15 @@ class SecondOpinion:
         """
         if call.context is None:
             return None
+        reference = self._reference()
+        if reference == NO_MODEL:
+            return call_confidence(call.context.function_call)
         session = call.context.session
         talk = to_items(llm.ChatContext(session.history.items[-ITEMS_MAX:]))
         spec = call.entry.spec
         judged = ProposedCall(call.entry.exposed, spec.description, call.arguments)
         request = second_look_request(talk, judged)
-        if reference := self._reference():
+        if reference:
             return await self._by_another(reference, request)
         model = session.current_agent.llm or session.llm
         if not isinstance(model, LLM):

@@ -150,9 +150,14 @@ def _as_it_is(signals: CallSignals) -> CallSignals:
     return signals
 
 
+_HEAD: Final = """\
+# How much each signal says of a call being right, as weights of a logistic model
+# (caal_node/grounding/confidence.py), fitted by `python -m tests.bench.confidence --fit` on {calls}
+# calls. `with_odds` holds where the server tells the odds of its tokens, `without_odds` not."""
+
+
 def write(tables: Mapping[str, Mapping[str, float]], calls: int) -> None:
-    head = TABLE.read_text("utf-8").partition("\n[")[0].rpartition("# Calls")[0].rstrip()
-    lines = [head, f"# Calls that they were fitted on: {calls}."]
+    lines = [_HEAD.format(calls=calls)]
     for name, weights in tables.items():
         lines += ["", f"[{name}]", *(f"{one} = {value:.2f}" for one, value in weights.items())]
     TABLE.write_text("\n".join(lines) + "\n", "utf-8")

@@ -52,18 +52,17 @@ LAMP: Any = {
 }
 
 
-@given(SHARES, SHARES, st.booleans(), st.none() | st.floats(), LOGPROBS, LOGPROBS)
+@given(SHARES, SHARES, st.none() | st.floats(), LOGPROBS, LOGPROBS)
 def test_whatever_is_known_it_is_a_probability(
     said: float,
     fit: float,
-    alone: bool,
     odds: float | None,
     name: float | None,
     value: float | None,
 ) -> None:
     if odds is not None and math.isnan(odds):
         odds = None
-    signals = CallSignals(said, fit, alone, odds, name, value)
+    signals = CallSignals(said, fit, odds, name, value)
     assert 0 <= confidence_of(signals) <= 1
     assert all(-1 <= each <= 1 for each in features_of(signals).values())
 
@@ -75,7 +74,7 @@ def test_log_odds_of_any_size_are_a_probability(log_odds: float) -> None:
 
 
 def test_what_nobody_said_of_a_tool_that_does_not_fit_is_less_likely() -> None:
-    for likely in (CallSignals(1.0, 1.0), CallSignals(1.0, 1.0, True, 6.0, -0.1, -0.1)):
+    for likely in (CallSignals(1.0, 1.0), CallSignals(1.0, 1.0, 6.0, -0.1, -0.1)):
         assert confidence_of(replace(likely, said=0.0)) < confidence_of(likely)
         assert confidence_of(replace(likely, fit=0.0)) < confidence_of(likely)
 
@@ -113,7 +112,7 @@ def test_the_signals_are_those_of_the_calls_own_tokens() -> None:
     assert signals.odds == pytest.approx(4.0)
     assert signals.name == -0.7
     assert signals.value == -1.5
-    assert (signals.said, signals.fit, signals.alone) == (1.0, 1.0, True)
+    assert (signals.said, signals.fit) == (1.0, 1.0)
 
 
 def test_each_call_of_a_reply_is_judged_by_its_own_tokens() -> None:
@@ -129,8 +128,8 @@ def test_each_call_of_a_reply_is_judged_by_its_own_tokens() -> None:
     )
     first = judge.signals(ToolCallEnd("1", "set_timer", {"label": "eggs"}))
     second = judge.signals(ToolCallEnd("2", "set_timer", {"label": "tea"}))
-    assert (first.name, first.value, first.alone) == (-0.2, -0.3, True)
-    assert (second.name, second.value, second.alone) == (-2.0, -3.0, False)
+    assert (first.name, first.value) == (-0.2, -0.3)
+    assert (second.name, second.value) == (-2.0, -3.0)
     assert second.said == 0.0
 
 
