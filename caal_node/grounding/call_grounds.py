@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, cast
 
-from caal_node.core.items import AssistantItem, Item, UserItem
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.request_words import (
     answerable,
@@ -39,8 +39,9 @@ this tool has may mean anything, and a second one hardly does."""
 SIMILAR: Final = 0.65
 """Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
 _LETTERS_MIN: Final = 4
-ITEMS_MAX: Final = 64
-"""Items of the conversation, the newest, in which a name is looked for."""
+KNOWN_CHARS: Final = 32_768
+"""Characters of a conversation in which a name is looked for, within a few milliseconds. In a
+longer one each is taken for known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +76,14 @@ class CallGrounds:
     def __init__(
         self, items: Sequence[Item], tools: Sequence[ToolSchema], times: frozenset[str]
     ) -> None:
-        recent = items[-ITEMS_MAX:]
-        last = recent[-1] if recent else None
+        last = items[-1] if items else None
         self._request: Final = last.text if isinstance(last, UserItem) else ""
         self._language: Final = language_of(_described(tool) for tool in tools)
         spoken = language_of([self._request])
         self._judged: Final = (
             bool(self._request.strip() and self._language)
             and spoken in ("", self._language)
-            and not _follows_up(recent)
+            and not _follows_up(items)
         )
         self._same_language: Final = spoken == self._language
         self._times: Final = times
@@ -132,7 +132,9 @@ class CallGrounds:
         if call.trusted and self._names_within():
             return False  # It may stand for what was named.
         if self._known is None:
-            texts = (getattr(item, "text", "") or _other_text(item) for item in self._items)
+            texts = list(map(_text, self._items))
+            if sum(map(len, texts)) > KNOWN_CHARS:
+                return False
             self._known = frozenset[str]().union(*map(stems, texts))
         known = self._known | stems(json.dumps(call.tool["function"], ensure_ascii=False))
         found = frozenset(map(stem, words(value)))
@@ -188,8 +190,10 @@ def _is_like(value: str, request: str) -> bool:
     )
 
 
-def _other_text(item: Item) -> str:
-    return f"{getattr(item, 'arguments', '')} {getattr(item, 'output', '')}"
+def _text(item: Item) -> str:
+    if isinstance(item, CallItem):
+        return item.arguments
+    return item.output if isinstance(item, ResultItem) else item.text
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -224,6 +224,11 @@ def test_a_place_of_the_instructions_or_of_a_result_is_believed(known: Item, tru
     assert unsaid(known, "is it going to rain", city="Madrid", trusted=trusted) == ("city",)
 
 
+def test_in_a_conversation_too_long_to_read_each_name_is_believed() -> None:
+    long = AssistantItem("It was a long day. " * 2_000)
+    assert unsaid(long, "is it going to rain", city="London") == ()
+
+
 def test_a_short_name_is_heard_in_its_other_spelling() -> None:
     assert unsaid("tell mum dinner is ready", call=MESSAGE, to="Mom") == ()
     assert unsaid("tell them dinner is ready", call=MESSAGE, to="Robert") == ("to",)
