@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, cast
@@ -36,6 +36,9 @@ from caal_node.policy.heard_words import REFERENCES, stem, stems, words
 FIT: Final = 1.2
 """Shared words from which a tool is believed to be meant, see `unique_words`: one word that only
 this tool has may mean anything, and a second one hardly does."""
+ONE_WORD: Final = 0.9
+"""Shared words below which not even one that only this tool has was said: in "call a cab", the cab
+is what only the taxi's examples speak of."""
 SIMILAR: Final = 0.65
 """Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
 _LETTERS_MIN: Final = 4
@@ -50,8 +53,6 @@ class CallSigns:
 
     tool: ToolSchema
     arguments: Mapping[str, Any]
-    fit: float
-    """How many words the request shares with the tool, in `unique_words`."""
     trusted: bool
     """Whether the model is one that calls well: it is not small, and the call came as one."""
 
@@ -71,10 +72,16 @@ class CallGrounds:
         items: The conversation, oldest first.
         tools: The tools that the model was offered.
         times: Lower-case words for times and numbers, which are no places.
+        fit_of: Tells how many words the request shares with the tool of a name, in `unique_words`.
+            It is asked only where it matters, since to rate a large table takes milliseconds.
     """
 
     def __init__(
-        self, items: Sequence[Item], tools: Sequence[ToolSchema], times: frozenset[str]
+        self,
+        items: Sequence[Item],
+        tools: Sequence[ToolSchema],
+        times: frozenset[str],
+        fit_of: Callable[[str], float],
     ) -> None:
         last = items[-1] if items else None
         self._request: Final = last.text if isinstance(last, UserItem) else ""
@@ -87,24 +94,26 @@ class CallGrounds:
         )
         self._same_language: Final = spoken == self._language
         self._times: Final = times
+        self._fit_of: Final = fit_of
         self._items: Final = items
         self._known: frozenset[str] | None = None
 
     def is_needless(self, call: CallSigns) -> bool:
         """Return whether the person's words ask for something else than this call."""
-        if not self._judged or call.fit >= FIT:
+        if not self._judged:
             return False
-        why = answerable(self._request, self._language)
-        own = _words_of(call.tool)
+        why, own = answerable(self._request, self._language), _words_of(call.tool)
+        if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
+            return False
         if answers_anything(own, self._language):
             return why == "talk" and not call.trusted
+        fit = self._fit_of(call.tool["function"]["name"])
         if call.trusted:
-            return why in ("question", "talk") and call.fit == 0 and not self._said(call.arguments)
-        if why in ("question", "talk"):
-            return True
+            return why in ("question", "talk") and fit == 0 and not self._said(call.arguments)
         if why == "statement":
-            return call.fit == 0 and not any(word.isdecimal() for word in stems(self._request))
-        return unlike_verb(self._request, own, self._language)
+            amount = any(word.isdecimal() for word in stems(self._request))
+            return fit < ONE_WORD and not amount
+        return fit < (FIT if why else ONE_WORD)
 
     def unsaid(self, call: CallSigns) -> tuple[str, ...]:
         """Return the required parameters whose place or person nobody has named."""

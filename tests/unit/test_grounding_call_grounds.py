@@ -35,19 +35,19 @@ MESSAGE: Final = tool(
 TOOLS: Final = (WEATHER, SHOPPING, LIGHTS, MUSIC, SEARCH, MAIL, MESSAGE)
 
 
-def grounds(*said: str | Item) -> CallGrounds:
+def grounds(*said: str | Item, fit: float = 0.0) -> CallGrounds:
     items = [UserItem(one) if isinstance(one, str) else one for one in said]
-    return CallGrounds(items, TOOLS, TIMES)
+    return CallGrounds(items, TOOLS, TIMES, lambda name: fit)
 
 
 def needless(
     *said: str | Item, call: Any, trusted: bool = False, fit: float = 0.0, **arguments: Any
 ) -> bool:
-    return grounds(*said).is_needless(CallSigns(call, arguments, fit, trusted))
+    return grounds(*said, fit=fit).is_needless(CallSigns(call, arguments, trusted))
 
 
 def unsaid(*said: str | Item, call: Any = WEATHER, trusted: bool = False, **arguments: Any) -> Any:
-    return grounds(*said).unsaid(CallSigns(call, arguments, 0.0, trusted))
+    return grounds(*said).unsaid(CallSigns(call, arguments, trusted))
 
 
 # -- what asks for no tool ---------------------------------------------------------------------
@@ -142,8 +142,8 @@ def test_nothing_is_left_out_where_another_language_is_spoken(said: str, trusted
 
 def test_nothing_is_left_out_where_tools_are_described_in_another_language() -> None:
     licht = tool("licht_aus", "Schaltet das Licht in einem Zimmer aus und ist für alle da.")
-    judged = CallGrounds([UserItem("who wrote Hamlet")], [licht], TIMES)
-    assert not judged.is_needless(CallSigns(licht, {}, 0.0, trusted=False))
+    judged = CallGrounds([UserItem("who wrote Hamlet")], [licht], TIMES, lambda name: 0.0)
+    assert not judged.is_needless(CallSigns(licht, {}, trusted=False))
 
 
 @pytest.mark.parametrize("trusted", [False, True])
