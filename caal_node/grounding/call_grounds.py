@@ -31,7 +31,7 @@ from caal_node.grounding.request_words import (
     points_elsewhere,
     unlike_verb,
 )
-from caal_node.policy.heard_words import REFERENCES, stem, stems, words
+from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
 
 FIT: Final = 1.2
 """Shared words from which a tool is believed to be meant, see `unique_words`: one word that only
@@ -39,6 +39,8 @@ this tool has may mean anything, and a second one hardly does."""
 ONE_WORD: Final = 0.9
 """Shared words below which not even one that only this tool has was said: in "call a cab", the cab
 is what only the taxi's examples speak of."""
+NO_WORD: Final = 0.3
+"""Shared words below which only one was said that most tools have."""
 SIMILAR: Final = 0.65
 """Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
 _LETTERS_MIN: Final = 4
@@ -104,7 +106,7 @@ class CallGrounds:
             return False
         why, own = answerable(self._request, self._language), _words_of(call.tool)
         if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
-            return False
+            return not call.trusted and self._stands_on_nothing(call)
         if answers_anything(own, self._language):
             return why == "talk" and not call.trusted
         fit = self._fit_of(call.tool["function"]["name"])
@@ -136,18 +138,31 @@ class CallGrounds:
         named = set(plain_words(value)) - self._times
         if not call.trusted and (not named or is_placeholder(value, self._language)):
             return True
-        if not any(word[:1].isupper() for word in value.split()):
-            return False  # A code, or the model's own word for what was said.
+        if not any(word[:1].isupper() and word[1:2].islower() for word in value.split()):
+            return False  # A code such as EUR, or the model's own word for what was said.
         if call.trusted and self._names_within():
             return False  # It may stand for what was named.
-        if self._known is None:
-            texts = list(map(_text, self._items))
-            if sum(map(len, texts)) > KNOWN_CHARS:
-                return False
-            self._known = frozenset[str]().union(*map(stems, texts))
-        known = self._known | stems(json.dumps(call.tool["function"], ensure_ascii=False))
+        conversation = self._conversation()
+        if conversation is None:
+            return False
+        known = conversation | stems(json.dumps(call.tool["function"], ensure_ascii=False))
         found = frozenset(map(stem, words(value)))
         return found.isdisjoint(known) and not _is_like(value, self._request)
+
+    def _stands_on_nothing(self, call: CallSigns) -> bool:
+        """Return whether neither the tool nor any of its arguments has a word of the request.
+
+        A place that is missing is asked for instead.
+        """
+        conversation = self._conversation()
+        if not self._same_language or not call.arguments or conversation is None:
+            return False
+        if not (_stems_of(call.arguments) - COMMON).isdisjoint(conversation):
+            return False
+        has_amount = any(char.isdecimal() for char in str([*call.arguments.values()]))
+        if has_amount and not self._times.isdisjoint(plain_words(self._request)):
+            return False
+        return self._fit_of(call.tool["function"]["name"]) < NO_WORD and not self.unsaid(call)
 
     def _names_within(self) -> bool:
         """Return whether a word inside of the request is written as a name is."""
@@ -157,8 +172,20 @@ class CallGrounds:
         )
 
     def _said(self, arguments: Mapping[str, Any]) -> bool:
-        values = json.dumps(list(arguments.values()), ensure_ascii=False, default=str)
-        return not stems(values).isdisjoint(stems(self._request))
+        return not (_stems_of(arguments) - COMMON).isdisjoint(stems(self._request))
+
+    def _conversation(self) -> frozenset[str] | None:
+        """Return the stems of all words of the conversation; None where there are too many."""
+        if self._known is None:
+            texts = list(map(_text, self._items))
+            if sum(map(len, texts)) > KNOWN_CHARS:
+                return None
+            self._known = frozenset[str]().union(*map(stems, texts))
+        return self._known
+
+
+def _stems_of(arguments: Mapping[str, Any]) -> frozenset[str]:
+    return stems(json.dumps([*arguments.values()], ensure_ascii=False, default=str))
 
 
 def _follows_up(items: Sequence[Item]) -> bool:

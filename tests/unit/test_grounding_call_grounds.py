@@ -83,7 +83,7 @@ def test_a_small_model_does_not_do_what_its_tool_cannot(said: str) -> None:
 
 def test_a_verb_that_the_tools_author_wrote_is_what_the_tool_does() -> None:
     taxi = tool("book_taxi", "Book a taxi.", "to", to={"type": "string"})
-    assert not needless("book me a taxi", call=taxi, to="the airport")
+    assert not needless("book me a taxi", call=taxi, fit=2.0, to="the airport")
 
 
 @pytest.mark.parametrize("said", ["I'm bored", "my day was awful", "good night"])
@@ -92,6 +92,17 @@ def test_what_the_person_says_of_themselves_may_mean_a_tool_of_a_model_that_call
 ) -> None:
     assert needless(said, call=LIGHTS)
     assert not needless(said, call=LIGHTS, trusted=True)
+
+
+def test_a_small_models_call_with_no_word_of_the_request_is_needless() -> None:
+    assert needless("start the washing machine", call=MUSIC, query="next")
+    assert not needless("start the washing machine", call=MUSIC, query="next", trusted=True)
+    assert not needless("start the washing machine", call=MUSIC, query="washing machine")
+    assert not needless("start the washing machine", call=MUSIC, query="next", fit=0.5)
+    assert not needless("start the washing machine", call=LIGHTS)
+    found = ResultItem("1", "recent_songs", '["Next to You"]')
+    assert not needless(found, "start the washing machine", call=MUSIC, query="Next to You")
+    assert not needless("do it in six", call=MUSIC, query="half past 17")
 
 
 # -- what is made all the same -----------------------------------------------------------------
@@ -236,6 +247,10 @@ def test_a_short_name_is_heard_in_its_other_spelling() -> None:
 
 def test_a_name_of_two_words_is_not_named_by_a_word_like_one_of_them() -> None:
     assert unsaid("is it raining now", city="New York") == ("city",)
+
+
+def test_a_code_is_the_models_word_for_what_was_said() -> None:
+    assert unsaid("is it warm on the island", city="LPA") == ()
 
 
 def test_what_a_model_chooses_for_the_person_is_its_own_business() -> None:
