@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, cast
 
-from caal_node.core.items import AssistantItem, Item, UserItem
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.request_words import (
     answerable,
@@ -31,16 +31,22 @@ from caal_node.grounding.request_words import (
     points_elsewhere,
     unlike_verb,
 )
-from caal_node.policy.heard_words import REFERENCES, stem, stems, words
+from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
 
 FIT: Final = 1.2
 """Shared words from which a tool is believed to be meant, see `unique_words`: one word that only
 this tool has may mean anything, and a second one hardly does."""
+ONE_WORD: Final = 0.9
+"""Shared words below which not even one that only this tool has was said: in "call a cab", the cab
+is what only the taxi's examples speak of."""
+NO_WORD: Final = 0.3
+"""Shared words below which only one was said that most tools have."""
 SIMILAR: Final = 0.65
 """Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
 _LETTERS_MIN: Final = 4
-ITEMS_MAX: Final = 64
-"""Items of the conversation, the newest, in which a name is looked for."""
+KNOWN_CHARS: Final = 32_768
+"""Characters of a conversation in which a name is looked for, within a few milliseconds. In a
+longer one each is taken for known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,6 @@ class CallSigns:
 
     tool: ToolSchema
     arguments: Mapping[str, Any]
-    fit: float
-    """How many words the request shares with the tool, in `unique_words`."""
     trusted: bool
     """Whether the model is one that calls well: it is not small, and the call came as one."""
 
@@ -70,41 +74,48 @@ class CallGrounds:
         items: The conversation, oldest first.
         tools: The tools that the model was offered.
         times: Lower-case words for times and numbers, which are no places.
+        fit_of: Tells how many words the request shares with the tool of a name, in `unique_words`.
+            It is asked only where it matters, since to rate a large table takes milliseconds.
     """
 
     def __init__(
-        self, items: Sequence[Item], tools: Sequence[ToolSchema], times: frozenset[str]
+        self,
+        items: Sequence[Item],
+        tools: Sequence[ToolSchema],
+        times: frozenset[str],
+        fit_of: Callable[[str], float],
     ) -> None:
-        recent = items[-ITEMS_MAX:]
-        last = recent[-1] if recent else None
+        last = items[-1] if items else None
         self._request: Final = last.text if isinstance(last, UserItem) else ""
         self._language: Final = language_of(_described(tool) for tool in tools)
         spoken = language_of([self._request])
         self._judged: Final = (
             bool(self._request.strip() and self._language)
             and spoken in ("", self._language)
-            and not _follows_up(recent)
+            and not _follows_up(items)
         )
         self._same_language: Final = spoken == self._language
         self._times: Final = times
+        self._fit_of: Final = fit_of
         self._items: Final = items
         self._known: frozenset[str] | None = None
 
     def is_needless(self, call: CallSigns) -> bool:
         """Return whether the person's words ask for something else than this call."""
-        if not self._judged or call.fit >= FIT:
+        if not self._judged:
             return False
-        why = answerable(self._request, self._language)
-        own = _words_of(call.tool)
+        why, own = answerable(self._request, self._language), _words_of(call.tool)
+        if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
+            return not call.trusted and self._stands_on_nothing(call)
         if answers_anything(own, self._language):
             return why == "talk" and not call.trusted
+        fit = self._fit_of(call.tool["function"]["name"])
         if call.trusted:
-            return why in ("question", "talk") and call.fit == 0 and not self._said(call.arguments)
-        if why in ("question", "talk"):
-            return True
+            return why in ("question", "talk") and fit == 0 and not self._said(call.arguments)
         if why == "statement":
-            return call.fit == 0 and not any(word.isdecimal() for word in stems(self._request))
-        return unlike_verb(self._request, own, self._language)
+            amount = any(word.isdecimal() for word in stems(self._request))
+            return fit < ONE_WORD and not amount
+        return fit < (FIT if why else ONE_WORD)
 
     def unsaid(self, call: CallSigns) -> tuple[str, ...]:
         """Return the required parameters whose place or person nobody has named."""
@@ -127,16 +138,31 @@ class CallGrounds:
         named = set(plain_words(value)) - self._times
         if not call.trusted and (not named or is_placeholder(value, self._language)):
             return True
-        if not any(word[:1].isupper() for word in value.split()):
-            return False  # A code, or the model's own word for what was said.
+        if not any(word[:1].isupper() and word[1:2].islower() for word in value.split()):
+            return False  # A code such as EUR, or the model's own word for what was said.
         if call.trusted and self._names_within():
             return False  # It may stand for what was named.
-        if self._known is None:
-            texts = (getattr(item, "text", "") or _other_text(item) for item in self._items)
-            self._known = frozenset[str]().union(*map(stems, texts))
-        known = self._known | stems(json.dumps(call.tool["function"], ensure_ascii=False))
+        conversation = self._conversation()
+        if conversation is None:
+            return False
+        known = conversation | stems(json.dumps(call.tool["function"], ensure_ascii=False))
         found = frozenset(map(stem, words(value)))
         return found.isdisjoint(known) and not _is_like(value, self._request)
+
+    def _stands_on_nothing(self, call: CallSigns) -> bool:
+        """Return whether neither the tool nor any of its arguments has a word of the request.
+
+        A place that is missing is asked for instead.
+        """
+        conversation = self._conversation()
+        if not self._same_language or not call.arguments or conversation is None:
+            return False
+        if not (_stems_of(call.arguments) - COMMON).isdisjoint(conversation):
+            return False
+        has_amount = any(char.isdecimal() for char in str([*call.arguments.values()]))
+        if has_amount and not self._times.isdisjoint(plain_words(self._request)):
+            return False
+        return self._fit_of(call.tool["function"]["name"]) < NO_WORD and not self.unsaid(call)
 
     def _names_within(self) -> bool:
         """Return whether a word inside of the request is written as a name is."""
@@ -146,8 +172,20 @@ class CallGrounds:
         )
 
     def _said(self, arguments: Mapping[str, Any]) -> bool:
-        values = json.dumps(list(arguments.values()), ensure_ascii=False, default=str)
-        return not stems(values).isdisjoint(stems(self._request))
+        return not (_stems_of(arguments) - COMMON).isdisjoint(stems(self._request))
+
+    def _conversation(self) -> frozenset[str] | None:
+        """Return the stems of all words of the conversation; None where there are too many."""
+        if self._known is None:
+            texts = list(map(_text, self._items))
+            if sum(map(len, texts)) > KNOWN_CHARS:
+                return None
+            self._known = frozenset[str]().union(*map(stems, texts))
+        return self._known
+
+
+def _stems_of(arguments: Mapping[str, Any]) -> frozenset[str]:
+    return stems(json.dumps([*arguments.values()], ensure_ascii=False, default=str))
 
 
 def _follows_up(items: Sequence[Item]) -> bool:
@@ -188,8 +226,10 @@ def _is_like(value: str, request: str) -> bool:
     )
 
 
-def _other_text(item: Item) -> str:
-    return f"{getattr(item, 'arguments', '')} {getattr(item, 'output', '')}"
+def _text(item: Item) -> str:
+    if isinstance(item, CallItem):
+        return item.arguments
+    return item.output if isinstance(item, ResultItem) else item.text
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -35,19 +35,19 @@ MESSAGE: Final = tool(
 TOOLS: Final = (WEATHER, SHOPPING, LIGHTS, MUSIC, SEARCH, MAIL, MESSAGE)
 
 
-def grounds(*said: str | Item) -> CallGrounds:
+def grounds(*said: str | Item, fit: float = 0.0) -> CallGrounds:
     items = [UserItem(one) if isinstance(one, str) else one for one in said]
-    return CallGrounds(items, TOOLS, TIMES)
+    return CallGrounds(items, TOOLS, TIMES, lambda name: fit)
 
 
 def needless(
     *said: str | Item, call: Any, trusted: bool = False, fit: float = 0.0, **arguments: Any
 ) -> bool:
-    return grounds(*said).is_needless(CallSigns(call, arguments, fit, trusted))
+    return grounds(*said, fit=fit).is_needless(CallSigns(call, arguments, trusted))
 
 
 def unsaid(*said: str | Item, call: Any = WEATHER, trusted: bool = False, **arguments: Any) -> Any:
-    return grounds(*said).unsaid(CallSigns(call, arguments, 0.0, trusted))
+    return grounds(*said).unsaid(CallSigns(call, arguments, trusted))
 
 
 # -- what asks for no tool ---------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_a_small_model_does_not_do_what_its_tool_cannot(said: str) -> None:
 
 def test_a_verb_that_the_tools_author_wrote_is_what_the_tool_does() -> None:
     taxi = tool("book_taxi", "Book a taxi.", "to", to={"type": "string"})
-    assert not needless("book me a taxi", call=taxi, to="the airport")
+    assert not needless("book me a taxi", call=taxi, fit=2.0, to="the airport")
 
 
 @pytest.mark.parametrize("said", ["I'm bored", "my day was awful", "good night"])
@@ -92,6 +92,17 @@ def test_what_the_person_says_of_themselves_may_mean_a_tool_of_a_model_that_call
 ) -> None:
     assert needless(said, call=LIGHTS)
     assert not needless(said, call=LIGHTS, trusted=True)
+
+
+def test_a_small_models_call_with_no_word_of_the_request_is_needless() -> None:
+    assert needless("start the washing machine", call=MUSIC, query="next")
+    assert not needless("start the washing machine", call=MUSIC, query="next", trusted=True)
+    assert not needless("start the washing machine", call=MUSIC, query="washing machine")
+    assert not needless("start the washing machine", call=MUSIC, query="next", fit=0.5)
+    assert not needless("start the washing machine", call=LIGHTS)
+    found = ResultItem("1", "recent_songs", '["Next to You"]')
+    assert not needless(found, "start the washing machine", call=MUSIC, query="Next to You")
+    assert not needless("do it in six", call=MUSIC, query="half past 17")
 
 
 # -- what is made all the same -----------------------------------------------------------------
@@ -142,8 +153,8 @@ def test_nothing_is_left_out_where_another_language_is_spoken(said: str, trusted
 
 def test_nothing_is_left_out_where_tools_are_described_in_another_language() -> None:
     licht = tool("licht_aus", "Schaltet das Licht in einem Zimmer aus und ist für alle da.")
-    judged = CallGrounds([UserItem("who wrote Hamlet")], [licht], TIMES)
-    assert not judged.is_needless(CallSigns(licht, {}, 0.0, trusted=False))
+    judged = CallGrounds([UserItem("who wrote Hamlet")], [licht], TIMES, lambda name: 0.0)
+    assert not judged.is_needless(CallSigns(licht, {}, trusted=False))
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -224,6 +235,11 @@ def test_a_place_of_the_instructions_or_of_a_result_is_believed(known: Item, tru
     assert unsaid(known, "is it going to rain", city="Madrid", trusted=trusted) == ("city",)
 
 
+def test_in_a_conversation_too_long_to_read_each_name_is_believed() -> None:
+    long = AssistantItem("It was a long day. " * 2_000)
+    assert unsaid(long, "is it going to rain", city="London") == ()
+
+
 def test_a_short_name_is_heard_in_its_other_spelling() -> None:
     assert unsaid("tell mum dinner is ready", call=MESSAGE, to="Mom") == ()
     assert unsaid("tell them dinner is ready", call=MESSAGE, to="Robert") == ("to",)
@@ -231,6 +247,10 @@ def test_a_short_name_is_heard_in_its_other_spelling() -> None:
 
 def test_a_name_of_two_words_is_not_named_by_a_word_like_one_of_them() -> None:
     assert unsaid("is it raining now", city="New York") == ("city",)
+
+
+def test_a_code_is_the_models_word_for_what_was_said() -> None:
+    assert unsaid("is it warm on the island", city="LPA") == ()
 
 
 def test_what_a_model_chooses_for_the_person_is_its_own_business() -> None:

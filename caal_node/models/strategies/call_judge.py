@@ -38,7 +38,6 @@ class CallJudge:
         self._trusted: Final = trusted
         self._evidence: Evidence | None = None
         self._grounds: CallGrounds | None = None
-        self._fits: dict[str, float] = {}
         self._missing: list[str] = []
         self._called = False
 
@@ -75,16 +74,12 @@ class CallJudge:
         if tool is not None:
             unsaid: tuple[str, ...] = ()
             if self._question.judges_calls:
-                if self._grounds is None:
-                    self._look_up(self._question)
-                assert self._grounds is not None
-                signs = CallSigns(
-                    tool, arguments, self._fits.get(call.name, 0.0), trusted=self._trusted
-                )
-                if self._grounds.is_needless(signs):
+                signs = CallSigns(tool, arguments, trusted=self._trusted)
+                grounds = self._grounds_of_question()
+                if grounds.is_needless(signs):
                     self.doubt = self.doubt or "needless"
                     return []
-                unsaid = self._grounds.unsaid(signs)
+                unsaid = grounds.unsaid(signs)
             if self._as_said:
                 if self._evidence is None:
                     self._evidence = Evidence(self._question.items)
@@ -99,12 +94,14 @@ class CallJudge:
         self._called = True
         return [ToolCallStart(call.id, call.name), ToolCallEnd(call.id, call.name, arguments)]
 
-    def _look_up(self, question: Question) -> None:
-        tools = question.tools.schemas
-        self._grounds = CallGrounds(question.items, tools, TIMES | NUMBERS)
-        self._fits = {
-            name: unique_words(score, len(tools)) for name, score in fits(question).items()
-        }
+    def _grounds_of_question(self) -> CallGrounds:
+        if self._grounds is None:
+            items, tools = self._question.items, self._question.tools.schemas
+            self._grounds = CallGrounds(items, tools, TIMES | NUMBERS, self._fit_of)
+        return self._grounds
+
+    def _fit_of(self, name: str) -> float:
+        return unique_words(fits(self._question).get(name, 0.0), len(self._question.tools.schemas))
 
 
 def _spoken_name(tool: ToolSchema, name: str) -> str:
