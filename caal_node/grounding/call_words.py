@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from caal_node.grounding.action_claims import plain
+from caal_node.grounding.action_claims import RequestKind, plain
 from caal_node.grounding.action_words import LOOK_UP, ActionWords
 from caal_node.grounding.ledger import CallState, LedgerEntry
 from caal_node.policy.heard_words import COMMON, stem, stems, words
 
 ARGUMENTS_MAX: Final = 64
 """Arguments of a call that are read."""
-RESULT_CHARS: Final = 2_000
+RESULT_CHARS: Final = 600
 """Characters of arguments, and of a result, whose words count as the call's: the names of what it
 was about."""
 DESCRIPTION_CHARS: Final = 300
@@ -135,3 +135,16 @@ def _against(arguments: str, language: ActionWords) -> frozenset[str]:
             continue
         found |= {"open", "on"} if amount == 0 else {"off"} | ({"close"} if amount > 50 else set())
     return frozenset(found)
+
+
+def does(call: CallWords, action: str, request: RequestKind, words: ActionWords) -> bool:
+    """Say whether a call's words are those of `action`, which the request may speak for."""
+    if action in call.actions:
+        return True
+    if call.actions & words.opposites[action]:
+        return False
+    if call.general:
+        return action not in ("send", "order", "pay", "call") or action in request.actions
+    if call.actions & words.related[action]:
+        return True
+    return not call.actions and request.commands(action, words)

@@ -22,7 +22,7 @@ from caal_node.grounding.action_claims import (
     request_kind,
 )
 from caal_node.grounding.action_words import ANYTHING, LOOK_UP, REQUESTED, ActionWords, action_words
-from caal_node.grounding.call_words import CallWords, call_words, known_stems
+from caal_node.grounding.call_words import CallWords, call_words, does, known_stems
 from caal_node.grounding.ledger import Ledger
 from caal_node.grounding.spoken_check import NotDone, Say
 from caal_node.policy.heard_words import COMMON, stem, stems, words
@@ -84,7 +84,7 @@ def covers(ledger: Ledger, claim: ActionClaim, request: RequestKind, words: Acti
     if not claim.by_agent and told and _so_already(claim, told):
         return True
     acted = [call for call in done if not call.reads]
-    things = _things(claim, words)
+    things = things_of(claim, words)
     asked = known_stems(stems(ledger.request), words)
     fitting = [call for call in acted if _fits(call, claim, things, asked, request, words)]
     if not fitting:
@@ -110,7 +110,7 @@ def _fits(
         )
     if claim.action == REQUESTED:
         return not things or bool(things & call.things)
-    if claim.action in call.against or not _does(call, claim.action, request, words):
+    if claim.action in call.against or not does(call, claim.action, request, words):
         return False
     if not things or things & call.things:
         return True
@@ -118,18 +118,6 @@ def _fits(
         return False
     # It does what is claimed, with what was asked for: its arguments may say that by a number.
     return request.actions <= words.related[claim.action]
-
-
-def _does(call: CallWords, action: str, request: RequestKind, words: ActionWords) -> bool:
-    if action in call.actions:
-        return True
-    if call.actions & words.opposites[action]:
-        return False
-    if call.general:
-        return action not in ("send", "order", "pay", "call") or action in request.actions
-    if call.actions & words.related[action]:
-        return True
-    return not call.actions and request.commands(action, words)
 
 
 def _related(some: frozenset[str], others: frozenset[str], words: ActionWords) -> bool:
@@ -201,6 +189,6 @@ def _things_in(text: str, language: ActionWords) -> frozenset[str]:
     return frozenset(word for word in found if not word.isdecimal())
 
 
-def _things(claim: ActionClaim, language: ActionWords) -> frozenset[str]:
+def things_of(claim: ActionClaim, language: ActionWords) -> frozenset[str]:
     """Return the stems of what a claim is about."""
     return _things_in(claim.text, language)
