@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from caal_node.core.prompt_files import sentence
 from caal_node.grounding.action_claims import RequestKind, plain
 from caal_node.grounding.action_words import LOOK_UP, ActionWords
 from caal_node.grounding.ledger import CallState, LedgerEntry
@@ -40,6 +41,8 @@ class CallWords:
     own: frozenset[str]
     """Those of its arguments alone."""
     tool: str
+    declined: bool
+    """The person was asked for a yes, and gave none."""
 
 
 def known_stems(listed: Iterable[str], language: ActionWords) -> frozenset[str]:
@@ -102,6 +105,7 @@ def _call_of(
         known_stems(stems(f"{tool} {' '.join(values)} {description} {result}"), language),
         known_stems(stems(" ".join(values)) - COMMON, language),
         tool,
+        state == "refused" and sentence("not_confirmed") in result,
     )
 
 

@@ -138,7 +138,12 @@ def _nothing_left_out(
         stem(place) in known for place in words.places
     ):
         return False
-    missed = [call for call in open_calls if claim.action == ANYTHING or _same_kind(call, fitting)]
+    missed = [
+        call
+        for call in open_calls
+        # Whoever was asked and said no knows that it was not done.
+        if not call.declined and (claim.action == ANYTHING or _same_kind(call, fitting))
+    ]
     if any(things & (call.own - known) for call in open_calls):
         return False
     if missed and (not things & known or words.frames["everything"].search(claim.text)):

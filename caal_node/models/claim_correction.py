@@ -7,11 +7,12 @@ so is written in the call's id, so that whoever reads the conversation later nee
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from livekit.agents import llm
 from livekit.agents.utils import shortuuid
@@ -21,6 +22,7 @@ from caal_node.core.items import AssistantItem, CallItem, Item, UserItem
 from caal_node.core.prompt_files import read, sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.grounding.claim_tools import fitting_tools, is_asked_for, is_looked_up, is_promised
+from caal_node.grounding.clauses import CLAUSE_CHARS
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry, ledger_of
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.question import Question
@@ -131,16 +133,26 @@ class ClaimCorrection:
 
 def _honest(claim: str, ledger: Ledger) -> str:
     """Return the sentence that is true in place of `claim`."""
-    states = [entry.state for entry in ledger.turn if entry.state != "done"]
-    if "dry_run" in states:
-        told = next(entry for entry in ledger.turn if entry.state == "dry_run")
-        return sentence("would_have").replace("{tool}", told.tool.replace("_", " "))
-    for state in reversed(states):
-        if state in _FAILED:
-            return sentence(_FAILED[state])
+    missed = [entry for entry in ledger.turn if entry.state in ("dry_run", "failed", "refused")]
+    if missed and any(entry.state == "done" and entry.effect != "read" for entry in ledger.turn):
+        return sentence("claim_not_all_done")
+    if missed and missed[-1].state == "dry_run":
+        return sentence("would_have").replace("{tool}", missed[-1].tool.replace("_", " "))
+    if missed:
+        return _told(missed[-1].result) or sentence(_FAILED[missed[-1].state])
     if is_looked_up(claim, ledger):
         return sentence("claim_not_looked_up")
     return sentence("claim_not_possible" if is_promised(claim, ledger) else "claim_not_done")
+
+
+def _told(result: str) -> str:
+    """Return what a person is to hear of a failed call, as its result says it; else ""."""
+    try:
+        read: object = json.loads(result) if result.startswith("{") else None
+    except (ValueError, RecursionError):
+        return ""
+    said: object = cast("dict[str, object]", read).get("say") if isinstance(read, dict) else None
+    return said if isinstance(said, str) and len(said) <= CLAUSE_CHARS else ""
 
 
 class ReplyLedger:

@@ -46,25 +46,31 @@ async def checked(
     """
     clauses, reply = ClauseSplitter(), _SpokenReply(checks, corrector)
     reply_id = ""
-    async for chunk in chunks:
-        delta = chunk.delta
-        if delta is None or not (delta.content or delta.tool_calls):
-            yield chunk
-            continue
-        reply_id = chunk.id
-        for clause in clauses.feed(delta.content or ""):
-            async for piece in reply.settled():
-                yield piece
-            if reply.over:
-                return
-            if said := reply.judged(clause):
-                yield _text(reply_id, said)
-        if delta.tool_calls:
-            for call in delta.tool_calls:
-                on_call(call)
-            for said in reply.before_calls(clauses.finish()):
-                yield _text(reply_id, said)
-            yield _without_text(chunk)
+    try:
+        async for chunk in chunks:
+            delta = chunk.delta
+            if delta is None or not (delta.content or delta.tool_calls):
+                yield chunk
+                continue
+            reply_id = chunk.id
+            for clause in clauses.feed(delta.content or ""):
+                async for piece in reply.settled():
+                    yield piece
+                if reply.over:
+                    return
+                if said := reply.judged(clause):
+                    yield _text(reply_id, said)
+            if delta.tool_calls:
+                for call in delta.tool_calls:
+                    on_call(call)
+                for said in reply.before_calls(clauses.finish()):
+                    yield _text(reply_id, said)
+                yield _without_text(chunk)
+    except Exception:
+        # A reply that breaks off is heard as far as it came, but for what it claims.
+        if said := reply.judged(clauses.finish()):
+            yield _text(reply_id, said)
+        raise
     rest = clauses.finish()
     async for piece in reply.settled():
         yield piece
