@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from caal_node.grounding.action_words import ANYTHING, LOOK_UP, REQUESTED, ActionWords
-from caal_node.policy.heard_words import COMMON, stems
+from caal_node.policy.heard_words import COMMON, stem, stems
 
 ClaimKind: TypeAlias = Literal["done", "under_way", "promised"]
 READ_CHARS: Final = 400
@@ -82,16 +82,18 @@ def request_kind(request: str, words: ActionWords) -> RequestKind:
         is_question,
         bool(frames["assents"].match(text)),
         bool(frames["texts"].search(text)) and not actions - {"add", "open"},
-        _own_verbs(text),
+        _own_verbs(text, words),
     )
 
 
-def _own_verbs(request: str) -> re.Pattern[str] | None:
+def _own_verbs(request: str, words: ActionWords) -> re.Pattern[str] | None:
     found = [word for word in stems(request) - COMMON if len(word) > 2 and not word.isdecimal()]
     if not found:
         return None
     listed = "|".join(map(re.escape, sorted(found)[:_OWN_VERBS_MAX]))
-    return re.compile(rf"\b(?:{listed})(?P<end>e|ed|d|ing)?\b")
+    past = "|".join(form for form, base in words.irregular.items() if stem(base) in found)
+    irregular = rf"|(?P<past>{past})" if past else "(?P<past>(?!))?"
+    return re.compile(rf"\b(?:(?:{listed})(?P<end>e|ed|d|ing)?{irregular})\b")
 
 
 def claims_in(
@@ -161,8 +163,9 @@ class _Reader:
         for match in self._request.own_verbs.finditer(self._text):
             if any(begin <= match.start() < end for begin, end in known):
                 continue
-            reader = {"ed": self._past, "d": self._past, "ing": self._ing}.get(match["end"] or "")
-            yield from (reader or self._base)(match, REQUESTED)
+            ending = "ed" if match["past"] else match["end"] or ""
+            reader = {"ed": self._past, "d": self._past, "ing": self._ing}.get(ending, self._base)
+            yield from reader(match, REQUESTED)
 
     def _past(
         self, match: re.Match[str], action: str
@@ -232,7 +235,7 @@ class _Reader:
         left, right = self._text[: match.start()], self._text[match.end() :]
         framed = is_phrase or self._frames["is"].search(left)
         if not framed and self._frames["noun"].search(left):
-            framed = re.match(r"^ now\b|^ for you\b|^\W*$", right) is not None
+            framed = self._frames["follows_state"].search(right) is not None
         if framed and self._commanded(action) and self._is_fact(left, right):
             yield match.span(), ActionClaim(action, "done", "", by_agent=False)
 

@@ -21,11 +21,11 @@ LOOK_UP: Final = "look_up"
 _GAP: Final = r"(?: (?!and\b|but\b|on\b|off\b|i\b|then\b)[\w'’\-:%°]+){0,6}? "
 """Up to six words between a verb and the word that goes with it: turned the kitchen light off."""
 _VOWELS: Final = "aeiou"
-_OTHER_SUBJECTS: Final = "to|that|i|you|it|he|she|we|they"
 _WHOLE_PATTERNS: Final = (
     *("instructions", "negatives", "conditions", "depends", "past_times", "by_others"),
     *("reports", "relatives", "finite", "asks_politely", "texts", "assents", "tags"),
     *("everything", "not_participles", "no_actions", "got_it_done"),
+    *("follows_state", "already", "shortened"),
 )
 """Keys of the file whose values are used as they are."""
 
@@ -55,8 +55,14 @@ class ActionWords:
     """For each word in a tool's name, the actions that it may do."""
     reading: frozenset[str]
     general: frozenset[str]
+    listing: frozenset[str]
+    writing: frozenset[str]
     places: frozenset[str]
     no_objects: frozenset[str]
+    receivers: frozenset[str]
+    no_receivers: frozenset[str]
+    irregular: Mapping[str, str]
+    """The base of a past form."""
     same_things: Mapping[str, str]
     """One stem for all that mean the same thing: lamp, light."""
     related: Mapping[str, frozenset[str]]
@@ -112,8 +118,13 @@ def words_of(table: Mapping[str, Any]) -> ActionWords:
         {word: frozenset(names) for word, names in tools.items()},
         reading=_listed(table["reading_tools"]),
         general=_listed(table["general_tools"]),
+        listing=_listed(table["listing_tools"]),
+        writing=_listed(table["writing_tools"]),
         places=_listed(table["places"]),
         no_objects=_listed(table["no_objects"]),
+        receivers=_listed(table["receivers"]),
+        no_receivers=_listed(table["no_receivers"]),
+        irregular=table["irregular"],
         same_things={stem(w): stem(group[0]) for group in table["same_things"] for w in group},
         related=_sets(actions, table["families"], itself=True),
         opposites=_sets(actions, table["opposites"], itself=False),
@@ -183,7 +194,7 @@ def _frames(table: Mapping[str, Any]) -> dict[str, re.Pattern[str]]:
         "is": rf"{table['is']}{adverbs}",
         "started": rf"\b(?:has|have)(?: {parts['adverbs']})* $",
         "lead": lead,
-        "noun": rf"{openers}(?:(?!(?:{_OTHER_SUBJECTS})\b)[\w'’\-:]+ ){{1,6}}$",
+        "noun": rf"{openers}(?:(?!(?:{table['no_subjects']})\b)[\w'’\-:]+ ){{1,6}}$",
         "joined": rf"(?:\band|,|\bthen)(?: {parts['adverbs']})* $|{lead}",
         "follows": rf"^\W*$|^ ?[.!,:]|^ (?:{table['follows']})\b",
         "questions": rf"{openers}(?:{table['questions']})",

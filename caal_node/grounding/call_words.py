@@ -79,7 +79,7 @@ def _call_of(
     language: ActionWords,
 ) -> CallWords:
     name = words(tool.rpartition("__")[2])
-    reads = effect == "read" or bool(name and name[0] in language.reading)
+    reads = effect == "read" or _only_tells(name, language)
     values = [line.partition("=")[2] for line in arguments.splitlines()]
     actions = _actions_of(name, language)
     general = actions <= {"set"} or bool(language.general.intersection(name))
@@ -107,6 +107,13 @@ def _call_of(
         tool,
         state == "refused" and sentence("not_confirmed") in result,
     )
+
+
+def _only_tells(name: Sequence[str], language: ActionWords) -> bool:
+    if not name:
+        return False
+    lists = name[0] in language.listing and not language.writing.intersection(name)
+    return lists or name[0] in language.reading
 
 
 def _actions_of(name: Sequence[str], language: ActionWords) -> frozenset[str]:

@@ -7,7 +7,6 @@ covered by a call that waits for its result as well.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -29,7 +28,6 @@ from caal_node.policy.heard_words import COMMON, stem, stems, words
 
 ENTRIES_MAX: Final = 64
 """Calls of a turn that are looked at, and as many of earlier ones: twice what a turn may have."""
-_SHORTENED: Final = re.compile(r"'(?:s|ve|m|ll|re|d|t)\b")
 
 
 class ClaimCheck:
@@ -73,7 +71,7 @@ def covers(ledger: Ledger, claim: ActionClaim, request: RequestKind, words: Acti
     """Say whether the calls of `ledger` cover `claim`."""
     turn = [call_words(entry, words) for entry in ledger.turn[-ENTRIES_MAX:]]
     earlier = [call_words(entry, words) for entry in ledger.earlier[-ENTRIES_MAX:]]
-    if "already" in claim.text or not request.commands(claim.action, words):
+    if words.frames["already"].search(claim.text) or not request.commands(claim.action, words):
         turn = earlier + turn  # what was done before is reported, and nothing is asked for
     counted = ("done",) if claim.kind == "done" else ("done", "pending")
     done = [call for call in turn if call.state in counted]
@@ -81,7 +79,7 @@ def covers(ledger: Ledger, claim: ActionClaim, request: RequestKind, words: Acti
     if claim.action == LOOK_UP:
         return bool(done)
     told = [call for call in done if call.reads]
-    if not claim.by_agent and told and _so_already(claim, told):
+    if not claim.by_agent and told and _so_already(claim, told, words):
         return True
     acted = [call for call in done if not call.reads]
     things = things_of(claim, words)
@@ -149,7 +147,7 @@ def _nothing_left_out(
     if missed and (not things & known or words.frames["everything"].search(claim.text)):
         return False
     if claim.action in ("send", "call"):
-        return not _other_person(claim, known)
+        return not _other_person(claim, known, words)
     return True
 
 
@@ -157,11 +155,11 @@ def _same_kind(call: CallWords, fitting: Sequence[CallWords]) -> bool:
     return any(call.tool == other.tool or call.actions & other.actions for other in fitting)
 
 
-def _other_person(claim: ActionClaim, known: frozenset[str]) -> bool:
+def _other_person(claim: ActionClaim, known: frozenset[str], language: ActionWords) -> bool:
     """Say whether the claim names a receiver whom no call names."""
-    receivers = [after for at, after in pairwise(words(claim.text)) if at in ("to", "told", "tell")]
-    skipped = ("the", "you", "your", "a", "an", "my", "them", "her", "him", "it", "everyone")
-    named = [one for one in receivers if one not in skipped]
+    pairs = pairwise(words(claim.text))
+    receivers = [after for before, after in pairs if before in language.receivers]
+    named = [one for one in receivers if one not in language.no_receivers]
     return bool(named) and not any(stem(one) in known for one in named)
 
 
@@ -173,8 +171,10 @@ def _mended(call: CallWords, done: Sequence[CallWords]) -> bool:
     )
 
 
-def _so_already(claim: ActionClaim, told: Sequence[CallWords]) -> bool:
-    return "already" in claim.text and any(stems(claim.text) & call.things for call in told)
+def _so_already(claim: ActionClaim, told: Sequence[CallWords], language: ActionWords) -> bool:
+    """Say whether the claim tells what a call has found to be so."""
+    said = language.frames["already"].search(claim.text)
+    return said is not None and any(stems(claim.text) & call.things for call in told)
 
 
 @lru_cache(256)
@@ -187,7 +187,7 @@ def _things_in(text: str, language: ActionWords) -> frozenset[str]:
             text = text.replace(match[0], inside, 1)
     for phrase in verbs.phrases.values():
         text = phrase.sub(" ", text)
-    left = words(_SHORTENED.sub(" ", text))
+    left = words(language.frames["shortened"].sub(" ", text))
     left = [word for word in left if word not in language.no_objects and word not in language.tools]
     found = known_stems(left, language) - COMMON
     # Whether a number is right is another check's: "six" may be 18:00 in the call.
