@@ -26,7 +26,10 @@ _HALF_BEHIND: Final = re.compile(r" and an? (half|quarter)\b")
 _AND: Final = re.compile(r",? (?:and )?")
 _BELOW_ZERO: Final = re.compile(r" below (?:zero|freezing)\b")
 _HEDGES: Final = tuple(
-    (name, re.compile(rf"(?<!\w)(?:{'|'.join(sorted(listed(key)))})(?: (?:than|a|an|the|of|to))*\s?$"))
+    (
+        name,
+        re.compile(rf"(?<!\w)(?:{'|'.join(sorted(listed(key)))})(?: (?:than|a|an|the|of|to))*\s?$"),
+    )
     for name, key in (("above", "above"), ("below", "below"), ("about", "approximate"))
 )
 _HEDGE_CHARS: Final = 28
@@ -95,7 +98,7 @@ def stated_in(text: str) -> Stated:
     # "Four minutes" is no time of day, whatever stands before it.
     likely = [time for time in worded if not (time.is_sure or _has_unit(time, figures))]
     likely = [time for time in likely if not any(_overlap(time, other) for other in sure)]
-    every = tuple([*times, *sure, *likely])
+    every = (*times, *sure, *likely)
     return Stated(tuple(figures), every, tuple(dates), tuple(codes))
 
 

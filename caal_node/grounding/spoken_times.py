@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from caal_node.grounding.fact_words import WORDS
 from caal_node.grounding.spoken_numbers import Number
@@ -27,18 +27,26 @@ _ISO: Final = re.compile(
 _HALF: Final = r"(?:\s?(?P<half{n}>[ap])(?:\.m\.|m\b))"
 _CLOCK: Final = re.compile(
     r"(?<![\d:.,])(?P<hour>\d{1,2})[:h](?P<minute>\d\d)(?::\d\d)?(?![\d:])"
-    + _HALF.format(n="") + r"?"
+    + _HALF.format(n="")
+    + r"?"
     r"|(?<![\d:.,])(?P<only>\d{1,2})" + _HALF.format(n="2")
 )
-_DAY: Final = rf"(?P<day{{n}}>\d{{{{1,2}}}})(?:st|nd|rd|th)?"
+_DAY: Final = r"(?P<day{n}>\d{{1,2}})(?:st|nd|rd|th)?"
 _DATE: Final = re.compile(
-    rf"\b(?P<month>{_MONTH})\b\.? (?:the )?{_DAY.format(n='')}(?![\d:])(?:,? (?P<year>\d{{4}})\b)?"
-    rf"|(?<![\d:.]){_DAY.format(n='2')}\.? (?:of )?(?P<month2>{_MONTH})\b(?:,? (?P<year2>\d{{4}})\b)?"
+    rf"\b(?P<month>{_MONTH})\b\.? (?:the )?{_DAY.format(n='')}(?![\d:])"
+    r"(?:,? (?P<year>\d{4})\b)?"
+    rf"|(?<![\d:.]){_DAY.format(n='2')}\.? (?:of )?(?P<month2>{_MONTH})\b"
+    r"(?:,? (?P<year2>\d{4})\b)?"
 )
 _DAY_PARTS: Final = (
     (re.compile(r"\bin the morning\b|\bthis morning\b"), "a"),
-    (re.compile(r"\bin the (?:afternoon|evening)\b|\btonight\b|\bthis (?:afternoon|evening)\b"), "p"),
+    (
+        re.compile(r"\bin the (?:afternoon|evening)\b|\btonight\b|\bthis (?:afternoon|evening)\b"),
+        "p",
+    ),
 )
+_UTC: Final = frozenset({"z", "+00:00", "+0000", "-00:00", "-0000"})
+"""The zone of which a time is rightly said in another one. One with an offset is local already."""
 _LED_CHARS: Final = 24
 """How far before its hour the words of a time begin: " twenty-five minutes past "."""
 _NAMED: Final = re.compile(r"\b(noon|midday|midnight)\b")
@@ -61,7 +69,7 @@ class Time:
     half_known: bool
     """Whether it is told from the time twelve hours later."""
     zoned: bool = False
-    """Whether it names its zone, so that it may rightly be said in another."""
+    """Whether it is of UTC, so that it may rightly be said in another zone."""
     is_sure: bool = True
     """False where the same words may be numbers: "nine thirty", "ten to eleven", "at four"."""
 
@@ -95,7 +103,7 @@ def iso_days(text: str) -> Iterator[tuple[Day, Time | None]]:
         time = None
         if match[4] and int(match[4]) < 25 and int(match[5]) < 60:
             minute = int(match[4]) % 24 * 60 + int(match[5])
-            zoned = match[6] is not None
+            zoned = match[6] in _UTC
             time = Time(match.start(4), match.end(), minute, half_known=True, zoned=zoned)
         yield Day(match.start(), match.end(), month, day, year, weekday), time
 
@@ -154,7 +162,8 @@ def spoken_times(text: str, found: list[Number]) -> Iterator[Time]:
         led = _led(text, number, ends)
         if led is not None:
             yield _time(text, led[0], number.end, (int(hour) % 24, led[1]), sure=led[2])
-            continue
+            if led[2]:
+                continue
         after = found[at + 1] if at + 1 < len(found) else None
         is_at = _AT_HOUR.search(text, 0, number.start) is not None
         if oclock := _OCLOCK.match(text, number.end):
