@@ -17,7 +17,7 @@ from caal_node.core.prompt_files import sentence
 from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.quantities import stated_in
-from caal_node.grounding.result_facts import Facts, facts_of
+from caal_node.grounding.result_facts import Facts, add_arguments, facts_of
 from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.grounding.stated_figures import StatedFigures, Wrong
@@ -92,14 +92,14 @@ class _FactCheck:
     def _said_facts(self) -> Facts:
         """Whatever may rightly be told besides the results of this turn."""
         facts = facts_of(self._ledger.earlier)
-        facts.records.clear()
         left = KNOWN_CHARS
         for text in (self._ledger.request, *reversed(self._known)):
             if left > 0:
                 facts.add_text(text[-left:])
                 left -= len(text)
-        for entry in (*self._ledger.turn, *self._ledger.earlier):
-            facts.add_text(_arguments(entry))
+        every = (*self._ledger.turn, *self._ledger.earlier)
+        add_arguments(facts, every)
+        for entry in every:
             facts.words.update(map(stem, words(f"{entry.tool} {entry.description[:KNOWN_CHARS]}")))
         for entry in self._ledger.turn:
             if entry not in self._found:

@@ -32,6 +32,8 @@ _HEDGES: Final = tuple(
     )
     for name, key in (("above", "above"), ("below", "below"), ("about", "approximate"))
 )
+_BETWEEN: Final = re.compile(r"\bbetween\s\S+(?:\s\S+)?\sand\s$")
+_TO: Final = re.compile(r"\s?(?:to|and|or|-|–)\s?")
 _HEDGE_CHARS: Final = 28
 
 
@@ -143,6 +145,8 @@ def _unit_of(text: str, number: Number) -> tuple[Unit | None, int]:
 
 
 def _hedge(before: str) -> str:
+    if _BETWEEN.search(before):
+        return "below"
     return next((name for name, pattern in _HEDGES if pattern.search(before)), "")
 
 
@@ -161,6 +165,10 @@ def _parts_of_units(text: str) -> Iterator[Figure]:
 def _compound(text: str, figures: list[Figure]) -> list[Figure]:
     """Join "two minutes and ten seconds" and "34 euros fifty", and drop what lies in another."""
     figures.sort(key=lambda figure: (figure.start, -figure.end))
+    for at, figure in enumerate(figures[1:]):
+        before = figures[at]
+        if before.unit is None and _TO.fullmatch(text, before.end, figure.start):
+            figures[at] = replace(before, unit=figure.unit)  # "380 to 700 kg"
     joined = list[Figure]()
     for figure in figures:
         last = joined[-1] if joined else None

@@ -145,6 +145,13 @@ def facts_of(entries: Iterable[LedgerEntry]) -> Facts:
     return facts
 
 
+def add_arguments(facts: Facts, entries: Iterable[LedgerEntry]) -> None:
+    """Add what calls were made with."""
+    reader = _Reader(facts)
+    for entry in entries:
+        reader.read_arguments(entry)
+
+
 class _Reader:
     """Walks through results."""
 
@@ -169,6 +176,9 @@ class _Reader:
             self._lines(value, record)
         else:
             self._walk(value, record, (), None, 0)
+
+    def read_arguments(self, entry: LedgerEntry) -> None:
+        self._object(dict(entry.arguments), self._record(-1, -1, ()), 0)
 
     def _group(self) -> int:
         self._groups += 1

@@ -8,15 +8,16 @@ the one that the clause names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
 from caal_node.grounding.fact_words import UNITS, listed, stemmed
 from caal_node.grounding.quantities import Code, Figure, Stated
 from caal_node.grounding.result_facts import Fact, Facts, label_of
-from caal_node.grounding.spoken_times import Day, Time, weekday_of
+from caal_node.grounding.spoken_times import HALF_DAY, Day, Time, weekday_of
 from caal_node.policy.heard_words import stem, words
 
 PAIRS_MAX: Final = 48
@@ -28,8 +29,17 @@ _CONVERTED: Final = 0.02
 _ROUND: Final = 100.0
 """A whole figure of hundreds is meant to the hundred."""
 _ABOUT_MINUTES: Final = 10
+_PAST: Final = frozenset({"past", "after"})
+_AHEAD: Final = frozenset({"before"})
+_APPROXIMATE: Final = listed("approximate")
 _COMPARING: Final = stemmed("comparing")
 _BESIDE: Final = stemmed("beside")
+_FALLING: Final = stemmed("falling")
+_NUMBERING: Final = listed("numbering")
+_FROM_TODAY: Final = stemmed("from_today")
+_LIST_MARK: Final = re.compile(r"[\s*_]*$")
+_SPAN_OF_TIMES: Final = 60
+"""Minutes by which a time may lie behind the one that it is said to be past."""
 _OTHERS: Final = frozenset(map(stem, ("other", "others", "more", "another", "rest")))
 _LATER: Final = frozenset({"in", "within", "ago", "now", "left", "until", "since", "for"})
 _SCALES: Final = frozenset({5.0, 10.0, 100.0})
@@ -90,7 +100,9 @@ class StatedFigures:
     def label_in(self, said: Iterable[str]) -> frozenset[str] | None:
         """Return the one label that words name; None where it is none or more than one."""
         known = frozenset(map(label_of, said))
-        named = [label for label in self._labels if (label - self._shared) & known]
+        hits = [(len((label - self._shared) & known), label) for label in self._labels]
+        most = max((count for count, _ in hits), default=0)
+        named = [label for count, label in hits if count == most > 0]
         return named[0] if len(named) == 1 else None
 
     @property
@@ -140,8 +152,20 @@ class _Clause:
         return [
             wrong
             for at, figure in enumerate(figures)
-            if (wrong := self._judge(figure, figures[at - 1].end if at else 0)) is not None
+            if not self._numbers_a_list(figure)
+            and (wrong := self._judge(figure, figures[at - 1].end if at else 0)) is not None
         ]
+
+    def _numbers_a_list(self, figure: Figure) -> bool:
+        """Say whether a figure says which one of a list: "1. Milk", "item number five"."""
+        if figure.unit is not None:
+            return figure.unit.dimension == "any"
+        before = self._text[: figure.start]
+        if self._text[figure.end : figure.end + 1] in (".", ")") and _LIST_MARK.match(before):
+            return True
+        led = before.lower().split()[-1:]
+        listed_here = max(self._turn.counts | self._told.counts, default=0)
+        return bool(led) and led[0] in _NUMBERING and figure.value <= listed_here
 
     def _judge(self, figure: Figure, before: int) -> Wrong | None:
         label = self._known.label_in(words(self._text[before : figure.start]))
@@ -166,8 +190,13 @@ class _Clause:
 
     def _is_known(self, figure: Figure, facts: Sequence[Fact]) -> bool:
         value = figure.value
-        if any(_is_close(figure, fact) for fact in [*facts, *self._told.figures]):
+        known = [*facts, *self._told.figures]
+        if any(_is_close(figure, fact) for fact in known):
             return True
+        if not self._said.isdisjoint(_FALLING):
+            below = replace(figure, value=-value)
+            if any(fact.value < 0 and _is_close(below, fact) for fact in known):
+                return True
         if figure.number.ordinal:
             return any(day.day == value for day, _ in [*self._turn.days, *self._told.days])
         return self._is_count(figure) or self._is_derived(figure, facts) or self._is_span(figure)
@@ -187,13 +216,14 @@ class _Clause:
         values = [
             (fact.label, value)
             for fact in facts
-            if fact.exact and _may_be(figure, fact)
+            if fact.exact and fact.keyed and _may_be(figure, fact)
             for value in (_told_as(figure, fact),)
         ]
-        by_label: dict[frozenset[str], list[float]] = {}
+        by_word: dict[str, list[float]] = {}
         for label, value in values:
-            by_label.setdefault(label, []).append(value)
-        for column in by_label.values():
+            for word in label:
+                by_word.setdefault(word, []).append(value)
+        for column in by_word.values():
             total = sum(column)
             if _near(figure, total) or _near(figure, total / len(column)):
                 return True
@@ -211,6 +241,8 @@ class _Clause:
         turn = self._turn
         relative = not _LATER.isdisjoint(words(self._text[max(0, figure.start - 24) :]))
         if turn.has_moments or (relative and (turn.times or turn.days)):
+            return True
+        if turn.days and not self._said.isdisjoint(_FROM_TODAY):
             return True
         minutes = {fact.time.minute for fact in [*turn.times, *self._told.times]}
         pairs = combinations(sorted(minutes)[:PAIRS_MAX], 2)
@@ -258,9 +290,14 @@ class _Clause:
         known = [*near, *(fact.time for fact in self._told.times)]
         if any(time.is_same(other) for other in known):
             return True
-        rough = self._text[: time.start].lower().split()[-2:]
-        if not listed("approximate").isdisjoint(rough):
-            return any(abs(time.minute - one.minute) % 720 <= _ABOUT_MINUTES for one in known)
+        led = set(self._text[: time.start].lower().split()[-2:])
+        behind = [(one.minute - time.minute) % HALF_DAY for one in known]
+        if led & _PAST and any(minutes <= _SPAN_OF_TIMES for minutes in behind):
+            return True
+        if led & _AHEAD and any(HALF_DAY - minutes <= _SPAN_OF_TIMES for minutes in behind):
+            return True
+        if led & _APPROXIMATE:
+            return any(min(one, HALF_DAY - one) <= _ABOUT_MINUTES for one in behind)
         spans = [
             round(fact.value * fact.unit.factor / 60)
             for fact in [*turn.figures, *self._told.figures]
@@ -269,7 +306,7 @@ class _Clause:
         if spans and not known:  # It is told from the time of day, which is not known here.
             return True
         return any(
-            (time.minute - one.minute - way * span) % 720 == 0
+            (time.minute - one.minute - way * span) % HALF_DAY == 0
             for one in known
             for span in spans[:PAIRS_MAX]
             for way in (1, -1)
@@ -364,9 +401,17 @@ def _near(figure: Figure, value: float) -> bool:
     if off <= step / 2 + 1e-6:
         return True
     if figure.hedge == "about":
-        return off <= max(step, abs(value) * _ABOUT)
+        return off <= max(step, min(abs(value) * _ABOUT, _last_place(said)))
     low, high = sorted((said, said * 1.5 if figure.hedge == "above" else said * 0.6))
     return bool(figure.hedge) and low - step / 2 <= value <= high + step / 2
+
+
+def _last_place(said: float) -> float:
+    """Return the size of the last place of a whole number that is not 0: 100 of 9,700, 5 of 35."""
+    whole, place = int(abs(said)), 1
+    while whole and whole % 10 == 0:
+        whole, place = whole // 10, place * 10
+    return float(place * 5 if whole % 5 == 0 else place)
 
 
 def _written(value: float, figure: Figure) -> str:
