@@ -20,6 +20,7 @@ from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.result_facts import Facts, add_arguments, facts_of
 from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
+from caal_node.grounding.spoken_times import weekday_of
 from caal_node.grounding.stated_figures import StatedFigures, Wrong
 from caal_node.grounding.stated_names import StatedNames
 from caal_node.grounding.stated_states import StatedStates
@@ -164,6 +165,7 @@ class _FactCheck:
         said = frozenset(map(stem, words(clause)))
         if not said.isdisjoint(map(stem, _NOTHING)):
             return False
+        said |= _days_named(clause)
         asked, found = _namings(other.asked), _namings(other.found)
         return not said.isdisjoint(asked - found) and said.isdisjoint(found - asked)
 
@@ -195,12 +197,18 @@ def _about(entry: LedgerEntry) -> str:
 
 
 def _namings(text: str) -> frozenset[str]:
-    """Return the stems of a value, and of the weekday where it is a date."""
-    from caal_node.grounding.spoken_times import weekday_of
+    """Return the stems of a value's words or, where it is a date, what may be said for it."""
+    dates = _days_named(text)
+    return dates or frozenset(map(stem, words(text))) - COMMON
 
-    days = [weekday_of(day) for day in stated_in(text).days]
-    weekdays = [stem(WORDS["weekdays"][day]) for day in days if day is not None]
-    return frozenset([*map(stem, words(text)), *weekdays]) - COMMON
+
+def _days_named(text: str) -> frozenset[str]:
+    """Return how days are named in a text: by weekday and by the day of the month."""
+    stated = stated_in(text)
+    named = {f"{day.day}." for day in stated.days if day.day}
+    named |= {f"{one.value:.0f}." for one in stated.figures if one.number.ordinal}
+    weekdays = (weekday_of(day) for day in stated.days)
+    return frozenset(named | {WORDS["weekdays"][day] for day in weekdays if day is not None})
 
 
 def _mended(clause: str, wrong: Sequence[Wrong]) -> str:

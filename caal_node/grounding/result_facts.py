@@ -7,9 +7,11 @@ text. Its names tell it from the others of its group: "kitchen" and "bedroom" in
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Final, cast
 
 from caal_node.grounding.fact_words import UNITS, WORDS, Unit
@@ -25,10 +27,14 @@ TEXT_CHARS_MAX: Final = 16_000
 """Characters of texts in results that are read for figures, for the same reason; some 10 ms."""
 NAME_CHARS: Final = 80
 """Characters of a text that can name its record; a longer one is a text about it."""
+LISTS_MAX: Final = 12
+"""Lists of one object whose lengths are added: "confirmed" and "declined"."""
 DEPTH_MAX: Final = 12
 LABEL_WORDS: Final = 3
 """Words before a figure in a plain text that may say what it is."""
 _DIMENSIONS: Final[Mapping[str, str]] = WORDS["dimensions"]
+_LENGTH: Final = re.compile(r"(\d{1,3}):(\d\d)(?::(\d\d))?")
+_LENGTH_KEYS: Final = frozenset(WORDS["length_keys"])
 _UNIT_KEYS: Final = frozenset({"unit", "units", "measurement", "uom"})
 _CURRENCY_KEYS: Final = frozenset({"currency"})
 _BRIGHTNESS_MAX: Final = 255
@@ -92,6 +98,8 @@ class Facts:
     """Each with its record."""
     counts: set[int] = field(default_factory=set[int])
     """How many there are of what is listed, and of those of them that have a value in common."""
+    listed: dict[str, int] = field(default_factory=dict[str, int])
+    """How many are listed under a key, by the stem of its last word."""
     digits: list[str] = field(default_factory=list[str])
     """The digits of codes and of texts, in which a code must stand."""
     words: set[str] = field(default_factory=set[str])
@@ -211,8 +219,24 @@ class _Reader:
             pass
         elif isinstance(value, int | float):
             self._figure(float(value), record, key, unit)
-        else:
+        elif not self._add_length(str(value), record, key):
             self._facts.add_text(str(value), record, frozenset(map(label_of, key)))
+
+    def _add_length(self, text: str, record: int, key: tuple[str, ...]) -> bool:
+        """Add "04:12" under a key such as `time_left`, which is a duration and no time of day."""
+        parts = _LENGTH.fullmatch(text)
+        if parts is None or _LENGTH_KEYS.isdisjoint(key):
+            return False
+        one, other = int(parts[1]), int(parts[2])
+        label = frozenset(map(label_of, key))
+        if parts[3]:
+            seconds = (one * 3600 + other * 60 + int(parts[3]),)
+        else:  # Minutes and seconds, or hours and minutes.
+            seconds = (one * 60 + other, one * 3600 + other * 60)
+        for value in seconds:
+            unit = UNITS["seconds"]
+            self._facts.figures.append(Fact(float(value), unit, label, record, exact=False))
+        return True
 
     def _object(self, members: dict[str, Any], record: int, depth: int) -> None:
         unit, currency = _sibling_units(members)
@@ -220,6 +244,11 @@ class _Reader:
         inner = [name for name, value in members.items() if isinstance(value, dict)]
         if len(inner) > 1:
             self._facts.counts.add(len(inner))
+        lists = [cast("list[Any]", each) for each in members.values() if isinstance(each, list)]
+        if len(lists) > 1:
+            lengths = [len(each) for each in lists[:LISTS_MAX]]
+            self._facts.counts.add(sum(lengths))
+            self._facts.counts |= {one + other for one, other in combinations(lengths, 2)}
         for name, value in members.items():
             key = tuple(words(name))
             self._facts.words.update(map(stem, key))
@@ -235,6 +264,8 @@ class _Reader:
     ) -> None:
         group = self._group()
         self._facts.counts |= _counts(items)
+        if key:
+            self._facts.listed[stem(key[-1])] = len(items)
         for item in items:
             within = record
             if isinstance(item, dict):

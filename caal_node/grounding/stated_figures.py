@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from caal_node.grounding.fact_words import UNITS, listed, stemmed
+from caal_node.grounding.fact_words import UNITS, WORDS, listed, stemmed
 from caal_node.grounding.quantities import Code, Figure, Stated
 from caal_node.grounding.result_facts import Fact, Facts, label_of
 from caal_node.grounding.spoken_times import HALF_DAY, Day, Time, weekday_of
@@ -26,6 +26,11 @@ _ABOUT: Final = 0.12
 """The share by which a figure that is said to be rough may be off."""
 _CONVERTED: Final = 0.02
 """The share by which one may be off that was told in another unit."""
+_STEP: Final = 0.6
+"""The share of its last place by which a converted figure may be off: it is rounded twice."""
+_ABOVE: Final = 1.3
+_BELOW: Final = 0.8
+"""How far from "more than" and "less than" what is meant may lie."""
 _ROUND: Final = 100.0
 """A whole figure of hundreds is meant to the hundred."""
 _ABOUT_MINUTES: Final = 10
@@ -37,6 +42,9 @@ _BESIDE: Final = stemmed("beside")
 _FALLING: Final = stemmed("falling")
 _NUMBERING: Final = listed("numbering")
 _FROM_TODAY: Final = stemmed("from_today")
+_ALL_OF: Final = tuple(WORDS["all_of"])
+_PART_OF: Final = listed("part_of")
+_JOINT: Final = re.compile(r"[,;:]|\b(?:and|but|with|while|or)\b")
 _LIST_MARK: Final = re.compile(r"[\s*_]*$")
 _SPAN_OF_TIMES: Final = 60
 """Minutes by which a time may lie behind the one that it is said to be past."""
@@ -168,7 +176,7 @@ class _Clause:
         return bool(led) and led[0] in _NUMBERING and figure.value <= listed_here
 
     def _judge(self, figure: Figure, before: int) -> Wrong | None:
-        label = self._known.label_in(words(self._text[before : figure.start]))
+        label = self._known.label_in(words(self._led(before, figure)))
         facts = self._about(label, figure)
         if self._is_known(figure, facts) or self._is_a_time(figure):
             return None
@@ -181,6 +189,14 @@ class _Clause:
         # The unit stays as it was said; only what was added to the number goes.
         end = figure.number.end if right and figure.value == figure.number.value else figure.end
         return Wrong(figure.start, end, right)
+
+    def _led(self, before: int, figure: Figure) -> str:
+        """Return the words that lead to a figure, without those behind the figure before it."""
+        text = self._text[before : figure.start]
+        if not before:
+            return text
+        joint = _JOINT.search(text)
+        return text[joint.end() :] if joint else ""
 
     def _about(self, label: frozenset[str] | None, figure: Figure) -> list[Fact]:
         """Return the figures of the results that a clause's figure may be."""
@@ -209,7 +225,19 @@ class _Clause:
             return True
         counts = self._turn.counts | self._told.counts
         more = not self._said.isdisjoint(_OTHERS)
-        return figure.value in counts or (more and figure.value + 1 in counts)
+        if figure.value in counts or (more and figure.value + 1 in counts):
+            return True
+        # A smaller number may count some of them, unless it is said to count all.
+        return 0 < figure.value < max(counts, default=0) and self._is_part(figure, before)
+
+    def _is_part(self, figure: Figure, before: str) -> bool:
+        behind = self._text[figure.end : figure.end + 40].lower().split()[:1]
+        if not before or before.split()[-1] in _PART_OF or behind == ["of"]:
+            return True
+        if before.endswith(_ALL_OF) or not behind:
+            return False
+        thing = stem(re.sub(r"\W", "", behind[0]))
+        return figure.value <= self._turn.listed.get(thing, 0)
 
     def _is_derived(self, figure: Figure, facts: Sequence[Fact]) -> bool:
         """Say whether a figure is a sum, a mean or, where the clause compares, a difference."""
@@ -303,8 +331,8 @@ class _Clause:
             for fact in [*turn.figures, *self._told.figures]
             if fact.unit is not None and fact.unit.dimension == "duration" and fact.unit.factor
         ]
-        if spans and not known:  # It is told from the time of day, which is not known here.
-            return True
+        if spans and not known:
+            return time.is_sure  # It is told from the time of day, which is not known here.
         return any(
             (time.minute - one.minute - way * span) % HALF_DAY == 0
             for one in known
@@ -385,10 +413,10 @@ def _is_close(figure: Figure, fact: Fact) -> bool:
         # A temperature of no scale may be of either.
         scales = [unit for unit in _SCALED if unit.dimension == fact.unit.dimension]
         others = [scale.told_in(fact.value, figure.unit) for scale in scales]
-        return any(abs(figure.value - other) <= figure.step for other in others)
+        return any(abs(figure.value - other) <= figure.step * _STEP for other in others)
     if fact.unit is None or value == fact.value:
         return False
-    off = max(figure.step, abs(value) * _CONVERTED)
+    off = max(figure.step * _STEP, abs(value) * _CONVERTED)
     return abs(figure.value - value) <= off
 
 
@@ -402,7 +430,7 @@ def _near(figure: Figure, value: float) -> bool:
         return True
     if figure.hedge == "about":
         return off <= max(step, min(abs(value) * _ABOUT, _last_place(said)))
-    low, high = sorted((said, said * 1.5 if figure.hedge == "above" else said * 0.6))
+    low, high = sorted((said, said * (_ABOVE if figure.hedge == "above" else _BELOW)))
     return bool(figure.hedge) and low - step / 2 <= value <= high + step / 2
 
 

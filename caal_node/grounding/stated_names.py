@@ -51,7 +51,7 @@ class StatedNames:
             token.span()
             for token in tokens
             if _is_name(token[0])
-            and not _BEGINS.search(clause, 0, token.start())
+            and (_is_code(token[0]) or not _BEGINS.search(clause, 0, token.start()))
             and not self._is_known(token[0])
         ]
 
@@ -67,6 +67,11 @@ class StatedNames:
             or (len(part) >= _ALIKE and part[:_ALIKE] in self._beginnings)
             for part in parts
         )
+
+
+def _is_code(token: str) -> bool:
+    """Say whether a token has letters and digits, as "A17", so that it is no common word."""
+    return token[0].isupper() and any(one.isdigit() for one in token)
 
 
 def _is_name(token: str) -> bool:
