@@ -42,6 +42,7 @@ _THERE_IS: Final = re.compile(
     r"(?:a|an|some|several|many|one|two|three|four|five|six|seven|eight|nine|ten|\d+)\b",
     re.IGNORECASE,
 )
+_SUPPOSING: Final = listed("supposing")
 _COMMON: Final = COMMON | stemmed("stating")
 
 
@@ -182,7 +183,9 @@ class _FactCheck:
 
 
 def _states_nothing(clause: str) -> bool:
-    return clause.rstrip().endswith("?") or _OFFER.match(clause) is not None
+    if clause.rstrip().endswith("?") or _OFFER.match(clause) is not None:
+        return True
+    return not _SUPPOSING.isdisjoint(words(clause))
 
 
 def _arguments(entry: LedgerEntry) -> str:

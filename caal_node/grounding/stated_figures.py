@@ -45,6 +45,8 @@ _FROM_TODAY: Final = stemmed("from_today")
 _ALL_OF: Final = tuple(WORDS["all_of"])
 _PART_OF: Final = listed("part_of")
 _JOINT: Final = re.compile(r"[,;:]|\b(?:and|but|with|while|or)\b")
+_TIMES: Final = stemmed("multiplying")
+_MULTIPLES: Final = (2.0, 3.0, 0.5)
 _LIST_MARK: Final = re.compile(r"[\s*_]*$")
 _SPAN_OF_TIMES: Final = 60
 """Minutes by which a time may lie behind the one that it is said to be past."""
@@ -240,7 +242,7 @@ class _Clause:
         return figure.value <= self._turn.listed.get(thing, 0)
 
     def _is_derived(self, figure: Figure, facts: Sequence[Fact]) -> bool:
-        """Say whether a figure is a sum, a mean or, where the clause compares, a difference."""
+        """Say whether a figure is made of others: their sum, their mean, what lies between."""
         values = [
             (fact.label, value)
             for fact in facts
@@ -254,6 +256,14 @@ class _Clause:
         for column in by_word.values():
             total = sum(column)
             if _near(figure, total) or _near(figure, total / len(column)):
+                return True
+            if any(
+                _near(figure, one + other) for one, other in combinations(column[:PAIRS_MAX], 2)
+            ):
+                return True
+        if not self._said.isdisjoint(_TIMES):
+            own = [*values, *((fact.label, fact.value) for fact in self._told.figures)]
+            if any(_near(figure, value * by) for _, value in own for by in _MULTIPLES):
                 return True
         if not (self._compares or _is_duration(figure)):
             return False
