@@ -1,7 +1,7 @@
 """Holds the clauses of an answer to the results that it is made of.
 
-Only an answer for which tools ran is judged, and in it only what states something: questions, offers
-and what the person said are let through. What is wrong is said again rightly where one value alone
+Only an answer for which tools ran is judged, and in it only what states something: questions,
+offers and suppositions are let through. What is wrong is said again rightly where one value alone
 can be meant; else one honest sentence takes the place of the first such clause, and nothing that
 of those behind it.
 """
@@ -17,8 +17,9 @@ from caal_node.core.prompt_files import sentence
 from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.quantities import stated_in
-from caal_node.grounding.result_facts import Facts, add_arguments, facts_of
+from caal_node.grounding.result_facts import Facts
 from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of
+from caal_node.grounding.result_reader import add_arguments, facts_of
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.grounding.spoken_times import weekday_of
 from caal_node.grounding.stated_figures import StatedFigures, Wrong

@@ -73,19 +73,23 @@ def _has_nothing(value: Any, arguments: Mapping[str, Any]) -> bool:
     echoed = {str(one).lower() for one in arguments.values()}
     says_nothing = not value
     for name, member in cast("dict[str, Any]", value).items():
-        if member in (None, "", [], {}):
+        if _is_nothing(name, member):
             says_nothing = True
-        elif isinstance(member, bool) or str(member).lower() in echoed:
-            continue
-        elif member == 0 and not _COUNTS.isdisjoint(words(name)):
-            says_nothing = True
-        elif isinstance(member, str) and _EMPTY.match(member.lower()):
-            says_nothing = True
-        elif not _STATUS.isdisjoint(words(name)):
-            continue
-        else:
+        elif not (
+            isinstance(member, bool)
+            or str(member).lower() in echoed
+            or not _STATUS.isdisjoint(words(name))
+        ):
             return False
     return says_nothing
+
+
+def _is_nothing(name: str, member: Any) -> bool:
+    if member is None or member in ("", [], {}):
+        return True
+    if isinstance(member, str):
+        return _EMPTY.match(member.lower()) is not None
+    return member is not False and member == 0 and not _COUNTS.isdisjoint(words(name))
 
 
 def elsewhere(entry: LedgerEntry) -> Elsewhere | None:

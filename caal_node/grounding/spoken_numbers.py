@@ -9,8 +9,8 @@ from typing import Final
 
 from caal_node.grounding.fact_words import WORDS
 
-NUMBERS_MAX: Final = 400
-"""Numbers of one text that are read."""
+NUMBERS_MAX: Final = 2_048
+"""Numbers of one text that are read: as many as the longest text that is read can hold."""
 _SMALL: Final[Mapping[str, int]] = WORDS["small_numbers"]
 _MAGNITUDES: Final[Mapping[str, int]] = WORDS["magnitudes"]
 _HUNDRED: Final = 100

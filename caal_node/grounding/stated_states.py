@@ -1,4 +1,4 @@
-"""Whether a clause says the opposite of the state that a result has: open and closed, on and off."""
+"""Whether a clause says the opposite of a state that a result has: open and closed, on and off."""
 
 from __future__ import annotations
 

@@ -10,60 +10,16 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from caal_node.grounding.fact_check import fact_check
 from caal_node.grounding.ledger import Ledger, LedgerEntry
-from caal_node.grounding.spoken_check import Say, SpokenCheck
+from caal_node.grounding.spoken_check import Say
+from tests.fact_pairs import pairs_of
 
-FOLDER: Final = Path(__file__).parents[1] / "data" / "facts"
 PARTS: Final = ("tuning", "held_out")
-WRITING: Final = ("set_", "switch", "convert")
 ROUNDS: Final = 5
 """How often each clause is timed; the quickest counts, as others use the machine too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A clause of an answer with the results that it is made of."""
-
-    kind: str
-    ledger: Ledger
-    known: tuple[str, ...]
-    clause: str
-    is_right: bool
-    mended: str | None = None
-    """What should be said in place of a wrong clause; None where any other words do."""
-
-    def check(self) -> SpokenCheck:
-        return fact_check(self.ledger, self.known)
-
-
-def pairs_of(part: str) -> Iterator[Pair]:
-    """Yield the labelled pairs of a part of the data."""
-    for scene in json.loads((FOLDER / f"{part}.json").read_text(encoding="utf-8")):
-        ledger = Ledger(
-            scene["request"], _entries(scene["calls"]), _entries(scene.get("earlier", []))
-        )
-        known = tuple(scene.get("known", ()))
-        for clause in scene["right"]:
-            yield Pair(scene["kind"], ledger, known, clause, is_right=True)
-        for wrong in scene.get("wrong", ()):
-            clause, mended = (wrong, None) if isinstance(wrong, str) else wrong
-            yield Pair(scene["kind"], ledger, known, clause, is_right=False, mended=mended)
-
-
-def _entries(calls: list[Any]) -> tuple[LedgerEntry, ...]:
-    found: list[LedgerEntry] = []
-    for at, (tool, arguments, result, *state) in enumerate(calls):
-        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-        effect = "write" if tool.startswith(WRITING) else "read"
-        ended = state[0] if state else "done"
-        found.append(LedgerEntry(f"c{at}", tool, arguments, ended, text, effect))
-    return tuple(found)
 
 
 def table(part: str, *, show: bool = False) -> tuple[float, float]:
@@ -118,6 +74,23 @@ def cpu() -> None:
         )
 
 
+def largest() -> None:
+    """Print what the largest result costs that is read, and one that is too large."""
+    for items in (95, 700):
+        listed = [
+            {"name": f"Item {n}", "price": n * 1.5, "weight_g": n * 7, "made": "2026-03-01T07:30"}
+            for n in range(items)
+        ]
+        entry = LedgerEntry("c", "search", {"query": "items"}, "done", json.dumps(listed), "read")
+        took: list[float] = []
+        for _ in range(ROUNDS):
+            check = fact_check(Ledger("how much is item 7", (entry,)))
+            began = time.process_time_ns()
+            check.check("Item 7 costs 99.10 euros and weighs 50 grams.")
+            took.append((time.process_time_ns() - began) / 1e6)
+        print(f"a result of {len(entry.result):,} characters: first clause {min(took):.1f} ms")
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("parts", nargs="*", default=PARTS)
@@ -127,6 +100,7 @@ def main() -> None:
         table(part, show=chosen.show)
         print()
     cpu()
+    largest()
 
 
 if __name__ == "__main__":
