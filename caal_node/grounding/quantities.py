@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from caal_node.grounding.fact_words import UNIT_BEHIND, UNITS, Unit, listed
@@ -14,8 +13,6 @@ from caal_node.grounding.spoken_times import Day, Time, clock_times, days, iso_d
 
 TEXT_CHARS: Final = 4_096
 """Characters of one text that are read: four minutes of speech."""
-_SHORT_CHARS: Final = 80
-"""Characters of a text that is kept when it was read: a result has many a value twice."""
 _CODE: Final = re.compile(r"(?<![\w.,:-])\+?\(?\d[\d ()/-]{5,22}\d(?![\w:]|[.,]\d)")
 _CODE_DIGITS: Final = 7
 """Digits from which on a row of groups is a telephone number or a code, and no figure."""
@@ -75,10 +72,7 @@ class Stated:
 
 def stated_in(text: str) -> Stated:
     """Read what the first TEXT_CHARS of a text state; offsets are those of `text`."""
-    return _read_short(text) if len(text) <= _SHORT_CHARS else _read(text[:TEXT_CHARS])
-
-
-def _read(text: str) -> Stated:
+    text = text[:TEXT_CHARS]
     lower = text.lower()
     if len(lower) != len(text):  # A letter whose small form is longer would move the offsets.
         lower = "".join(one if len(one.lower()) != 1 else one.lower() for one in text)
@@ -108,9 +102,6 @@ def _read(text: str) -> Stated:
     likely = [time for time in likely if not any(_overlap(time, other) for other in sure)]
     every = (*times, *sure, *likely)
     return Stated(tuple(figures), every, tuple(dates), tuple(codes))
-
-
-_read_short = lru_cache(512)(_read)
 
 
 def _overlap(one: Number | Time | Figure, other: Time | Figure) -> bool:

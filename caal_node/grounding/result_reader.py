@@ -12,9 +12,8 @@ from typing import Any, Final, cast
 
 from caal_node.grounding.fact_words import UNITS, WORDS, Unit
 from caal_node.grounding.ledger import LedgerEntry
-from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.result_facts import TEXT_CHARS_MAX, Fact, Facts, Record, label_of
-from caal_node.grounding.spoken_times import weekday_of
+from caal_node.grounding.spoken_times import days, iso_days, weekday_of
 from caal_node.policy.heard_words import COMMON, stem, words
 
 NAME_CHARS: Final = 80
@@ -176,7 +175,8 @@ class _Reader:
             if not isinstance(value, str) or len(value) > NAME_CHARS:
                 continue
             names.update(map(stem, words(value)))
-            for day in stated_in(value).days:
+            written = value.lower()
+            for day in (*(day for day, _ in iso_days(written)), *days(written)):
                 names.add(f"{day.day}th")
                 if (weekday := weekday_of(day)) is not None:
                     names.add(stem(_WEEKDAYS[weekday]))
