@@ -149,6 +149,7 @@ def _alike(one: str, other: str) -> bool:
     """Say whether two names may be one: the same, abbreviated, or of two languages."""
     if one == other or any(one in group and other in group for group in _SAME_NAMES):
         return True
-    if min(len(one), len(other)) <= _ABBREVIATED and one[0] == other[0]:
-        return True
-    return SequenceMatcher(None, one, other).ratio() > _SIMILAR
+    if one[0] != other[0]:
+        return False
+    is_short = min(len(one), len(other)) <= _ABBREVIATED
+    return is_short or SequenceMatcher(None, one, other).ratio() > _SIMILAR
