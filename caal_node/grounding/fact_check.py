@@ -1,0 +1,221 @@
+"""Holds the clauses of an answer to the results that it is made of.
+
+Only an answer for which tools ran is judged, and in it only what states something: questions,
+offers and suppositions are let through. What is wrong is said again rightly where one value alone
+can be meant; else one honest sentence takes the place of the first such clause, and nothing that
+of those behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Final
+
+from caal_node.core.prompt_files import sentence
+from caal_node.grounding.fact_words import WORDS, listed, stemmed
+from caal_node.grounding.ledger import Ledger, LedgerEntry
+from caal_node.grounding.quantities import stated_in
+from caal_node.grounding.result_facts import Facts
+from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of
+from caal_node.grounding.result_reader import add_arguments, facts_of
+from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
+from caal_node.grounding.spoken_times import weekday_of
+from caal_node.grounding.stated_figures import StatedFigures, Wrong
+from caal_node.grounding.stated_names import StatedNames
+from caal_node.grounding.stated_states import StatedStates
+from caal_node.policy.heard_words import COMMON, stem, words
+
+KNOWN_CHARS: Final = 8_000
+"""Characters of what was said before that are read, the newest: some five minutes of speech."""
+CLAUSE_CHARS: Final = 1_000
+"""Characters of a clause that is judged; a longer one is no clause, and is let through."""
+_OFFER: Final = re.compile(
+    rf"\W*(?:(?:and|but|so|or|then)\s+)?(?:{'|'.join(map(re.escape, WORDS['offers']))})",
+    re.IGNORECASE,
+)
+_ANSWER: Final = re.compile(r"\W*(?:yes|no|yeah|nope)\b[,.!:]\s*", re.IGNORECASE)
+_NOTHING: Final = listed("nothing")
+_STATING: Final = listed("stating")
+_THERE_IS: Final = re.compile(
+    r"\b(?:there(?:['’]s| is| are| was| were)|you(?:['’]ve| have)(?: got)?)\s+"
+    r"(?:a|an|some|several|many|one|two|three|four|five|six|seven|eight|nine|ten|\d+)\b",
+    re.IGNORECASE,
+)
+_SUPPOSING: Final = listed("supposing")
+_COMMON: Final = COMMON | stemmed("stating")
+
+
+def fact_check(ledger: Ledger, known: Iterable[str] = ()) -> SpokenCheck:
+    """Return the check of one answer.
+
+    Args:
+        ledger: The turn's calls, which must have their results by now.
+        known: Other texts whose facts may be told again, oldest first: instructions, and what the
+            person and the agent have said before.
+    """
+    return _FactCheck(ledger, tuple(known))
+
+
+class _FactCheck:
+    def __init__(self, ledger: Ledger, known: Sequence[str]) -> None:
+        self._ledger = ledger
+        self._known = known
+        self._is_sorry = False
+        """Whether the honest sentence was said."""
+
+    def check(self, clause: str) -> Say | NotDone:
+        """Say what is spoken of `clause`."""
+        if not self._ledger.turn or len(clause) > CLAUSE_CHARS or _states_nothing(clause):
+            return Say(clause)
+        if any(entry.state == "pending" for entry in self._ledger.turn):
+            return Say(clause)
+        if not self._found:
+            return self._without_results(clause)
+        if self._elsewhere is not None and self._speaks_of_asked(clause, self._elsewhere):
+            other = self._elsewhere
+            return self._instead(clause, "found_elsewhere", found=other.found, asked=other.asked)
+        return self._with_results(clause)
+
+    @cached_property
+    def _found(self) -> tuple[LedgerEntry, ...]:
+        return tuple(entry for entry in self._ledger.turn if kind_of(entry) == "found")
+
+    @cached_property
+    def _elsewhere(self) -> Elsewhere | None:
+        others = [elsewhere(entry) for entry in self._found]
+        return others[0] if len(others) == 1 else None
+
+    @cached_property
+    def _turn_facts(self) -> Facts:
+        return facts_of(self._found)
+
+    @cached_property
+    def _said_facts(self) -> Facts:
+        """Whatever may rightly be told besides the results of this turn."""
+        facts = facts_of(self._ledger.earlier)
+        left = KNOWN_CHARS
+        for text in (self._ledger.request, *reversed(self._known)):
+            if left > 0:
+                facts.add_text(text[-left:])
+                left -= len(text)
+        every = (*self._ledger.turn, *self._ledger.earlier)
+        add_arguments(facts, every)
+        for entry in every:
+            facts.words.update(map(stem, words(f"{entry.tool} {entry.description[:KNOWN_CHARS]}")))
+        for entry in self._ledger.turn:
+            if entry not in self._found:
+                facts.add_text(entry.result[:KNOWN_CHARS])
+        return facts
+
+    @cached_property
+    def _figures(self) -> StatedFigures:
+        return StatedFigures(self._turn_facts, self._said_facts)
+
+    @cached_property
+    def _names(self) -> StatedNames:
+        return StatedNames(self._turn_facts.words | self._said_facts.words)
+
+    @cached_property
+    def _states(self) -> StatedStates:
+        return StatedStates(self._ledger.turn)
+
+    @property
+    def _is_readable(self) -> bool:
+        return self._turn_facts.is_whole and self._said_facts.is_whole
+
+    def _with_results(self, clause: str) -> Say:
+        if not self._is_readable:
+            return Say(clause)
+        if (right := self._states.rightly(clause)) is not None:
+            return Say(right)
+        wrong = self._figures.wrong_in(clause, stated_in(clause))
+        if self._names.unknown_in(clause) or any(one.right is None for one in wrong):
+            return self._instead(clause, "found_unsure")
+        return Say(_mended(clause, wrong))
+
+    def _without_results(self, clause: str) -> Say:
+        """Judge a clause of an answer whose calls have brought nothing or have failed."""
+        said = {word.lower() for word in words(_ANSWER.sub("", clause))}
+        if not said.isdisjoint(_NOTHING):
+            return Say(clause)
+        known = self._said_facts
+        wrong = self._figures.wrong_in(clause, stated_in(clause)) if known.is_whole else []
+        if not (wrong or self._names.unknown_in(clause) or self._states_something(clause)):
+            return Say(clause)
+        kinds = {kind_of(entry) for entry in self._ledger.turn}
+        what = next((_about(entry) for entry in self._ledger.turn if _about(entry)), "")
+        if "failed" in kinds:
+            return self._instead(clause, "found_failed")
+        if what:
+            return self._instead(clause, "found_nothing_about", what=what)
+        return self._instead(clause, "found_nothing")
+
+    def _states_something(self, clause: str) -> bool:
+        """Say whether a clause tells how something is of which nothing is known."""
+        if _THERE_IS.search(clause):
+            return True
+        said = words(_ANSWER.sub("", clause))
+        if _STATING.isdisjoint(said):
+            return False
+        asked = f"{self._ledger.request} {' '.join(map(_arguments, self._ledger.turn))}"
+        about = frozenset(map(stem, words(asked))) - _COMMON
+        return not about.isdisjoint(map(stem, said))
+
+    def _speaks_of_asked(self, clause: str, other: Elsewhere) -> bool:
+        said = frozenset(map(stem, words(clause)))
+        if not said.isdisjoint(map(stem, _NOTHING)):
+            return False
+        said |= _days_named(clause)
+        asked, found = _namings(other.asked), _namings(other.found)
+        return not said.isdisjoint(asked - found) and said.isdisjoint(found - asked)
+
+    def _instead(self, clause: str, key: str, **values: str) -> Say:
+        if self._is_sorry:
+            return Say("")
+        self._is_sorry = True
+        text = sentence(key)
+        for name, value in values.items():
+            text = text.replace("{" + name + "}", " ".join(value.split()))
+        before = clause[: len(clause) - len(clause.lstrip())]
+        after = clause[len(clause.rstrip()) :]
+        return Say(before + text + after)
+
+
+def _states_nothing(clause: str) -> bool:
+    if clause.rstrip().endswith("?") or _OFFER.match(clause) is not None:
+        return True
+    return not _SUPPOSING.isdisjoint(words(clause))
+
+
+def _arguments(entry: LedgerEntry) -> str:
+    return " ".join(str(value)[:KNOWN_CHARS] for value in entry.arguments.values())
+
+
+def _about(entry: LedgerEntry) -> str:
+    """Return what a call asked for in words, as the person hears it."""
+    texts = [value for value in entry.arguments.values() if isinstance(value, str)]
+    named = [text for text in texts if text[:1].isalpha() and len(text) <= NAMED_CHARS]
+    return named[0] if named else ""
+
+
+def _namings(text: str) -> frozenset[str]:
+    """Return the stems of a value's words or, where it is a date, what may be said for it."""
+    dates = _days_named(text)
+    return dates or frozenset(map(stem, words(text))) - COMMON
+
+
+def _days_named(text: str) -> frozenset[str]:
+    """Return how days are named in a text: by weekday and by the day of the month."""
+    stated = stated_in(text)
+    named = {f"{day.day}." for day in stated.days if day.day}
+    named |= {f"{one.value:.0f}." for one in stated.figures if one.number.ordinal}
+    weekdays = (weekday_of(day) for day in stated.days)
+    return frozenset(named | {WORDS["weekdays"][day] for day in weekdays if day is not None})
+
+
+def _mended(clause: str, wrong: Sequence[Wrong]) -> str:
+    for one in reversed(wrong):
+        clause = f"{clause[: one.start]}{one.right}{clause[one.end :]}"
+    return clause
