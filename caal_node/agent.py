@@ -315,7 +315,7 @@ class CaalAgent(Agent):
     ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
         model, is_ours = self.model, isinstance(self.model, LLM)
         stream = model.chat(
-            chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.items),
+            chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.shown_items),
             tools=tools,
             tool_choice=model_settings.tool_choice if question.may_call else "none",
             conn_options=self.session.conn_options.llm_conn_options,

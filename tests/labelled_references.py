@@ -47,9 +47,7 @@ def labelled(name: str) -> Iterator[LabelledRequest]:
         for ask in scene["asks"]:
             readings = (ask["means"], *ask.get("or", ()))
             expect = ask.get("expect", {})
-            yield LabelledRequest(
-                scene["name"], ask["kind"], earlier, ask["say"], readings, expect
-            )
+            yield LabelledRequest(scene["name"], ask["kind"], earlier, ask["say"], readings, expect)
 
 
 def scene_items(turns: Sequence[Mapping[str, Any]]) -> Iterator[Item]:

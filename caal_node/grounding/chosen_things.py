@@ -29,8 +29,12 @@ _TIMES: Final = (
 )
 _TELLING_WORDS_MAX: Final = 4
 """Words that tell one thing from the others. A longer phrase is a sentence of its own."""
-_NAMED_CHARS: Final = 3
+_NAMED_CHARS: Final = (3, 120)
 """Characters of a value that can be recognised in what was read out."""
+_WORD_CHARS: Final = 2_000
+"""Characters of a value whose words may tell one thing from the others."""
+_NUMBER_MAX: Final = 10**15
+"""A larger number is an id that nobody says."""
 _SPOKEN_CHARS: Final = 2_000
 """Characters of an answer in which the things of a list are looked for."""
 
@@ -62,7 +66,7 @@ class ListChoices:
             return self._both(at)
         if word in words("numberings"):
             return self._numbered(at)
-        if word in words("articles") and self._word(at - 1) not in words("not_after"):
+        if word in words("articles"):
             return self._by_place(at) or self._by_rank(at, at + 1) or self._by_words(at)
         asked = any(self._word(n) in words("which") for n in range(at))
         if asked and self._word(at - 1) in words("is"):
@@ -129,6 +133,8 @@ class ListChoices:
         if self._word(behind) in words("participles"):
             behind += 1
         head, noun = self._behind_head(behind)
+        if head == behind and self._word(at - 1) in words("not_after"):
+            head = 0  # "at the earliest"
         for rank in words.ranks:
             ends = _ends(rank, word, adjective, highest if amount else None)
             if ends is None:
@@ -147,7 +153,7 @@ class ListChoices:
     def _by_field(self, at: int, field_at: int, highest: bool, *, of_two: bool) -> Choice | None:
         """Read the name of a field behind "the lowest" or "the most": a noun or its adjective."""
         word, result = self._word(field_at), self._list_called("")
-        if result is None or len(word) < _NAMED_CHARS:
+        if result is None or len(word) < _NAMED_CHARS[0]:
             return None
         fields = {
             part
@@ -245,28 +251,24 @@ def mentioned(result: EarlierResult, spoken: str) -> list[Thing]:
     places: list[tuple[int, int]] = []
     for at, own in enumerate(values):
         others = {one for n, each in enumerate(values) if n != at for one in each}
-        found = [_place(text, value) for value in own if value not in others]
+        found = [text.find(value) for value in own if value.strip() and value not in others]
         if any(place >= 0 for place in found):
             places.append((min(place for place in found if place >= 0), at))
     return [result.things[at] for _, at in sorted(places)]
 
 
-def _place(text: str, value: str) -> int:
-    if len(value) < _NAMED_CHARS:
-        return -1
-    found = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text)
-    return found.start() if found else -1
-
-
 def _named_by(thing: Thing) -> Iterable[str]:
-    if isinstance(thing, str):
-        return (thing,)
-    return (value for value in thing.values() if isinstance(value, str))
+    values = (thing,) if isinstance(thing, str) else thing.values()
+    return (value for value in values if isinstance(value, str) and _is_name(value))
+
+
+def _is_name(value: str) -> bool:
+    return _NAMED_CHARS[0] <= len(value) <= _NAMED_CHARS[1]
 
 
 def _plain(text: str) -> str:
-    """Return the words of a text alone, as "&" is "and" in speech."""
-    return " ".join(name_words(text.replace("&", " and ")))
+    """Return the words of a text alone, with a space at either end; "&" is "and" in speech."""
+    return f" {' '.join(name_words(text.replace('&', ' and ')))} "
 
 
 def _as_read_out(result: EarlierResult) -> list[Thing]:
@@ -340,8 +342,10 @@ def _words_of(thing: Thing) -> frozenset[str]:
     for key, value in thing.items():
         if value is True:
             found += name_words(key)
-        elif isinstance(value, str | int | float) and not isinstance(value, bool):
-            found += name_words(str(value))
+        elif isinstance(value, str):
+            found += name_words(value[:_WORD_CHARS])
+        elif type(value) is int and abs(value) < _NUMBER_MAX:
+            found.append(str(value))
     return frozenset(map(singular, found))
 
 

@@ -121,10 +121,9 @@ def label_key(record: Mapping[str, Any]) -> str:
         if isinstance(record.get(label), str):
             return label
     for key, value in record.items():
-        words = name_words(key)
-        if isinstance(value, str) and value and not _TIME.fullmatch(value):
-            if not FIELDS.ids.intersection(words) and not FIELDS.outcomes.intersection(words):
-                return key
+        is_name = not {*FIELDS.ids, *FIELDS.outcomes}.intersection(name_words(key))
+        if is_name and isinstance(value, str) and value and not _TIME.fullmatch(value):
+            return key
     return ""
 
 
@@ -135,9 +134,9 @@ def label_of(thing: Thing) -> str:
 
 def _record(value: Any, depth: int = 0) -> Mapping[str, Any]:
     members = _members(value)
-    inner = [one for one in members.values() if isinstance(one, Mapping)]
+    inner = _inner(members)
     if len(inner) == 1 and depth < _DEPTH_MAX and not label_key(members):
-        return _record(inner[0], depth + 1)
+        return _record(inner[0][1], depth + 1)
     return members
 
 
@@ -146,27 +145,22 @@ def _list_of(value: Any, depth: int) -> tuple[str, list[Any]]:
     is none, or more than one."""
     if isinstance(value, list):
         return "", cast("list[Any]", value)
-    if not isinstance(value, Mapping) or depth > _DEPTH_MAX:
-        return "", []
-    members = cast("Mapping[str, Any]", value)
-    lists = [(key, one) for key, one in members.items() if isinstance(one, list) and one]
-    if lists:
-        return lists[0] if len(lists) == 1 and not label_key(_scalars(members)) else _named(lists)
-    inner = [_list_of(one, depth + 1) for one in members.values() if isinstance(one, Mapping)]
-    inner = [(key, one) for key, one in inner if one]
-    return inner[0] if len(inner) == 1 else ("", [])
-
-
-def _named(lists: Sequence[tuple[str, list[Any]]]) -> tuple[str, list[Any]]:
-    """Return the only list of records among `lists`: a list of texts may be one field of many."""
-    records = [(key, one) for key, one in lists if isinstance(one[0], Mapping)]
-    if len(records) == 1:
-        return records[0]
+    members = _members(value)
+    lists = [(key, _values(one)) for key, one in members.items() if _values(one)]
+    if not lists and depth < _DEPTH_MAX:
+        lists = [_list_of(one, depth + 1) for _, one in _inner(members)]
+        lists = [(key, one) for key, one in lists if one]
+    if len(lists) > 1:  # a list of texts may be one field of many
+        lists = [(key, one) for key, one in lists if isinstance(one[0], Mapping)]
     return lists[0] if len(lists) == 1 else ("", [])
 
 
-def _scalars(members: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: one for key, one in members.items() if not isinstance(one, Mapping | list)}
+def _values(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _inner(members: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(key, _members(one)) for key, one in members.items() if isinstance(one, Mapping)]
 
 
 def _members(value: Any) -> Mapping[str, Any]:

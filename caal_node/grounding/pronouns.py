@@ -126,7 +126,9 @@ def _place_of(result: EarlierResult) -> str:
         if place := _first(members, FIELDS.places):
             return place
         words = {word for key in members for word in name_words(key)}
-        if FIELDS.journey_from & words and (place := _first(members, FIELDS.journey_to)):
+        # "to" alone may be who gets a message.
+        is_journey = bool(words.intersection(FIELDS.journey_from))
+        if is_journey and (place := _first(members, FIELDS.journey_to)):
             return place
     return ""
 
@@ -146,7 +148,7 @@ def _person_of(result: EarlierResult) -> str:
     if person := _first(result.record, FIELDS.people):
         return person
     words = {word for key in result.record for word in name_words(key)}
-    if FIELDS.personal & words:
+    if words.intersection(FIELDS.personal):
         return label_of(result.record)
     return _first(result.arguments, FIELDS.people)
 
@@ -169,16 +171,19 @@ def _thing_of(result: EarlierResult) -> Thing | None:
     text = _first(result.arguments, FIELDS.things)
     if not text:
         return None
-    record = result.record.values()
-    return result.record if any(str(value) == text for value in record) else text
+    return result.record if text in result.record.values() else text
 
 
 def _first(members: Mapping[str, Any], names: Iterable[str]) -> str:
     """Return the first text under a key that has one of `names` as a word, the best name first."""
     for name in names:
         for key, value in members.items():
-            if isinstance(value, str) and value and name in name_words(key):
-                # "guest_phone" is a telephone, and "city_id" no city.
-                if name_words(key)[-1] == name or name_words(key)[-1] in FIELDS.labels:
-                    return value
+            if isinstance(value, str) and value and _is_called(key, name):
+                return value
     return ""
+
+
+def _is_called(key: str, name: str) -> bool:
+    """Whether a key is `name`, or the name of one: "guest_phone" is no guest."""
+    words = name_words(key)
+    return name in words and (words[-1] == name or words[-1] in FIELDS.labels)

@@ -6,7 +6,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from caal_node.core.prompt_files import read
 
@@ -49,18 +49,18 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class FieldNames:
-    """Words of the names of fields, by what such a field holds."""
+    """Words of the names of fields, by what such a field holds, the likeliest word first."""
 
     labels: tuple[str, ...]
-    ids: frozenset[str]
+    ids: tuple[str, ...]
     places: tuple[str, ...]
-    journey_to: frozenset[str]
-    journey_from: frozenset[str]
+    journey_to: tuple[str, ...]
+    journey_from: tuple[str, ...]
     days: tuple[str, ...]
     people: tuple[str, ...]
-    personal: frozenset[str]
+    personal: tuple[str, ...]
     teams: tuple[str, ...]
-    outcomes: frozenset[str]
+    outcomes: tuple[str, ...]
     things: tuple[str, ...]
 
 
@@ -96,13 +96,8 @@ _TRIGGERS: Final = (
     *("ones", "several", "numberings", "last", "middle", "most", "least", "there", "day_pointers"),
     *("it", "them", "they", "he", "him", "pair"),
 )
-FIELDS: Final = FieldNames(
-    **{
-        name: value if name in ("labels", "places", "days", "people", "teams", "things") else
-        frozenset[str](value)
-        for name, value in ((name, tuple(value)) for name, value in _FILE["fields"].items())
-    }
-)
+_NAMES: Final[dict[str, list[str]]] = _FILE["fields"]
+FIELDS: Final = FieldNames(**{name: tuple(value) for name, value in _NAMES.items()})
 
 
 @cache
@@ -133,4 +128,4 @@ def singular(word: str) -> str:
 
 
 def _is_words(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[Any]", value))
