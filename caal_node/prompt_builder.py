@@ -23,7 +23,7 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import Item, SystemItem
 from caal_node.core.tool_spec import Example
-from caal_node.grounding.reference_hint import reference_hint
+from caal_node.grounding.references import Reference, references_in
 from caal_node.models.chat_context import spoken_key, to_schemas
 from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.models.llm import LLM
@@ -97,13 +97,11 @@ class PromptBuilder:
             stream=stream,
             may_call=may_call,
             limits=text_limits(self._settings),
-            hint=self._hint(items),
+            references=self._references(items),
         )
 
-    def _hint(self, items: Sequence[Item]) -> str:
-        if self._settings.references == "off":
-            return ""
-        return reference_hint(items, self._data)
+    def _references(self, items: Sequence[Item]) -> tuple[Reference, ...]:
+        return () if self._settings.references == "off" else references_in(items, self._data)
 
     def shorten(self, error: Exception, history: Sequence[Item], tools: Sequence[llm.Tool]) -> bool:
         """Return whether `error` is a full context and the next `question` can leave more out."""

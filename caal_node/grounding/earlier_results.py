@@ -23,6 +23,8 @@ THINGS_MAX: Final = 50
 """Things of one list that are looked at. Nobody says "the fifty-first one"."""
 _DEPTH_MAX: Final = 3
 """Objects in which a list may lie: `{"data": {"results": [...]}}`."""
+_NOUN_CHARS: Final = 3
+"""Characters of a noun; what is shorter is a word such as "on", which an argument may be."""
 _TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+\S*)?|\d{1,2}:\d{2}(?::\d{2})?")
 """A date, a time, or both, and nothing else."""
 
@@ -69,7 +71,8 @@ class EarlierResult:
         for thing in self.things:
             if isinstance(thing, Mapping) and (key := label_key(thing)):
                 found += name_words(key)
-        return frozenset(map(singular, found))
+        nouns = {singular(word) for word in found if len(word) >= _NOUN_CHARS}
+        return frozenset(nouns.difference(FIELDS.no_nouns))
 
     @cached_property
     def _listed(self) -> tuple[str, list[Thing], bool]:

@@ -22,6 +22,8 @@ _TIME_ONLY: Final = re.compile(r"\d{1,2}:\d{2}.*")
 _BEFORE_MAX: Final = 3
 """Words in front of a pronoun that stands for somebody of an earlier turn. A longer beginning
 mostly names somebody itself: "tell Anna that her book is here"."""
+_BEFORE_IT_MAX: Final = 4
+"""The same for "it": "is the front door shut? Lock it", and "could you please cancel it"."""
 
 
 class Pronouns:
@@ -55,7 +57,7 @@ class Pronouns:
             return 1, self._newest_of_turn(_team_of) or (self._list() if things else None)
         if things and word in words("them") and self._is_object(at, "them_before"):
             return 1, self._list()
-        if things and word in words("it"):
+        if things and word in words("it") and at <= _BEFORE_IT_MAX:
             if self._word(at - 1) in words("it_after") and self._is_object(at, "it_before"):
                 return 1, self._thing()
             if self._word(at + 1) in words("ones") and self._is_object(at + 1, "it_before"):
@@ -164,9 +166,9 @@ def _thing_of(result: EarlierResult) -> Thing | None:
     """
     if len(result.things) > 1:
         return only_mentioned(result, result.answer)
-    key = label_key(result.record)
-    words = name_words(key)
-    if key and set(words).intersection(FIELDS.things):
+    if _person_of(result):
+        return None
+    if set(name_words(label_key(result.record))).intersection(FIELDS.things):
         return result.record
     text = _first(result.arguments, FIELDS.things)
     if not text:

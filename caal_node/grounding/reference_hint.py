@@ -7,15 +7,13 @@ says so. It stands in one request only; the model may take another reading.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from caal_node.context.one_line_json import to_line
-from caal_node.context.tool_data import ToolData
-from caal_node.core.items import Item, UserItem
-from caal_node.core.prompt_files import fill, read
-from caal_node.grounding.earlier_results import Thing, earlier_results, label_of
-from caal_node.grounding.references import Reference, may_refer, resolve
+from caal_node.core.prompt_files import fill
+from caal_node.grounding.earlier_results import Thing, label_of
+from caal_node.grounding.references import Reference
 
 THING_CHARS: Final = 240
 """Characters of what one phrase means where it is one thing: a record of some eight fields."""
@@ -25,18 +23,10 @@ THINGS_MAX: Final = 12
 """Things that one phrase means. A longer list is read in the result itself."""
 
 
-def reference_hint(items: Sequence[Item], kept: Iterable[ToolData] = ()) -> str:
-    """Return what the newest words of `items` refer to, as a line for the model.
-
-    It is empty where they refer to nothing, where that is open, and where the conversation does not
-    end with them. `kept` is its tool data.
-    """
-    newest = items[-1] if items else None
-    if not isinstance(newest, UserItem) or not may_refer(newest.text):
-        return ""
-    found = resolve(newest.text, earlier_results(items, kept))
-    shown = [each for each in map(_told, found) if each]
-    return fill(read("reference_hint.md"), references=" ".join(shown)) if shown else ""
+def reference_hint(references: Sequence[Reference]) -> str:
+    """Return what a person's words refer to, as a line for the model; "" where there is nothing."""
+    shown = [each for each in map(_told, references) if each]
+    return fill("reference_hint.md", references=" ".join(shown)) if shown else ""
 
 
 def _told(reference: Reference) -> str:
@@ -49,10 +39,19 @@ def _told(reference: Reference) -> str:
 def _written(thing: Thing, *, alone: bool) -> str:
     """Return a thing's name, with its record where it stands alone."""
     label = label_of(thing)
-    if alone and not isinstance(thing, str):
-        record = to_line(thing, max_chars=THING_CHARS)
-        return f"{_quoted(label[:LABEL_CHARS])} {record}" if label else record
-    return _quoted(label[:LABEL_CHARS]) if label else ""
+    name = _quoted(label[:LABEL_CHARS]) if label else ""
+    if not alone or isinstance(thing, str):
+        return name
+    short = {key: value for key, value in thing.items() if _is_short(value)}
+    record = to_line(short, max_chars=THING_CHARS)
+    return f"{name} {record}".strip()
+
+
+def _is_short(value: Any) -> bool:
+    """Whether a value is a name or a number; prose may say anything, and stays in its result."""
+    if isinstance(value, str):
+        return len(value) <= LABEL_CHARS
+    return value is None or isinstance(value, bool | int | float)
 
 
 def _quoted(text: str) -> str:

@@ -62,6 +62,7 @@ class FieldNames:
     teams: tuple[str, ...]
     outcomes: tuple[str, ...]
     things: tuple[str, ...]
+    no_nouns: tuple[str, ...]
 
 
 class ReferenceWords:

@@ -6,12 +6,14 @@ No answer is better than a wrong one, so whatever may be read in two ways is lef
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from caal_node.context.tool_data import ToolData
+from caal_node.core.items import Item, UserItem
 from caal_node.grounding.chosen_things import ListChoices
-from caal_node.grounding.earlier_results import EarlierResult, Thing
+from caal_node.grounding.earlier_results import EarlierResult, Thing, earlier_results
 from caal_node.grounding.pronouns import Pronouns
 from caal_node.grounding.reference_words import ReferenceWords, languages, tokens
 
@@ -35,6 +37,17 @@ def may_refer(request: str) -> bool:
     """Return whether `request` has a word that may refer to something, which most lack."""
     said = {token.word for token in tokens(request)}
     return any(not words.triggers.isdisjoint(said) for words in languages())
+
+
+def references_in(items: Sequence[Item], kept: Iterable[ToolData] = ()) -> tuple[Reference, ...]:
+    """Return what the newest words of a conversation refer to.
+
+    That is nothing where the conversation does not end with them. `kept` is its tool data.
+    """
+    newest = items[-1] if items else None
+    if not isinstance(newest, UserItem) or not may_refer(newest.text):
+        return ()
+    return resolve(newest.text, earlier_results(items, kept))
 
 
 def resolve(request: str, earlier: Sequence[EarlierResult]) -> tuple[Reference, ...]:
