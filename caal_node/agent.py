@@ -374,7 +374,7 @@ class CaalAgent(Agent):
         if question.once:
             conn_options, tool_choice = replace(conn_options, max_retry=0), "required"
         stream = model.chat(
-            chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.items),
+            chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.shown_items),
             tools=tools,
             tool_choice=tool_choice,
             conn_options=conn_options,

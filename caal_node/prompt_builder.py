@@ -23,6 +23,7 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import Item, SystemItem
 from caal_node.core.tool_spec import Example
+from caal_node.grounding.references import Reference, references_in
 from caal_node.models.chat_context import spoken_key, to_schemas
 from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.models.llm import LLM
@@ -51,6 +52,7 @@ class PromptBuilder:
         """`hides` says which tools the model is not to see; only a reload may change its answer."""
         self._hides: Final = hides or _hides_none
         self._settings: Final = settings
+        self._data: Final = data
         self._table: Final = table
         self._model: Final = model
         self._context: Final = ContextBuilder(
@@ -89,15 +91,18 @@ class PromptBuilder:
         """Build the next question from `tools` and as much of `history` as fits beside them."""
         prompt_tools = self._fitting(self._prompt_tools(tools), history)
         items = self._context.build(history, self._tokens(prompt_tools))
-        limits = text_limits(self._settings)
         return Question(
             items,
             prompt_tools,
             stream=stream,
             may_call=may_call,
-            limits=limits,
+            limits=text_limits(self._settings),
             judges_calls=self._settings.needless_calls == "ask",
+            references=self._references(items),
         )
+
+    def _references(self, items: Sequence[Item]) -> tuple[Reference, ...]:
+        return () if self._settings.references == "off" else references_in(items, self._data)
 
     def shorten(self, error: Exception, history: Sequence[Item], tools: Sequence[llm.Tool]) -> bool:
         """Return whether `error` is a full context and the next `question` can leave more out."""

@@ -278,6 +278,9 @@ class Settings(BaseModel):
     )
     """Tokens of a whole prompt, tools included. The default is three quarters of num_ctx; the rest
     is for the reply, and for what the estimate misses."""
+    references: Literal["hint", "off"] = "hint"
+    """Whether the model is told what "the second one" or "there" means by what tools have said. See
+    docs/references.md."""
     examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
     """For each tool name, words that people say for it, with the call's arguments."""
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.items import CallItem, Item, ResultItem, SystemItem
+from caal_node.core.items import CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.grounding.reference_hint import reference_hint
+from caal_node.grounding.references import Reference
 from caal_node.models.reply_limits import AS_NATIVE, TextLimits
 from caal_node.reply_parser.escaping import escape_markers
 
@@ -55,8 +57,24 @@ class Question:
     """Calls that cannot be made are told to whoever asked, where no way of asking brought a reply:
     LiveKit answers them, and the conversation goes on. Else there is an error, and it is said."""
 
+    references: tuple[Reference, ...] = field(default=(), hash=False)
+    """What the person's newest words refer to. It stands in this one request, and in no history."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(map(_escaped, self.items)))
+
+    @property
+    def shown_items(self) -> tuple[Item, ...]:
+        """The items as a model reads them: with a hint right behind the person's newest words.
+
+        So all that a server has read of the conversation stays the beginning of the prompt.
+        """
+        places = [at for at, item in enumerate(self.items) if isinstance(item, UserItem)]
+        if not (self.references and places):
+            return self.items
+        behind = places[-1] + 1
+        hint = UserItem(escape_markers(reference_hint(self.references)))
+        return (*self.items[:behind], hint, *self.items[behind:]) if hint.text else self.items
 
 
 def _escaped(item: Item) -> Item:

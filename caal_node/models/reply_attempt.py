@@ -20,6 +20,7 @@ from caal_node.core.errors import (
     ModelTimeout,
 )
 from caal_node.core.prompt_files import sentence
+from caal_node.grounding.meant_arguments import meant_arguments
 from caal_node.models.backends.base import (
     Backend,
     BackendRequest,
@@ -148,6 +149,16 @@ class ReplyAttempt:
         """Whether text was thinking, as the closer behind it showed."""
         return any(isinstance(event, TextWasThinking) for event in self._events)
 
+    def _meant(self, events: Sequence[Event]) -> list[Event]:
+        """Return `events` with what a reference means where a call's argument repeats it."""
+        references = self._question.references
+        return [
+            replace(event, arguments=dict(meant_arguments(event.arguments, references)))
+            if isinstance(event, ToolCallEnd)
+            else event
+            for event in events
+        ]
+
     async def run(self) -> AsyncGenerator[Event | ServerCall | ServerResult]:
         """Ask, and yield events of a streamed reply while it comes.
 
@@ -170,7 +181,8 @@ class ReplyAttempt:
                 self._structured |= isinstance(chunk, NativeCall)
                 self._confidence.see(chunk)
                 for part in _slices(chunk):
-                    events = self._confidence.judged(self._limits.admit(reader.feed(part)))
+                    admitted = self._meant(self._limits.admit(reader.feed(part)))
+                    events = self._confidence.judged(admitted)
                     if reader.doubt == "unsure":
                         self.signal = "unsure"
                         return  # This ends the request.
@@ -186,8 +198,8 @@ class ReplyAttempt:
                 if self._limits.reached:
                     break
         if self._limits.reached in (None, "size"):
-            events = self._confidence.judged(self._limits.admit(reader.finish()))
-            for event in self._certain(events):
+            admitted = self._meant(self._limits.admit(reader.finish()))
+            for event in self._certain(self._confidence.judged(admitted)):
                 yield event
         self.signal = signal_of_reply(self._events, done)
         if self.signal in (None, "empty") and self._question.must_call and not self._calls:

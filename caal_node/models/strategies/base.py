@@ -164,7 +164,7 @@ class NativeStrategy:
     name: StrategyName = "native"
 
     def request(self, question: Question) -> BackendRequest:
-        items: tuple[Item, ...] = question.items
+        items: tuple[Item, ...] = question.shown_items
         if not question.may_call:
             # It is a person's turn, since templates move late instructions to the prompt's prefix.
             items = (*items, UserItem(read("last_round.md")))

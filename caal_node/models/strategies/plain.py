@@ -24,7 +24,8 @@ class PlainStrategy:
         self._as_text = as_text
 
     def request(self, question: Question) -> BackendRequest:
-        items = tuple(_results_as_text(question.items)) if self._as_text else question.items
+        shown = question.shown_items
+        items = tuple(_results_as_text(shown)) if self._as_text else shown
         return BackendRequest(items, stream=question.stream, max_tokens=question.max_tokens)
 
     def reader(self, question: Question) -> ReplyReader:

@@ -56,13 +56,14 @@ def protocol_prompt(
     models from apologising for an answer, but may only be shown where a schema keeps those tools
     from being called.
     """
-    systems = [*itertools.takewhile(lambda item: isinstance(item, SystemItem), question.items)]
+    shown = question.shown_items
+    systems = [*itertools.takewhile(lambda item: isinstance(item, SystemItem), shown)]
     own = [item.text for item in systems if isinstance(item, SystemItem) and item.text]
     rules = fill(style.rules, catalogue=_catalogue_of(question.tools))
     return (
         SystemItem("\n\n".join([*own, rules])),
         *_examples(question.tools, style, with_dialogues),
-        *_conversation(question.items[len(systems) :], style, question.limits.observation),
+        *_conversation(shown[len(systems) :], style, question.limits.observation),
         # It is a person's turn, since templates move late instructions to the prompt's prefix.
         *(() if may_call else (UserItem(read("last_round.md")),)),
         *((UserItem(read("must_call.md")),) if question.must_call else ()),

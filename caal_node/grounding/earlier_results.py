@@ -1,0 +1,174 @@
+"""What earlier calls gave, as lists of things and as single records, in the order of the turns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, TypeAlias, cast
+
+from caal_node.context.builder import DATA_ID
+from caal_node.context.plain_values import JsonTexts, noted_items
+from caal_node.context.tool_data import ToolData
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
+from caal_node.grounding.reference_words import FIELDS, name_words, singular
+
+TURNS_BACK: Final = 6
+"""Turns that a person refers back over. What was read out before that is not said by "the second
+one" any more."""
+RESULTS_MAX: Final = 12
+"""Results that are looked at, the newest first."""
+THINGS_MAX: Final = 50
+"""Things of one list that are looked at. Nobody says "the fifty-first one"."""
+_DEPTH_MAX: Final = 3
+"""Objects in which a list may lie: `{"data": {"results": [...]}}`."""
+_NOUN_CHARS: Final = 3
+"""Characters of a noun; what is shorter is a word such as "on", which an argument may be."""
+_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+\S*)?|\d{1,2}:\d{2}(?::\d{2})?")
+"""A date, a time, or both, and nothing else."""
+
+Thing: TypeAlias = str | Mapping[str, Any]
+"""A thing of a list: a text, or a record."""
+
+
+@dataclass(frozen=True)
+class EarlierResult:
+    """What one call gave."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(repr=False)
+    value: Any = field(repr=False)
+    """The result as JSON; text that is none stays text."""
+    turns_ago: int
+    """1 for the turn before the person's newest words."""
+    answer: str = field(default="", repr=False)
+    """What was said in that turn after it."""
+
+    @cached_property
+    def things(self) -> tuple[Thing, ...]:
+        """The things of the list that the result is; none where it is no list, or several."""
+        return tuple(self._listed[1][:THINGS_MAX])
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether all things of the list are known: it was not shortened."""
+        return not self._listed[2]
+
+    @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """The one record that the result is; empty where it is none."""
+        if len(self.things) == 1 and isinstance(self.things[0], Mapping):
+            return self.things[0]
+        return _record(self.value) if not self.things else {}
+
+    @cached_property
+    def nouns(self) -> frozenset[str]:
+        """What a thing of the list may be called, in the singular."""
+        found = [*name_words(self._listed[0]), *name_words(self.tool)]
+        for value in self.arguments.values():
+            found += name_words(value) if isinstance(value, str) else ()
+        for thing in self.things:
+            if isinstance(thing, Mapping) and (key := label_key(thing)):
+                found += name_words(key)
+        nouns = {singular(word) for word in found if len(word) >= _NOUN_CHARS}
+        return frozenset(nouns.difference(FIELDS.no_nouns))
+
+    @cached_property
+    def _listed(self) -> tuple[str, list[Thing], bool]:
+        name, values = _list_of(self.value, 0)
+        shortened = bool(values) and noted_items(values) is not None
+        things = [one for one in (values[:-1] if shortened else values) if _is_thing(one)]
+        return name, cast("list[Thing]", things), shortened or len(things) > THINGS_MAX
+
+
+def earlier_results(
+    items: Sequence[Item], kept: Iterable[ToolData] = ()
+) -> tuple[EarlierResult, ...]:
+    """Return what the calls in front of the person's newest words gave, the newest first.
+
+    `kept` is the tool data of the conversation: what the window has dropped is read from it.
+    Calls that failed, and those that were only played through, gave nothing.
+    """
+    texts = JsonTexts()
+    found: list[EarlierResult] = []
+    calls = {item.call_id: item for item in items if isinstance(item, CallItem)}
+    turns_ago, answer = 0, ""
+    for item in reversed(items):
+        if isinstance(item, UserItem) and not item.id.startswith(DATA_ID):
+            turns_ago, answer = turns_ago + 1, ""
+        elif isinstance(item, AssistantItem):
+            answer = f"{item.text} {answer}".strip()
+        elif isinstance(item, ResultItem) and turns_ago and not item.is_error:
+            call = calls.get(item.call_id)
+            value = texts.read(item.output)
+            if not (isinstance(value, dict) and value.get("dry_run") is True):
+                arguments = _members(texts.read(call.arguments) if call else None)
+                found.append(EarlierResult(item.name, arguments, value, turns_ago, answer))
+        if turns_ago > TURNS_BACK or len(found) == RESULTS_MAX:
+            return tuple(found)
+    for entry in reversed([entry for entry in kept if entry.call_id not in calls]):
+        if len(found) == RESULTS_MAX:
+            break
+        arguments = _members(texts.read(entry.arguments))
+        found.append(EarlierResult(entry.tool, arguments, texts.read(entry.line), turns_ago + 1))
+    return tuple(found)
+
+
+def label_key(record: Mapping[str, Any]) -> str:
+    """Return the key under which a record has its name; "" where it has none.
+
+    That is a key such as "name" or "title", else the first whose value is a text and no time.
+    """
+    for label in FIELDS.labels:
+        if isinstance(record.get(label), str):
+            return label
+    for key, value in record.items():
+        is_name = not {*FIELDS.ids, *FIELDS.outcomes}.intersection(name_words(key))
+        if is_name and isinstance(value, str) and value and not _TIME.fullmatch(value):
+            return key
+    return ""
+
+
+def label_of(thing: Thing) -> str:
+    """Return what a thing is called; "" where nothing says it."""
+    return thing if isinstance(thing, str) else str(thing.get(label_key(thing), ""))
+
+
+def _record(value: Any, depth: int = 0) -> Mapping[str, Any]:
+    members = _members(value)
+    inner = _inner(members)
+    if len(inner) == 1 and depth < _DEPTH_MAX and not label_key(members):
+        return _record(inner[0][1], depth + 1)
+    return members
+
+
+def _list_of(value: Any, depth: int) -> tuple[str, list[Any]]:
+    """Return the only list in `value` with the key that it stands under; an empty one where there
+    is none, or more than one."""
+    if isinstance(value, list):
+        return "", cast("list[Any]", value)
+    members = _members(value)
+    lists = [(key, _values(one)) for key, one in members.items() if _values(one)]
+    if not lists and depth < _DEPTH_MAX:
+        lists = [_list_of(one, depth + 1) for _, one in _inner(members)]
+        lists = [(key, one) for key, one in lists if one]
+    if len(lists) > 1:  # a list of texts may be one field of many
+        lists = [(key, one) for key, one in lists if isinstance(one[0], Mapping)]
+    return lists[0] if len(lists) == 1 else ("", [])
+
+
+def _values(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _inner(members: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(key, _members(one)) for key, one in members.items() if isinstance(one, Mapping)]
+
+
+def _members(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _is_thing(value: Any) -> bool:
+    return bool(value) and isinstance(value, str | Mapping)

@@ -1,0 +1,54 @@
+"""Arguments that repeat a reference, "second one", become what it means.
+
+A small model often hands a person's words on as they are. No tool knows a second one, so what was
+resolved takes their place; an argument that says anything else is the model's own reading, and
+stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from caal_node.grounding.earlier_results import label_of
+from caal_node.grounding.reference_words import languages, name_words, singular
+from caal_node.grounding.references import Reference
+
+VALUE_CHARS: Final = 60
+"""Characters of an argument that can be a reference: "the most expensive one of them"."""
+_LIST_MAX: Final = 12
+"""Texts of an argument that is a list, of which any may be a reference."""
+
+
+def meant_arguments(
+    arguments: Mapping[str, Any], references: Sequence[Reference]
+) -> Mapping[str, Any]:
+    """Return `arguments` with the names of what was meant in place of references."""
+    if not references:
+        return arguments
+    return {key: _meant(value, references) for key, value in arguments.items()}
+
+
+def _meant(value: Any, references: Sequence[Reference]) -> Any:
+    if isinstance(value, list):
+        values = cast("list[Any]", value)
+        return [_meant(one, references) for one in values] if len(values) <= _LIST_MAX else values
+    if not isinstance(value, str) or len(value) > VALUE_CHARS:
+        return cast("Any", value)
+    for reference in references:
+        names = [label_of(thing) for thing in reference.things]
+        if len(names) == 1 and names[0] and _repeats(value, reference):
+            return names[0]
+    return value
+
+
+def _repeats(value: str, reference: Reference) -> bool:
+    """Whether `value` says no more than the reference, and points at something as it does.
+
+    "Italian" tells of the Italian one, and yet may be meant as it is.
+    """
+    said = {singular(word) for word in name_words(value)}
+    nouns = {singular(word) for word in name_words(reference.tool)}
+    words = {singular(word) for word in name_words(reference.words)}
+    pointing = {word for each in languages() for word in each.triggers}
+    return bool(said & words & pointing) and said <= words | nouns

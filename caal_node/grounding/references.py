@@ -1,0 +1,79 @@
+"""What a request refers to: words such as "the second one", "there" or "them", resolved against
+what earlier calls gave, before a model is asked.
+
+No answer is better than a wrong one, so whatever may be read in two ways is left to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from caal_node.context.tool_data import ToolData
+from caal_node.core.items import Item, UserItem
+from caal_node.grounding.chosen_things import ListChoices
+from caal_node.grounding.earlier_results import EarlierResult, Thing, earlier_results
+from caal_node.grounding.pronouns import Pronouns
+from caal_node.grounding.reference_words import ReferenceWords, languages, tokens
+
+REFERENCES_MAX: Final = 3
+"""References of one request. What holds more is a story."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What some words of a request mean."""
+
+    words: str
+    """As they were said."""
+    things: tuple[Thing, ...] = field(repr=False)
+    """Texts of a tool, or records. Never instructions, whatever they say."""
+    tool: str
+    """Whose result it is."""
+
+
+def may_refer(request: str) -> bool:
+    """Return whether `request` has a word that may refer to something, which most lack."""
+    said = {token.word for token in tokens(request)}
+    return any(not words.triggers.isdisjoint(said) for words in languages())
+
+
+def references_in(items: Sequence[Item], kept: Iterable[ToolData] = ()) -> tuple[Reference, ...]:
+    """Return what the newest words of a conversation refer to.
+
+    That is nothing where the conversation does not end with them. `kept` is its tool data.
+    """
+    newest = items[-1] if items else None
+    if not isinstance(newest, UserItem) or not may_refer(newest.text):
+        return ()
+    return resolve(newest.text, earlier_results(items, kept))
+
+
+def resolve(request: str, earlier: Sequence[EarlierResult]) -> tuple[Reference, ...]:
+    """Return what `request` refers to in `earlier`, the newest first; mostly nothing."""
+    if not earlier:
+        return ()
+    for words in languages():
+        if found := _resolved(request, words, earlier):
+            return found[:REFERENCES_MAX]
+    return ()
+
+
+def _resolved(
+    request: str, words: ReferenceWords, earlier: Sequence[EarlierResult]
+) -> tuple[Reference, ...]:
+    said = tokens(request)
+    choices = list(ListChoices(said, words, earlier).found())
+    spans = [range(begin, behind) for begin, behind, _, _ in choices]
+    pronouns = [
+        each
+        for each in Pronouns(said, words, earlier).found(things=not choices)
+        if not any(each[0] in span for span in spans)
+    ]
+    found: list[Reference] = []
+    for begin, behind, meant, result in sorted([*choices, *pronouns], key=lambda each: each[0]):
+        phrase = request[said[begin].start : said[behind - 1].end]
+        single = isinstance(meant, str | Mapping)
+        found.append(Reference(phrase, (meant,) if single else tuple(meant), result.tool))
+    return tuple(found)

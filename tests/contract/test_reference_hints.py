@@ -1,0 +1,131 @@
+"""A reference's meaning stands in one request, behind the person's words, and in no history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.grounding.references import Reference
+from caal_node.models.question import Question
+from caal_node.models.retry_policy import repaired
+from caal_node.models.strategies import (
+    CallStrategy,
+    JsonReplyStrategy,
+    NativeStrategy,
+    PlainStrategy,
+    TextProtocolStrategy,
+)
+from caal_node.reply_parser import UnknownCall
+from tests.conversation import FakeTier, conversation
+from tests.stand_in_model import Call, StandInModel
+
+SHOPS = ToolSpec(
+    "n8n",
+    "n8n",
+    "find_shops",
+    "find_shops",
+    "Find shops.",
+    {"type": "object", "properties": {"name": {"type": "string"}}},
+)
+FOUND = {"shops": [{"name": "Roma", "price": 20}, {"name": "Bella", "price": 12}]}
+FIND = Call("find_shops", {}, id="c1")
+AGAIN = Call("find_shops", {"name": "Bella"}, id="c2")
+WORDS = "what about the second one"
+
+
+async def shops(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+    return FOUND
+
+
+def shops_tier() -> FakeTier:
+    return FakeTier(SHOPS, answer=shops)
+
+
+def bytes_of(body: Mapping[str, Any]) -> str:
+    """What a request says, without the ids of calls, which LiveKit makes anew."""
+    said = [[message["role"], message["content"]] for message in body["messages"]]
+    return json.dumps(said, ensure_ascii=False)[:-1]
+
+
+@pytest.mark.parametrize("native", [True, False])
+async def test_the_hint_follows_the_words_and_is_gone_in_the_next_request(native: bool) -> None:
+    calls = [[FIND], ["Roma and Bella."], [AGAIN], ["It costs twelve."], ["Good bye."]]
+    texts = ['{"calls":[{"name":"find_shops","arguments":{}}]}', '{"say":"Roma and Bella."}']
+    texts += ['{"calls":[{"name":"find_shops","arguments":{}}]}', '{"say":"Twelve."}']
+    replies = calls if native else [[text] for text in [*texts, '{"say":"Good bye."}']]
+    async with (
+        StandInModel(*replies) as server,
+        conversation(server, tier=shops_tier(), native_tools=native) as talk,
+    ):
+        for words in ("find me shops", WORDS, "good bye"):
+            await talk.ask(words)
+        bodies = [asked.json for asked in server.chats]
+        assert len(bodies) == 5
+        hints = ["(For reference" in bytes_of(body) for body in bodies]
+        assert hints == [False, False, True, False, False]
+        *before, hint = bodies[2]["messages"]
+        assert before[-1]["content"] == WORDS, "what was said stays as it was said"
+        assert '"the second one"' in hint["content"]
+        assert '"Bella"' in hint["content"]
+        # All that the server has read of the conversation is still the prompt's beginning.
+        assert before == bodies[3]["messages"][: len(before)]
+        assert bodies[3]["messages"] == bodies[4]["messages"][: len(bodies[3]["messages"])]
+        assert not [item for item in talk.history if "For reference" in str(item)]
+
+
+async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever() -> None:
+    bodies: list[list[str]] = []
+    for setting in ("hint", "off"):
+        replies = ([FIND], ["Roma and Bella."], ["Good night."], ["Twelve."])
+        async with (
+            StandInModel(*replies) as server,
+            conversation(server, tier=shops_tier(), env={"CAAL_REFERENCES": setting}) as talk,
+        ):
+            for words in ("find me shops", "good night", WORDS):
+                await talk.ask(words)
+            bodies.append([bytes_of(asked.json) for asked in server.chats])
+    hinted, plain = bodies
+    assert hinted[:3] == plain[:3]
+    assert hinted[3] != plain[3]
+    assert hinted[3].startswith(plain[3])
+
+
+@pytest.mark.parametrize(
+    "strategy", [NativeStrategy(), JsonReplyStrategy(), TextProtocolStrategy(), PlainStrategy()]
+)
+def test_every_way_of_asking_has_the_hint_behind_the_words(strategy: CallStrategy) -> None:
+    items = (SystemItem("Be kind."), UserItem("good morning"), UserItem(WORDS))
+    question = Question(items, references=(Reference("it", ("<|im_end|>",), "x"),))
+    *before, words, hint = strategy.request(question).items
+    assert (words, len(before)) == (
+        UserItem(WORDS),
+        len(strategy.request(Question(items)).items) - 1,
+    )
+    assert isinstance(hint, UserItem)
+    assert "<|im_end|>" not in hint.text, "a marker of the model's template is broken up"
+    assert hint.text.startswith("(For reference")
+
+
+def test_a_call_that_is_mended_stands_behind_the_hint() -> None:
+    question = Question((UserItem(WORDS),), references=(Reference("it", ("x",), "x"),))
+    mended = repaired(question, [UnknownCall("find_shop", ("find_shops",))])
+    shown = NativeStrategy().request(mended).items
+    assert shown[0] == UserItem(WORDS)
+    assert "For reference" in getattr(shown[1], "text", "")
+    assert len(shown) == 4
+
+
+async def test_a_call_that_repeats_the_reference_gets_what_it_means() -> None:
+    again = Call("find_shops", {"name": "second one"}, id="c2")
+    async with (
+        StandInModel([FIND], ["Roma and Bella."], [again], ["Twelve."]) as server,
+        conversation(server, tier=shops_tier()) as talk,
+    ):
+        await talk.ask("find me shops")
+        await talk.ask(WORDS)
+        assert talk.tier.calls[-1] == ("find_shops", {"name": "Bella"})
