@@ -198,7 +198,7 @@ def test_a_place_that_nobody_named_is_asked_for(said: str, trusted: bool) -> Non
     assert unsaid(said, city="London", trusted=trusted) == ("city",)
 
 
-@pytest.mark.parametrize("city", ["today", "outside", "current location", ""])
+@pytest.mark.parametrize("city", ["today", "outside", "current location", "the city", ""])
 def test_a_word_in_the_place_of_a_name_is_none_from_a_small_model(city: str) -> None:
     assert unsaid("is it going to rain today", city=city) == ("city",)
     assert unsaid("is it going to rain today", city=city, trusted=True) == ()
