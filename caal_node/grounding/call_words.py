@@ -16,10 +16,10 @@ from caal_node.policy.heard_words import COMMON, stem, stems, words
 
 ARGUMENTS_MAX: Final = 64
 """Arguments of a call that are read."""
-RESULT_CHARS: Final = 600
+RESULT_CHARS: Final = 300
 """Characters of arguments, and of a result, whose words count as the call's: the names of what it
 was about."""
-DESCRIPTION_CHARS: Final = 300
+DESCRIPTION_CHARS: Final = 200
 """Characters of a tool's description that are read: its first sentence or two."""
 _MODE_CHARS: Final = 40
 """Characters of an argument that may be a mode ("off", "turn_off"); a longer one is a text."""
