@@ -23,6 +23,8 @@ REQUEST_CHARS: Final = 1_000
 """Characters of a request whose words are looked at: a minute of speech."""
 _QUOTED: Final = re.compile(r"\"[^\"]*(?:\"|$)|“[^”]*(?:”|$)|«[^»]*(?:»|$)|„[^“”]*(?:[“”]|$)")
 _MARKS: Final = str.maketrans({"’": "'", "‘": "'", "*": None, "`": None, "_": " "})
+_ANSWER_WORDS: Final = 5
+"""Words of an answer to "which one?". What is longer asks for something itself."""
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _SPACES: Final = re.compile(r"\s+")
 _BREAK: Final = re.compile(r"\band\b|\bbut\b|[,;:]")
@@ -79,10 +81,17 @@ def request_kind(request: str, words: ActionWords) -> RequestKind:
     return RequestKind(
         frozenset(actions),
         is_question,
-        bool(frames["assents"].match(text)),
+        bool(frames["assents"].match(text)) or _answers(text, is_question, actions, words),
         bool(frames["texts"].search(text)) and not actions - {"add", "open"},
         frozenset(word for word in stems(text) - COMMON if len(word) > 2 and not word.isdecimal()),
     )
+
+
+def _answers(text: str, is_question: bool, actions: set[str], words: ActionWords) -> bool:
+    """Say whether a request is a short answer, such as "the one in the kitchen"."""
+    if is_question or actions or not text or words.frames["small_talk"].search(text):
+        return False
+    return text.count(" ") < _ANSWER_WORDS and not text.endswith("?")
 
 
 def claims_in(

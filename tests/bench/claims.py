@@ -31,16 +31,21 @@ def main() -> None:
         print_table(f"Replies: {name}", columns, [*table, _row("all", rows)])
         print()
     replies = [reply for name in ("tuning", "held_out") for reply in labelled(name)]
-    plain = [(line, Ledger("how is it?")) for line in PLAIN.read_text("utf-8").splitlines() if line]
+    lines = filter(None, PLAIN.read_text("utf-8").splitlines())
+    plain = [(line, Ledger("how is it?")) for line in lines]
+    first = [(_long(n), _long_ledger(n)) for n in range(8)]
     columns = ("CPU ms a clause", "clauses", "median", "99 of 100", "most")
     rows = [
         _cost("labelled replies", ((reply.text, reply.ledger) for reply in replies)),
         _cost("without an action", plain),
-        _cost("400 characters, 32 long calls", [(_long(n), _long_ledger(n)) for n in range(50)]),
+        _cost("400 characters, 32 long calls: a turn's first", first),
+        _cost(
+            "the same: a further one",
+            [(_long(n + 1), ledger) for n, (_, ledger) in enumerate(first)],
+        ),
     ]
-    print_table(
-        "Cost", columns, [[row[0], row[1], *(f"{ms:.2f}" for ms in row[2:])] for row in rows]
-    )
+    costs = [[what, count, *(f"{ms:.2f}" for ms in took)] for what, count, *took in rows]
+    print_table("Cost", columns, costs)
 
 
 def _row(kind: str, rows: Sequence[Judged]) -> list[object]:
