@@ -21,10 +21,11 @@ READ_CHARS: Final = 400
 """Characters of a clause that are judged, as many as one has at most."""
 REQUEST_CHARS: Final = 1_000
 """Characters of a request whose words are looked at: a minute of speech."""
-_OWN_VERBS_MAX: Final = 40
-"""Words of a request that may be verbs of a claim."""
 _QUOTED: Final = re.compile(r"\"[^\"]*(?:\"|$)|“[^”]*(?:”|$)|«[^»]*(?:»|$)|„[^“”]*(?:[“”]|$)")
 _MARKS: Final = str.maketrans({"’": "'", "‘": "'", "*": None, "`": None, "_": " "})
+_ANSWER_WORDS: Final = 5
+"""Words of an answer to "which one?". What is longer asks for something itself."""
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _SPACES: Final = re.compile(r"\s+")
 _BREAK: Final = re.compile(r"\band\b|\bbut\b|[,;:]")
 
@@ -53,8 +54,8 @@ class RequestKind:
     """It agrees to what was said before, or goes on from it."""
     wants_text: bool
     """It asks for a text: a poem, a story, a translation."""
-    own_verbs: re.Pattern[str] | None = None
-    """Its words in any form, which may be verbs that no list has."""
+    stems: frozenset[str] = frozenset()
+    """Stems of its words, which may be verbs that no list has."""
 
     def commands(self, action: str, words: ActionWords) -> bool:
         """Say whether it asks for `action`, or for one that people use the same words for."""
@@ -80,20 +81,17 @@ def request_kind(request: str, words: ActionWords) -> RequestKind:
     return RequestKind(
         frozenset(actions),
         is_question,
-        bool(frames["assents"].match(text)),
+        bool(frames["assents"].match(text)) or _answers(text, is_question, actions, words),
         bool(frames["texts"].search(text)) and not actions - {"add", "open"},
-        _own_verbs(text, words),
+        frozenset(word for word in stems(text) - COMMON if len(word) > 2 and not word.isdecimal()),
     )
 
 
-def _own_verbs(request: str, words: ActionWords) -> re.Pattern[str] | None:
-    found = [word for word in stems(request) - COMMON if len(word) > 2 and not word.isdecimal()]
-    if not found:
-        return None
-    listed = "|".join(map(re.escape, sorted(found)[:_OWN_VERBS_MAX]))
-    past = "|".join(form for form, base in words.irregular.items() if stem(base) in found)
-    irregular = rf"|(?P<past>{past})" if past else "(?P<past>(?!))?"
-    return re.compile(rf"\b(?:(?:{listed})(?P<end>e|ed|d|ing)?{irregular})\b")
+def _answers(text: str, is_question: bool, actions: set[str], words: ActionWords) -> bool:
+    """Say whether a request is a short answer, such as "the one in the kitchen"."""
+    if is_question or actions or not text or words.frames["small_talk"].search(text):
+        return False
+    return text.count(" ") < _ANSWER_WORDS and not text.endswith("?")
 
 
 def claims_in(
@@ -156,16 +154,28 @@ class _Reader:
 
     def _own_verbs(self) -> Iterator[tuple[tuple[int, int], ActionClaim]]:
         """Give the claims whose verb no list has, and the person has used."""
-        if self._request.own_verbs is None or not self._request.commands(REQUESTED, self._words):
+        if not self._request.stems or not self._request.commands(REQUESTED, self._words):
+            return
+        irregular = self._words.irregular
+        used = [
+            match
+            for match in _WORD.finditer(self._text)
+            if stem(irregular.get(match[0], match[0])) in self._request.stems
+        ]
+        if not used:
             return
         forms = (self._words.verbs.past, self._words.verbs.ing, self._words.verbs.base)
         known = [match.span() for form in forms for match in form.finditer(self._text)]
-        for match in self._request.own_verbs.finditer(self._text):
+        for match in used:
             if any(begin <= match.start() < end for begin, end in known):
                 continue
-            ending = "ed" if match["past"] else match["end"] or ""
-            reader = {"ed": self._past, "d": self._past, "ing": self._ing}.get(ending, self._base)
-            yield from reader(match, REQUESTED)
+            is_cut = stem(match[0]) != match[0]
+            if match[0] in irregular or (is_cut and match[0].endswith("ed")):
+                yield from self._past(match, REQUESTED)
+            elif is_cut and match[0].endswith("ing"):
+                yield from self._ing(match, REQUESTED)
+            else:
+                yield from self._base(match, REQUESTED)
 
     def _past(
         self, match: re.Match[str], action: str

@@ -25,7 +25,7 @@ _WHOLE_PATTERNS: Final = (
     *("instructions", "negatives", "conditions", "depends", "past_times", "by_others"),
     *("reports", "relatives", "finite", "asks_politely", "texts", "assents", "tags"),
     *("everything", "not_participles", "no_actions", "got_it_done"),
-    *("follows_state", "already", "shortened"),
+    *("small_talk", "follows_state", "already", "shortened"),
 )
 """Keys of the file whose values are used as they are."""
 
@@ -57,6 +57,8 @@ class ActionWords:
     general: frozenset[str]
     listing: frozenset[str]
     writing: frozenset[str]
+    outward: frozenset[str]
+    specific: frozenset[str]
     places: frozenset[str]
     no_objects: frozenset[str]
     receivers: frozenset[str]
@@ -120,6 +122,8 @@ def words_of(table: Mapping[str, Any]) -> ActionWords:
         general=_listed(table["general_tools"]),
         listing=_listed(table["listing_tools"]),
         writing=_listed(table["writing_tools"]),
+        outward=_listed(table["outward"]),
+        specific=_listed(table["specific"]),
         places=_listed(table["places"]),
         no_objects=_listed(table["no_objects"]),
         receivers=_listed(table["receivers"]),

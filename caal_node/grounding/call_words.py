@@ -12,15 +12,16 @@ from caal_node.core.prompt_files import sentence
 from caal_node.grounding.action_claims import RequestKind, plain
 from caal_node.grounding.action_words import LOOK_UP, ActionWords
 from caal_node.grounding.ledger import CallState, LedgerEntry
-from caal_node.policy.heard_words import COMMON, stem, stems, words
+from caal_node.policy.heard_words import COMMON, stems, words
 
 ARGUMENTS_MAX: Final = 64
 """Arguments of a call that are read."""
-RESULT_CHARS: Final = 600
-"""Characters of arguments, and of a result, whose words count as the call's: the names of what it
-was about."""
-DESCRIPTION_CHARS: Final = 300
-"""Characters of a tool's description that are read: its first sentence or two."""
+CHARS_MAX: Final = 300
+"""Characters of a call's arguments, of its result and of its tool's description each, whose words
+count as the call's: the names of what it was about stand at the beginning."""
+CHARS_OF_ALL: Final = 3_200
+"""The same of all calls of a turn together, at 0.1 ms for a thousand."""
+CHARS_LEAST: Final = 80
 _MODE_CHARS: Final = 40
 """Characters of an argument that may be a mode ("off", "turn_off"); a longer one is a text."""
 
@@ -45,27 +46,28 @@ class CallWords:
     """The person was asked for a yes, and gave none."""
 
 
-def known_stems(listed: Iterable[str], language: ActionWords) -> frozenset[str]:
-    """Return the stems of words, one for those that mean the same thing."""
-    found = map(stem, listed)
+def known_stems(found: Iterable[str], language: ActionWords) -> frozenset[str]:
+    """Return stems, with one for those that mean the same thing."""
     return frozenset(language.same_things.get(word, word) for word in found)
 
 
-def call_words(entry: LedgerEntry, language: ActionWords) -> CallWords:
+def call_words(entry: LedgerEntry, language: ActionWords, calls: int = 1) -> CallWords:
+    """Read one call of so many, which share out how much of each is read."""
+    chars = max(CHARS_LEAST, min(CHARS_MAX, CHARS_OF_ALL // calls))
     return _call_of(
         entry.tool,
-        _arguments_text(entry.arguments),
+        _arguments_text(entry.arguments, chars),
         entry.state,
-        entry.result[:RESULT_CHARS],
+        entry.result[:chars],
         entry.effect,
-        entry.description[:DESCRIPTION_CHARS],
+        entry.description[:chars],
         language,
     )
 
 
-def _arguments_text(arguments: Mapping[str, Any]) -> str:
+def _arguments_text(arguments: Mapping[str, Any], chars: int) -> str:
     lines = [f"{name}={value}" for name, value in list(arguments.items())[:ARGUMENTS_MAX]]
-    return "\n".join(lines)[:RESULT_CHARS]
+    return "\n".join(lines)[:chars]
 
 
 @lru_cache(256)
@@ -155,7 +157,7 @@ def does(call: CallWords, action: str, request: RequestKind, words: ActionWords)
     if call.actions & words.opposites[action]:
         return False
     if call.general:
-        return action not in ("send", "order", "pay", "call") or action in request.actions
+        return action not in words.outward or action in request.actions
     if call.actions & words.related[action]:
         return True
     return not call.actions and request.commands(action, words)

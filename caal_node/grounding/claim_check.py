@@ -22,7 +22,7 @@ from caal_node.grounding.action_claims import (
 )
 from caal_node.grounding.action_words import ANYTHING, LOOK_UP, REQUESTED, ActionWords, action_words
 from caal_node.grounding.call_words import CallWords, call_words, does, known_stems
-from caal_node.grounding.ledger import Ledger
+from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone, Say
 from caal_node.policy.heard_words import COMMON, stem, stems, words
 
@@ -69,8 +69,7 @@ class ClaimCheck:
 
 def covers(ledger: Ledger, claim: ActionClaim, request: RequestKind, words: ActionWords) -> bool:
     """Say whether the calls of `ledger` cover `claim`."""
-    turn = [call_words(entry, words) for entry in ledger.turn[-ENTRIES_MAX:]]
-    earlier = [call_words(entry, words) for entry in ledger.earlier[-ENTRIES_MAX:]]
+    turn, earlier = (_calls(each, words) for each in (ledger.turn, ledger.earlier))
     if words.frames["already"].search(claim.text) or not request.commands(claim.action, words):
         turn = earlier + turn  # what was done before is reported, and nothing is asked for
     counted = ("done",) if claim.kind == "done" else ("done", "pending")
@@ -84,10 +83,16 @@ def covers(ledger: Ledger, claim: ActionClaim, request: RequestKind, words: Acti
     acted = [call for call in done if not call.reads]
     things = things_of(claim, words)
     asked = known_stems(stems(ledger.request), words)
-    fitting = [call for call in acted if _fits(call, claim, things, asked, request, words)]
+    alone = len(acted) == 1
+    fitting = [call for call in acted if _fits(call, claim, things, asked, request, words, alone)]
     if not fitting:
         return False
     return _nothing_left_out(claim, things, fitting, open_calls, words)
+
+
+def _calls(entries: Sequence[LedgerEntry], words: ActionWords) -> list[CallWords]:
+    newest = entries[-ENTRIES_MAX:]
+    return [call_words(entry, words, len(newest)) for entry in newest]
 
 
 def _fits(
@@ -97,6 +102,7 @@ def _fits(
     asked: frozenset[str],
     request: RequestKind,
     words: ActionWords,
+    alone: bool,
 ) -> bool:
     """Say whether a call does what is claimed, with one of the claim's things if it names any."""
     if claim.action == ANYTHING:
@@ -107,13 +113,18 @@ def _fits(
             or _related(call.actions, request.actions, words)
         )
     if claim.action == REQUESTED:
-        return not things or bool(things & call.things)
+        if call.actions & words.specific and not stems(call.tool) & asked:
+            return False
+        return not things or bool(things & call.things) or (alone and things <= asked)
     if claim.action in call.against or not does(call, claim.action, request, words):
         return False
     if not things or things & call.things:
         return True
-    if claim.action not in call.actions or not things & asked:
+    if not things & asked:
         return False
+    if claim.action not in call.actions:
+        # Of a tool that says nothing of itself ("night_mode"), the request says what it does.
+        return alone and not call.actions and claim.action not in words.outward
     # It does what is claimed, with what was asked for: its arguments may say that by a number.
     return request.actions <= words.related[claim.action]
 
@@ -189,7 +200,7 @@ def _things_in(text: str, language: ActionWords) -> frozenset[str]:
         text = phrase.sub(" ", text)
     left = words(language.frames["shortened"].sub(" ", text))
     left = [word for word in left if word not in language.no_objects and word not in language.tools]
-    found = known_stems(left, language) - COMMON
+    found = known_stems(map(stem, left), language) - COMMON
     # Whether a number is right is another check's: "six" may be 18:00 in the call.
     return frozenset(word for word in found if not word.isdecimal())
 

@@ -68,6 +68,8 @@ class ClaimCorrection:
     ) -> None:
         self.over = False
         """Whether the reply ends with what was put in a claim's place."""
+        self.owed = ""
+        """What is said at the reply's end if nothing else was."""
         self._ledger: Final = ledger
         self._tools: Final = tools
         self._ask = ask
@@ -85,6 +87,10 @@ class ClaimCorrection:
                 yield llm.ChatChunk(
                     id=call.call_id, delta=llm.ChoiceDelta(role="assistant", tool_calls=[call])
                 )
+            return
+        if is_looked_up(claim, ledger) and is_promised(claim, ledger) and not self.over:
+            self._note(claim, "nothing")  # "Let me check.", and what follows may be right
+            self.owed = sentence("claim_not_looked_up")
             return
         # What follows an invented claim is told of it; where calls ran, there is more to say.
         self.over |= not any(entry.state == "done" for entry in ledger.turn)

@@ -25,6 +25,11 @@ class Corrector(Protocol):
         """Whether the reply ends with what was put there."""
         ...
 
+    @property
+    def owed(self) -> str:
+        """What is said at the reply's end if nothing else was."""
+        ...
+
     def correct(self, claim: str, *, spoke: bool) -> AsyncGenerator[llm.ChatChunk]:
         """Give the calls or the words for `claim`; `spoke` says whether the reply has begun."""
         ...
@@ -74,12 +79,14 @@ async def checked(
     rest = clauses.finish()
     async for piece in reply.settled():
         yield piece
-    if reply.over or not rest:
+    if reply.over:
         return
     if said := reply.judged(rest):
         yield _text(reply_id, said)
     async for piece in reply.settled():
         yield piece
+    if words := reply.owed():
+        yield _text(reply_id, words)
 
 
 class _SpokenReply:
@@ -89,7 +96,7 @@ class _SpokenReply:
         self.over = False
         self._checks = checks
         self._corrector = corrector
-        self._spoke = False
+        self._spoke = self._called = False
         self._held = ""
 
     def judged(self, clause: str) -> str:
@@ -107,8 +114,13 @@ class _SpokenReply:
         self._spoke |= bool(said.strip())
         return said
 
+    def owed(self) -> str:
+        """Return what has to be said as nothing else was, and no call was made."""
+        return "" if self._spoke or self._called or self.over else self._corrector.owed
+
     def before_calls(self, rest: str) -> Iterator[str]:
         """Give what is said of the held clause and the `rest` now that calls follow them."""
+        self._called = True
         held, self._held = self._held, ""
         for clause in filter(None, (held, rest)):
             if said := self.judged(clause):

@@ -154,6 +154,20 @@ async def test_the_rest_of_an_answer_is_said_where_a_call_was_made() -> None:
         assert talk.became == ["nothing"]
 
 
+async def test_an_announced_look_up_that_no_tool_does_is_left_out_and_the_rest_is_said() -> None:
+    async with Talk("Let me check. Paris is the capital of France.") as talk:
+        said = (await talk.say("what is the capital of France?")).text
+        assert said == "Paris is the capital of France."
+        assert talk.became == ["nothing"]
+
+
+@pytest.mark.parametrize("reply", ["Let me check.", "I've looked it up, and it is open."])
+async def test_a_look_up_that_no_tool_can_do_and_nothing_else_is_told_of(reply: str) -> None:
+    async with Talk(reply) as talk:
+        said = (await talk.say("when does the museum open?")).text
+        assert said == sentence("claim_not_looked_up")
+
+
 async def test_a_turn_asks_again_once_at_most() -> None:
     async with Talk("The lamp is off.", [LAMP], "I've written a note, too.") as talk:
         said = (await talk.say("turn off the lamp and write a note")).text
@@ -177,6 +191,7 @@ class Correcting:
     """A corrector that keeps what it is given."""
 
     over = False
+    owed = ""
 
     def __init__(self) -> None:
         self.claims: list[str] = []
