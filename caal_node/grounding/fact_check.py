@@ -30,7 +30,7 @@ from caal_node.policy.heard_words import COMMON, stem, words
 
 KNOWN_CHARS: Final = 8_000
 """Characters of what was said before that are read, the newest: some five minutes of speech."""
-CLAUSE_CHARS: Final = 1_000
+CLAUSE_CHARS: Final = 400
 """Characters of a clause that is judged; a longer one is no clause, and is let through."""
 LANGUAGE: Final = "en"
 """The language of `prompts/stated_facts.toml`. Figures of another one are written otherwise."""
