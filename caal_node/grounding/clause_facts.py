@@ -74,13 +74,17 @@ class FactIndex:
         for group in self._siblings:
             named = [record for record, own in group if own & said]
             if len(named) == 1:
-                apart |= {record for record, own in group if own} - {*named}
+                apart |= {at for at, own in group if own or self._is_listed(at)} - {*named}
         if apart:
             # A record comes after the one within which it lies.
             for at, record in enumerate(self._turn.records):
                 if record.parent in apart:
                     apart.add(at)
         return frozenset(apart)
+
+    def _is_listed(self, record: int) -> bool:
+        """Say whether a record is one of a list, and no whole result."""
+        return self._turn.records[record].parent >= 0
 
 
 def _siblings(facts: Facts) -> list[list[tuple[int, frozenset[str]]]]:

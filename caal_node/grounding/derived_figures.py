@@ -25,6 +25,7 @@ _SCALES: Final = frozenset({5.0, 10.0, 100.0})
 _RELATIVE_CHARS: Final = 24
 """How far before a duration the word may stand that makes it one from now on."""
 _COMPARING: Final = stemmed("comparing")
+_SUMMING: Final = stemmed("summing")
 _MULTIPLYING: Final = stemmed("multiplying")
 _FROM_TODAY: Final = stemmed("from_today")
 _FROM_NOW: Final = listed("from_now")
@@ -85,8 +86,10 @@ def is_derived(figure: Figure, facts: Sequence[Fact], clause: ClauseFacts) -> bo
             by_word.setdefault(word, []).append(told_as(figure, fact))
     for column in by_word.values():
         total = sum(column)
+        if _is_one_of(figure, (total, total / len(column))):
+            return True
         pairs = (one + other for one, other in combinations(column[:PAIRS_MAX], 2))
-        if _is_one_of(figure, (total, total / len(column), *pairs)):
+        if not clause.said.isdisjoint(_SUMMING) and _is_one_of(figure, pairs):
             return True
     if not clause.said.isdisjoint(_MULTIPLYING):
         values = [*(told_as(figure, fact) for fact in own), *(f.value for f in clause.told.figures)]

@@ -17,6 +17,7 @@ from caal_node.core.prompt_files import sentence
 from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.quantities import stated_in
+from caal_node.grounding.request_words import language_of
 from caal_node.grounding.result_facts import Facts
 from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of
 from caal_node.grounding.result_reader import add_arguments, facts_of
@@ -29,8 +30,11 @@ from caal_node.policy.heard_words import COMMON, stem, words
 
 KNOWN_CHARS: Final = 8_000
 """Characters of what was said before that are read, the newest: some five minutes of speech."""
-CLAUSE_CHARS: Final = 1_000
+CLAUSE_CHARS: Final = 400
 """Characters of a clause that is judged; a longer one is no clause, and is let through."""
+LANGUAGE: Final = "en"
+"""The language of `prompts/stated_facts.toml`. Figures of another one are written otherwise."""
+_OWN_WORDS: Final = listed("own_words")
 _OFFER: Final = re.compile(
     rf"\W*(?:(?:and|but|so|or|then)\s+)?(?:{'|'.join(map(re.escape, WORDS['offers']))})",
     re.IGNORECASE,
@@ -68,6 +72,8 @@ class _FactCheck:
     def check(self, clause: str) -> Say | NotDone:
         """Say what is spoken of `clause`."""
         if not self._ledger.turn or len(clause) > CLAUSE_CHARS or _states_nothing(clause):
+            return Say(clause)
+        if not _is_readable(f"{self._ledger.request} {clause}"):
             return Say(clause)
         if any(entry.state == "pending" for entry in self._ledger.turn):
             return Say(clause)
@@ -121,12 +127,8 @@ class _FactCheck:
     def _states(self) -> StatedStates:
         return StatedStates(self._ledger.turn)
 
-    @property
-    def _is_readable(self) -> bool:
-        return self._turn_facts.is_whole and self._said_facts.is_whole
-
     def _with_results(self, clause: str) -> Say:
-        if not self._is_readable:
+        if not (self._turn_facts.is_whole and self._said_facts.is_whole):
             return Say(clause)
         if (right := self._states.rightly(clause)) is not None:
             return Say(right)
@@ -181,6 +183,12 @@ class _FactCheck:
         before = clause[: len(clause) - len(clause.lstrip())]
         after = clause[len(clause.rstrip()) :]
         return Say(before + text + after)
+
+
+def _is_readable(text: str) -> bool:
+    """Say whether a text is in the language whose figures and words are known here."""
+    language = language_of((text,))
+    return language == LANGUAGE or (not language and not _OWN_WORDS.isdisjoint(words(text)))
 
 
 def _states_nothing(clause: str) -> bool:

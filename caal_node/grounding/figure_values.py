@@ -19,6 +19,8 @@ _BELOW: Final = 0.8
 """How far from "more than" and "less than" what is meant may lie."""
 _ROUND: Final = 100.0
 """A whole figure of hundreds is meant to the hundred."""
+_COUNTED: Final = 12
+"""A whole number without a unit up to which it more often counts things than rounds a measure."""
 _SCALED: Final = (UNITS["celsius"], UNITS["fahrenheit"])
 
 
@@ -48,10 +50,12 @@ def is_close(figure: Figure, fact: Fact) -> bool:
     if not may_be(figure, fact):
         return False
     value = told_as(figure, fact)
+    if figure.unit is None:
+        if _is_counted(figure) and not fact.value.is_integer():
+            return False  # "Five" is not said of 4.7.
+        return is_near(figure, value) or is_near(figure, fact.value)
     if is_near(figure, value):
         return True
-    if figure.unit is None:
-        return is_near(figure, fact.value)
     if fact.unit is not None and not fact.unit.factor:
         # A temperature of no scale may be of either.
         scales = [unit for unit in _SCALED if unit.dimension == fact.unit.dimension]
@@ -61,6 +65,10 @@ def is_close(figure: Figure, fact: Fact) -> bool:
         return False
     off = max(figure.step * _STEP, abs(value) * _CONVERTED)
     return abs(figure.value - value) <= off
+
+
+def _is_counted(figure: Figure) -> bool:
+    return figure.step == 1 and abs(figure.value) <= _COUNTED and not figure.hedge
 
 
 def is_near(figure: Figure, value: float) -> bool:

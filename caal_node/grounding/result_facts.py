@@ -6,7 +6,7 @@ text. Its names tell it from the others of its group: "kitchen" and "bedroom" in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,6 +32,11 @@ def label_of(word: str) -> str:
     """Return one form for the words that mean the same of a figure: "max" and "highest"."""
     known = stem(word)
     return _SAME.get(known, known)
+
+
+def label_from(said: Iterable[str]) -> frozenset[str]:
+    """Return what words say of a figure: `minute_of_last_goal` without its "of"."""
+    return frozenset(label_of(word) for word in said if not word.isdecimal()) - COMMON
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +127,7 @@ class Facts:
 
 
 def _words_before(text: str, start: int) -> frozenset[str]:
-    before = words(text[max(0, start - 40) : start])[-LABEL_WORDS:]
-    return frozenset(label_of(word) for word in before if not word.isdecimal()) - COMMON
+    return label_from(words(text[max(0, start - 40) : start])[-LABEL_WORDS:])
 
 
 def _parts_of(text: str) -> Iterator[str]:

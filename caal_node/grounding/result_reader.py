@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from caal_node.grounding.fact_words import UNITS, WORDS, Unit
 from caal_node.grounding.ledger import LedgerEntry
-from caal_node.grounding.result_facts import TEXT_CHARS_MAX, Fact, Facts, Record, label_of
+from caal_node.grounding.result_facts import TEXT_CHARS_MAX, Fact, Facts, Record, label_from
 from caal_node.grounding.spoken_times import days, iso_days, weekday_of
 from caal_node.policy.heard_words import COMMON, stem, words
 
@@ -114,7 +114,7 @@ class _Reader:
             if math.isfinite(value) and abs(value) < FIGURE_MAX:
                 self._figure(float(value), record, key, unit)
         elif not self._add_length(str(value), record, key):
-            self._facts.add_text(str(value), record, frozenset(map(label_of, key)))
+            self._facts.add_text(str(value), record, label_from(key))
 
     def _add_length(self, text: str, record: int, key: tuple[str, ...]) -> bool:
         """Add "04:12" under a key such as `time_left`, which is a duration and no time of day."""
@@ -122,7 +122,7 @@ class _Reader:
         if parts is None or _LENGTH_KEYS.isdisjoint(key):
             return False
         one, other = int(parts[1]), int(parts[2])
-        label = frozenset(map(label_of, key))
+        label = label_from(key)
         if parts[3]:
             seconds = (one * 3600 + other * 60 + int(parts[3]),)
         else:  # Minutes and seconds, or hours and minutes.
@@ -183,7 +183,7 @@ class _Reader:
         return self._record(group, parent, names - COMMON)
 
     def _figure(self, value: float, record: int, key: tuple[str, ...], unit: Unit | None) -> None:
-        facts, label = self._facts, frozenset(map(label_of, key))
+        facts, label = self._facts, label_from(key)
         known = _unit_in(key) or unit
         dimension = known.dimension if known else _dimension_of(key)
         if known is None and dimension:

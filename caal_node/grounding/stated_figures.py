@@ -138,9 +138,17 @@ def _right(figure: Figure, facts: Sequence[Fact], label: frozenset[str] | None) 
         if fact.exact
         and may_be(figure, fact)
         and (fact.unit is not None or label is not None)
+        and not _has_no_scale(fact, figure)
         and (label is None or fact.label == label)
     }
     return written(meant.pop(), figure) if len(meant) == 1 else None
+
+
+def _has_no_scale(fact: Fact, figure: Figure) -> bool:
+    """Say whether a result's figure does not say its scale, and the clause's does."""
+    if fact.unit is None or figure.unit is None:
+        return False
+    return not fact.unit.factor and bool(figure.unit.factor) and fact.unit.name != "share"
 
 
 def _wrong_codes(clause: ClauseFacts) -> Iterator[Wrong]:

@@ -12,9 +12,10 @@ from caal_node.policy.heard_words import stem, words
 
 _TOKEN: Final = re.compile(r"[^\W_](?:[^\W_]|['’.-](?=[^\W_]))*")
 _BEGINS: Final = re.compile(
-    r"(?:^|(?<!\b[A-Z])[.!?:;…|]|\n)[\s\"'“”‘’*#•>_()\[\]-]*(?:\d+[.)]\s*)?[*_\"“]*$"
+    r"(?:^|(?<!\b[A-Z])(?<!\b[DM]r)(?<!\bMrs)(?<!\bSt)[.!?:;…|]|\n)[\s\"'“”‘’*#•>_()\[\]-]*(?:\d+[.)]\s*)?[*_\"“]*$"
 )
 """What stands before a word that has its capital letter for its place."""
+_BEFORE_CHARS: Final = 16
 _COUNTRIES: Final = listed("countries")
 _NO_NAMES: Final = (
     listed("capitalised") | {*WORDS["months"], *WORDS["weekdays"]} | listed("greetings")
@@ -51,7 +52,10 @@ class StatedNames:
             token.span()
             for token in tokens
             if _is_name(token[0])
-            and (_is_code(token[0]) or not _BEGINS.search(clause, 0, token.start()))
+            and (
+                _is_code(token[0])
+                or not _BEGINS.search(clause, max(0, token.start() - _BEFORE_CHARS), token.start())
+            )
             and not self._is_known(token[0])
         ]
 

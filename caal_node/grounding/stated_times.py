@@ -58,7 +58,9 @@ def right_time(time: Time, clause: ClauseFacts) -> str | None:
     meant = {fact.time.minute for fact in labelled or clause.times}
     if len(meant) != 1:
         return None
-    return _clock(meant.pop(), time, clause.text[time.start : time.end])
+    right = _clock(meant.pop(), time, clause.text[time.start : time.end])
+    # "9:30 in the evening" has its hour right: what is wrong stands behind it.
+    return None if right == clause.text[time.start : time.end] else right
 
 
 def _clock(minute: int, instead: Time, written: str) -> str:

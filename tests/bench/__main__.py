@@ -14,6 +14,7 @@ from typing import Final
 NAMES: Final = (
     "turn_trace",
     "reply_parser",
+    "facts",
     "context_room",
     "mcp_bridge_calls",
     "websocket_bridge",

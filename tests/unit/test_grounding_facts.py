@@ -189,3 +189,20 @@ def test_no_result_and_no_clause_is_too_odd(
 def test_a_value_of_a_result_may_always_be_told(value: int, unit: str) -> None:
     clause = f"It is {value} {unit} now."
     assert said(check_of({"value": value}), clause) == clause
+
+
+@pytest.mark.parametrize(
+    ("request_", "clause"),
+    [
+        ("wie warm ist es in Graz", "In Graz hat es 21,4 Grad bei 48 Prozent."),
+        ("quel temps fait-il", "Il fait 23,5 degrés et le vent souffle à 10 km/h."),
+        ("hava nasıl", "Bugün 25 derece."),
+    ],
+)
+def test_an_answer_in_another_language_is_not_judged(request_: str, clause: str) -> None:
+    assert said(check_of({"temperature": 19}, request_), clause) == clause
+
+
+def test_no_value_of_an_unknown_scale_is_put_in_place_of_one_with_a_scale() -> None:
+    check = check_of({"temperature": 21})
+    assert said(check, "It is 94 degrees Fahrenheit.") == sentence("found_unsure")
