@@ -8,10 +8,11 @@ the list's own order else. Where two things fit as well, none is meant.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from caal_node.grounding.earlier_results import EarlierResult, Thing, label_of
+from caal_node.grounding.earlier_results import EarlierResult, Thing, is_time, label_of
 from caal_node.grounding.reference_words import (
     Rank,
     ReferenceWords,
@@ -29,9 +30,11 @@ _TIMES: Final = (
 )
 _TELLING_WORDS_MAX: Final = 4
 """Words that tell one thing from the others. A longer phrase is a sentence of its own."""
-_NAMED_CHARS: Final = (3, 120)
+_NAME_CHARS: Final = 120
 """Characters of a value that can be recognised in what was read out."""
-_WORD_CHARS: Final = 2_000
+_WORD_CHARS: Final = 3
+"""Characters of a word that tells one name from another."""
+_VALUE_CHARS: Final = 2_000
 """Characters of a value whose words may tell one thing from the others."""
 _NUMBER_MAX: Final = 10**15
 """A larger number is an id that nobody says."""
@@ -66,6 +69,8 @@ class ListChoices:
             return self._both(at)
         if word in words("numberings"):
             return self._numbered(at)
+        if word in words("every"):
+            return self._all_of(at)
         if word in words("articles"):
             return self._by_place(at) or self._by_rank(at, at + 1) or self._by_words(at)
         asked = any(self._word(n) in words("which") for n in range(at))
@@ -79,6 +84,14 @@ class ListChoices:
         if result is None or not whole or self._mentions_other_noun(at + 1):
             return None
         return at, at + 1, result.things, result
+
+    def _all_of(self, at: int) -> Choice | None:
+        """Read "all three", where there are three."""
+        result, count = self._list_called(""), self._cardinal(at + 1)
+        whole = result is not None and result.is_whole and len(result.things) == count
+        if result is None or not whole or self._mentions_other_noun(at + 2):
+            return None
+        return at, at + 2, result.things, result
 
     def _mentions_other_noun(self, at: int) -> bool:
         """Whether "both" is followed by a noun that no list has, as in "both hands"."""
@@ -126,6 +139,8 @@ class ListChoices:
     def _by_rank(self, at: int, first: int) -> Choice | None:
         """Read "the cheapest one", "the most humid room", "the lowest value", "the better one"."""
         words, word = self._words, self._word(first)
+        if any(token.word in words("of_all_the_world") for token in self._said):
+            return None
         amount = word in words("most") or word in words("least")
         highest = word in words("most")
         adjective = self._word(first + 1) if amount else word
@@ -153,7 +168,7 @@ class ListChoices:
     def _by_field(self, at: int, field_at: int, highest: bool, *, of_two: bool) -> Choice | None:
         """Read the name of a field behind "the lowest" or "the most": a noun or its adjective."""
         word, result = self._word(field_at), self._list_called("")
-        if result is None or len(word) < _NAMED_CHARS[0]:
+        if result is None or len(word) < _WORD_CHARS:
             return None
         fields = {
             part
@@ -245,16 +260,27 @@ def _ends(rank: Rank, word: str, adjective: str, amount: bool | None) -> bool | 
 
 
 def mentioned(result: EarlierResult, spoken: str) -> list[Thing]:
-    """Return the things of a list that `spoken` names, in the order in which it does."""
-    text = _plain(spoken[:_SPOKEN_CHARS])
-    values = [[_plain(value) for value in _named_by(thing)] for thing in result.things]
-    places: list[tuple[int, int]] = []
-    for at, own in enumerate(values):
-        others = {one for n, each in enumerate(values) if n != at for one in each}
-        found = [text.find(value) for value in own if value.strip() and value not in others]
-        if any(place >= 0 for place in found):
-            places.append((min(place for place in found if place >= 0), at))
-    return [result.things[at] for _, at in sorted(places)]
+    """Return the things of a list that `spoken` names, in the order in which it does.
+
+    A name is recognised by half of its words, those left out that other things' names have too:
+    "the ferry strike has ended" names "Ferry strike ends".
+    """
+    heard = _spoken_words(spoken[:_SPOKEN_CHARS])
+    places = {word: at for at, word in reversed(list(enumerate(heard)))}
+    names = [[_spoken_words(value) for value in _named_by(thing)] for thing in result.things]
+    common = Counter(word for own in names for word in {one for name in own for one in name})
+    found: list[tuple[int, int]] = []
+    for at, own in enumerate(names):
+        telling = [[word for word in name if common[word] == 1] for name in own]
+        said = [[places[word] for word in name if word in places] for name in telling]
+        first = [
+            min(here)
+            for name, here in zip(telling, said, strict=True)
+            if here and len(here) >= len(name) / 2
+        ]
+        if first:
+            found.append((min(first), at))
+    return [result.things[at] for _, at in sorted(found)]
 
 
 def _named_by(thing: Thing) -> Iterable[str]:
@@ -263,12 +289,12 @@ def _named_by(thing: Thing) -> Iterable[str]:
 
 
 def _is_name(value: str) -> bool:
-    return _NAMED_CHARS[0] <= len(value) <= _NAMED_CHARS[1]
+    return len(value) <= _NAME_CHARS and any(map(str.isalpha, value)) and not is_time(value)
 
 
-def _plain(text: str) -> str:
-    """Return the words of a text alone, with a space at either end; "&" is "and" in speech."""
-    return f" {' '.join(name_words(text.replace('&', ' and ')))} "
+def _spoken_words(text: str) -> list[str]:
+    """Return the words of a text in the singular, but for the short ones, which tell little."""
+    return [singular(word) for word in name_words(text) if len(word) >= _WORD_CHARS]
 
 
 def _as_read_out(result: EarlierResult) -> list[Thing]:
@@ -343,7 +369,7 @@ def _words_of(thing: Thing) -> frozenset[str]:
         if value is True:
             found += name_words(key)
         elif isinstance(value, str):
-            found += name_words(value[:_WORD_CHARS])
+            found += name_words(value[:_VALUE_CHARS])
         elif type(value) is int and abs(value) < _NUMBER_MAX:
             found.append(str(value))
     return frozenset(map(singular, found))
