@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from caal_node.grounding.chosen_things import only_mentioned
 from caal_node.grounding.earlier_results import EarlierResult, Thing, label_key, label_of
+from caal_node.grounding.read_out_order import only_mentioned
 from caal_node.grounding.reference_words import FIELDS, ReferenceWords, Token, name_words
 
 Meaning: TypeAlias = tuple[int, int, Thing | Sequence[Thing], EarlierResult]
