@@ -30,7 +30,9 @@ class LabelledRequest:
     readings: tuple[Sequence[Any], ...]
     """Each is a whole reading of the request: what each reference means. The first is the best."""
     expect: Mapping[str, Any]
-    """What a model should do: `tool` and `arguments`, or `speech` with words of the answer."""
+    """What a model should do: `tool` and `arguments`, or `says` with words of the answer."""
+    part: str = ""
+    """Of the requests that models are asked: "tuning" or "held_out"."""
 
     def found(self) -> tuple[Reference, ...]:
         items = (*self.earlier, UserItem(self.say))
@@ -47,7 +49,15 @@ def labelled(name: str) -> Iterator[LabelledRequest]:
         for ask in scene["asks"]:
             readings = (ask["means"], *ask.get("or", ()))
             expect = ask.get("expect", {})
-            yield LabelledRequest(scene["name"], ask["kind"], earlier, ask["say"], readings, expect)
+            yield LabelledRequest(
+                scene["name"],
+                ask["kind"],
+                earlier,
+                ask["say"],
+                readings,
+                expect,
+                scene.get("part", ""),
+            )
 
 
 def scene_items(turns: Sequence[Mapping[str, Any]]) -> Iterator[Item]:

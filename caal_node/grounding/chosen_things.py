@@ -7,11 +7,12 @@ the list's own order else. Where two things fit as well, none is meant.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
-from caal_node.grounding.earlier_results import EarlierResult, Thing, label_of
+from caal_node.grounding.earlier_results import EarlierResult, Thing
+from caal_node.grounding.extremes import extreme
+from caal_node.grounding.read_out_order import as_read_out, is_end_known, thing_at
 from caal_node.grounding.reference_words import (
     Rank,
     ReferenceWords,
@@ -22,21 +23,14 @@ from caal_node.grounding.reference_words import (
 
 Choice: TypeAlias = tuple[int, int, Sequence[Thing], EarlierResult]
 """From which token to behind which one, the things that it means, and where they stand."""
-_NUMBER: Final = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
-_TIMES: Final = (
-    re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+\S*)?"),
-    re.compile(r"\d{2}:\d{2}(?::\d{2})?"),
-)
 _TELLING_WORDS_MAX: Final = 4
 """Words that tell one thing from the others. A longer phrase is a sentence of its own."""
-_NAMED_CHARS: Final = (3, 120)
-"""Characters of a value that can be recognised in what was read out."""
-_WORD_CHARS: Final = 2_000
+_FIELD_CHARS: Final = 3
+"""Characters of a word that can name a field."""
+_VALUE_CHARS: Final = 2_000
 """Characters of a value whose words may tell one thing from the others."""
 _NUMBER_MAX: Final = 10**15
 """A larger number is an id that nobody says."""
-_SPOKEN_CHARS: Final = 2_000
-"""Characters of an answer in which the things of a list are looked for."""
 
 
 class ListChoices:
@@ -66,6 +60,8 @@ class ListChoices:
             return self._both(at)
         if word in words("numberings"):
             return self._numbered(at)
+        if word in words("every"):
+            return self._all_of(at)
         if word in words("articles"):
             return self._by_place(at) or self._by_rank(at, at + 1) or self._by_words(at)
         asked = any(self._word(n) in words("which") for n in range(at))
@@ -80,6 +76,14 @@ class ListChoices:
             return None
         return at, at + 1, result.things, result
 
+    def _all_of(self, at: int) -> Choice | None:
+        """Read "all three", where there are three."""
+        result, count = self._list_called(""), self._cardinal(at + 1)
+        whole = result is not None and result.is_whole and len(result.things) == count
+        if result is None or not whole or self._mentions_other_noun(at + 2):
+            return None
+        return at, at + 2, result.things, result
+
     def _mentions_other_noun(self, at: int) -> bool:
         """Whether "both" is followed by a noun that no list has, as in "both hands"."""
         following = self._word(at)
@@ -90,7 +94,7 @@ class ListChoices:
         result = self._list_called("")
         if number is None or result is None:
             return None
-        thing = _at(result, number - 1)
+        thing = thing_at(result, number - 1)
         return (at, at + 2, [thing], result) if thing else None
 
     def _by_place(self, at: int) -> Choice | None:
@@ -113,19 +117,21 @@ class ListChoices:
             if len(result.things) % 2 == 0:
                 return None
             index = len(result.things) // 2
-        thing = _at(result, index)
+        thing = thing_at(result, index)
         return (at, head, [thing], result) if thing else None
 
     def _several(self, at: int, behind: int, index: int, count: int) -> Choice | None:
         result = self._list_called("")
-        ordered = [] if result is None else _as_read_out(result)
-        if result is None or count > len(ordered) or (index < 0 and not _is_end_known(result)):
+        ordered = [] if result is None else as_read_out(result)
+        if result is None or count > len(ordered) or (index < 0 and not is_end_known(result)):
             return None
         return at, behind, ordered[:count] if index == 0 else ordered[-count:], result
 
     def _by_rank(self, at: int, first: int) -> Choice | None:
         """Read "the cheapest one", "the most humid room", "the lowest value", "the better one"."""
         words, word = self._words, self._word(first)
+        if any(token.word in words("of_all_the_world") for token in self._said):
+            return None
         amount = word in words("most") or word in words("least")
         highest = word in words("most")
         adjective = self._word(first + 1) if amount else word
@@ -141,7 +147,7 @@ class ListChoices:
                 continue
             in_pair = not amount and word in rank.more
             if head and rank.fields and (result := self._list_called(noun)):
-                thing = _extreme(result, rank.fields, highest=ends, of_two=in_pair)
+                thing = extreme(result, rank.fields, highest=ends, of_two=in_pair)
                 if thing:
                     return at, head, [thing], result
             if not amount and (by_field := self._by_field(at, behind, ends, of_two=in_pair)):
@@ -153,7 +159,7 @@ class ListChoices:
     def _by_field(self, at: int, field_at: int, highest: bool, *, of_two: bool) -> Choice | None:
         """Read the name of a field behind "the lowest" or "the most": a noun or its adjective."""
         word, result = self._word(field_at), self._list_called("")
-        if result is None or len(word) < _NAMED_CHARS[0]:
+        if result is None or len(word) < _FIELD_CHARS:
             return None
         fields = {
             part
@@ -163,7 +169,7 @@ class ListChoices:
             for part in name_words(key)
             if singular(part) == singular(word) or (len(word) > 4 and part.startswith(word[:5]))
         }
-        thing = _extreme(result, fields, highest=highest, of_two=of_two) if fields else None
+        thing = extreme(result, fields, highest=highest, of_two=of_two) if fields else None
         head = self._behind_head(field_at + 1)[0] or field_at + 1
         return (at, head, [thing], result) if thing else None
 
@@ -244,96 +250,6 @@ def _ends(rank: Rank, word: str, adjective: str, amount: bool | None) -> bool | 
     return rank.highest if adjective in (rank.with_most if amount else rank.with_least) else None
 
 
-def mentioned(result: EarlierResult, spoken: str) -> list[Thing]:
-    """Return the things of a list that `spoken` names, in the order in which it does."""
-    text = _plain(spoken[:_SPOKEN_CHARS])
-    values = [[_plain(value) for value in _named_by(thing)] for thing in result.things]
-    places: list[tuple[int, int]] = []
-    for at, own in enumerate(values):
-        others = {one for n, each in enumerate(values) if n != at for one in each}
-        found = [text.find(value) for value in own if value.strip() and value not in others]
-        if any(place >= 0 for place in found):
-            places.append((min(place for place in found if place >= 0), at))
-    return [result.things[at] for _, at in sorted(places)]
-
-
-def _named_by(thing: Thing) -> Iterable[str]:
-    values = (thing,) if isinstance(thing, str) else thing.values()
-    return (value for value in values if isinstance(value, str) and _is_name(value))
-
-
-def _is_name(value: str) -> bool:
-    return _NAMED_CHARS[0] <= len(value) <= _NAMED_CHARS[1]
-
-
-def _plain(text: str) -> str:
-    """Return the words of a text alone, with a space at either end; "&" is "and" in speech."""
-    return f" {' '.join(name_words(text.replace('&', ' and ')))} "
-
-
-def _as_read_out(result: EarlierResult) -> list[Thing]:
-    """Return the things in the order in which they are counted; none where it is open."""
-    told = mentioned(result, result.answer)
-    if not told:
-        return list(result.things)
-    if len(told) == 1:  # "The best is Roma": the list may be counted or not
-        return list(result.things) if told[0] == result.things[0] else []
-    return told
-
-
-def _is_end_known(result: EarlierResult) -> bool:
-    """Whether it is clear which thing is the last one."""
-    told = len(mentioned(result, result.answer))
-    return result.is_whole and told in (0, len(result.things))
-
-
-def _at(result: EarlierResult, index: int) -> Thing | None:
-    ordered = _as_read_out(result)
-    if index < 0 and not _is_end_known(result):
-        return None
-    inside = -len(ordered) <= index < len(ordered)
-    return ordered[index] if inside else None
-
-
-def _extreme(
-    result: EarlierResult, fields: Iterable[str], *, highest: bool, of_two: bool
-) -> Thing | None:
-    """Return the one thing that is first or last by its `fields`; None where it is open.
-
-    It is open where the list was shortened, where a thing lacks the field, where two are equal,
-    and where two fields disagree.
-    """
-    things = [thing for thing in result.things if isinstance(thing, Mapping)]
-    if not result.is_whole or len(things) != len(result.things) or (of_two and len(things) != 2):
-        return None
-    wanted = frozenset(fields)
-    keys = [key for key in things[0] if wanted.intersection(name_words(key))]
-    chosen: list[int] = []
-    for key in keys:
-        values = _comparable([thing.get(key) for thing in things])
-        if values is None:
-            continue
-        best = max(values) if highest else min(values)
-        if values.count(best) != 1:
-            return None
-        chosen.append(values.index(best))
-    return things[chosen[0]] if chosen and len(set(chosen)) == 1 else None
-
-
-def _comparable(values: Sequence[Any]) -> list[Any] | None:
-    """Return `values` as numbers, or as times that compare as texts; None where they are not."""
-    if all(isinstance(value, str) for value in values):
-        if any(all(form.fullmatch(value) for value in values) for form in _TIMES):
-            return list(values)
-        numbers = [_NUMBER.findall(value) for value in values]
-        if all(len(found) == 1 for found in numbers):
-            return [float(found[0].replace(",", ".")) for found in numbers]
-        return None
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return list(values)
-    return None
-
-
 def _words_of(thing: Thing) -> frozenset[str]:
     """Return the words of a thing's values, and the names of the fields that are true."""
     if isinstance(thing, str):
@@ -343,13 +259,7 @@ def _words_of(thing: Thing) -> frozenset[str]:
         if value is True:
             found += name_words(key)
         elif isinstance(value, str):
-            found += name_words(value[:_WORD_CHARS])
+            found += name_words(value[:_VALUE_CHARS])
         elif type(value) is int and abs(value) < _NUMBER_MAX:
             found.append(str(value))
     return frozenset(map(singular, found))
-
-
-def only_mentioned(result: EarlierResult, spoken: str) -> Thing | None:
-    """Return the thing of a list that `spoken` names, where it names exactly one."""
-    told = mentioned(result, spoken)
-    return told[0] if len(told) == 1 and label_of(told[0]) else None

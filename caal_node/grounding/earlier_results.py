@@ -125,9 +125,14 @@ def label_key(record: Mapping[str, Any]) -> str:
             return label
     for key, value in record.items():
         is_name = not {*FIELDS.ids, *FIELDS.outcomes}.intersection(name_words(key))
-        if is_name and isinstance(value, str) and value and not _TIME.fullmatch(value):
+        if is_name and isinstance(value, str) and value and not is_time(value):
             return key
     return ""
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a date or a time, and nothing else."""
+    return _TIME.fullmatch(text) is not None
 
 
 def label_of(thing: Thing) -> str:

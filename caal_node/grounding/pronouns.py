@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from caal_node.grounding.chosen_things import only_mentioned
 from caal_node.grounding.earlier_results import EarlierResult, Thing, label_key, label_of
+from caal_node.grounding.read_out_order import only_mentioned
 from caal_node.grounding.reference_words import FIELDS, ReferenceWords, Token, name_words
 
 Meaning: TypeAlias = tuple[int, int, Thing | Sequence[Thing], EarlierResult]
@@ -38,10 +38,12 @@ class Pronouns:
 
     def found(self, *, things: bool = True) -> Iterator[Meaning]:
         """Yield what the pronouns mean. `things` says whether "it" and "them" are looked at."""
+        behind = 0
         for at, token in enumerate(self._said):
             length, meaning = self._meaning(at, token.word, things=things)
-            if meaning is not None:
-                yield at, at + length, *meaning
+            if meaning is not None and at >= behind:
+                behind = at + length
+                yield at, behind, *meaning
 
     def _meaning(self, at: int, word: str, *, things: bool) -> tuple[int, _Found | None]:
         words = self._words
@@ -56,7 +58,7 @@ class Pronouns:
         if word in words("they") and self._is_they(at):
             return 1, self._newest_of_turn(_team_of) or (self._list() if things else None)
         if things and word in words("them") and self._is_object(at, "them_before"):
-            return 1, self._list()
+            return 1 + (self._word(at + 1) in words("every")), self._list()
         if things and word in words("it") and at <= _BEFORE_IT_MAX:
             if self._word(at - 1) in words("it_after") and self._is_object(at, "it_before"):
                 return 1, self._thing()
@@ -71,11 +73,15 @@ class Pronouns:
 
     def _is_person(self, at: int, word: str) -> bool:
         words = self._words
-        if at > _BEFORE_MAX:
+        if at > _BEFORE_MAX or self._names_somebody():
             return False
         if word in words("he"):
             return self._word(at - 1) in words("he_after")
         return word in words("him") and at > 0 and self._all_before(at, "him_after")
+
+    def _names_somebody(self) -> bool:
+        """Whether the request has a name of its own, as far as its capitals tell."""
+        return any(token.capital and token.word[0] != "i" for token in self._said[1:])
 
     def _is_they(self, at: int) -> bool:
         return 0 < at <= _BEFORE_MAX and self._all_before(at, "they_after")

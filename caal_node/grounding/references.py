@@ -75,5 +75,7 @@ def _resolved(
     for begin, behind, meant, result in sorted([*choices, *pronouns], key=lambda each: each[0]):
         phrase = request[said[begin].start : said[behind - 1].end]
         single = isinstance(meant, str | Mapping)
-        found.append(Reference(phrase, (meant,) if single else tuple(meant), result.tool))
+        things = (meant,) if single else tuple(meant)
+        if all(things != one.things for one in found):
+            found.append(Reference(phrase, things, result.tool))
     return tuple(found)

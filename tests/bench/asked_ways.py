@@ -187,7 +187,7 @@ def by(strategy: CallStrategy) -> Callable[[Setting], Any]:
     @asynccontextmanager
     async def opened(setting: Setting) -> AsyncGenerator[Ask]:
         connection = ModelConnection(setting.backend, native_tools=False)
-        connection.retry_policy = _Only(setting.backend.model, strategy)
+        connection.retry_policy = Only(setting.backend.model, strategy)
         await warm(setting.backend, strategy.request(setting.question("hello")))
         yield _asking(setting, connection)
 
@@ -205,7 +205,7 @@ async def node(setting: Setting) -> AsyncGenerator[Ask]:
     print(f"  is asked {native}; {dict(stats.signals)} {dict(stats.steps)}", flush=True)
 
 
-class _Only(RetryPolicy):
+class Only(RetryPolicy):
     def __init__(self, model: str, strategy: CallStrategy) -> None:
         super().__init__(model)
         self._only = strategy

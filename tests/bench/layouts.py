@@ -68,12 +68,16 @@ def _session(model: Any) -> Session:
     )
 
 
-async def _caal(setting: Setting, wrapped: Callable[[Backend], Backend]) -> AsyncGenerator[Session]:
+async def _caal(
+    setting: Setting, wrapped: Callable[[Backend], Backend], **values: str
+) -> AsyncGenerator[Session]:
     engine, folder = setting.engine, setting.folder
     servers = folder / "mcp_servers.json"
     entry = {"command": sys.executable, "args": setting.arguments, "env": ENVIRONMENT}
     entry["allow"] = ["env"]
     servers.write_text(json.dumps({"fifty": {**entry, "connect_timeout": START_S}}))
+    rules = folder / "caal.toml"
+    rules.write_text('[tools]\noutside = "off"\n')  # nobody is there to say yes
     settings = load_settings(
         {
             "CAAL_CUES": "off",
@@ -83,8 +87,9 @@ async def _caal(setting: Setting, wrapped: Callable[[Backend], Backend]) -> Asyn
             "CAAL_WINDOW_TOKENS": str(engine.context_tokens),
             # Nor is a schema left for mcp_discover: what is compared is the order of the parts.
             "CAAL_MCP_TOKENS": str(engine.context_tokens),
+            **values,
         },
-        folder / "no-such-caal.toml",
+        rules,
     )
     backend = OpenAIBackend(
         engine.model, base_url=engine.openai_url, deadlines=TransportDeadlines(first=DEADLINE_S)
@@ -104,6 +109,11 @@ async def _caal(setting: Setting, wrapped: Callable[[Backend], Backend]) -> Asyn
 def ours(setting: Setting) -> AsyncGenerator[Session]:
     """CaalAgent and our LLM, as they are, warmed."""
     return _caal(setting, lambda backend: backend)
+
+
+def without_hints(setting: Setting) -> AsyncGenerator[Session]:
+    """The same, but nobody says what "the second one" means."""
+    return _caal(setting, lambda backend: backend, CAAL_REFERENCES="off")
 
 
 def tools_dropped(setting: Setting) -> AsyncGenerator[Session]:
@@ -149,6 +159,7 @@ LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
         "tools-dropped": tools_dropped,
         "data-second": data_second,
         "dropped-and-second": dropped_and_second,
+        "without-hints": without_hints,
     }
 )
 
