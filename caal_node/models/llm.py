@@ -304,7 +304,14 @@ class LLM(llm.LLM[Literal["caal"]]):
             self._last_tools = given, PromptTools(to_schemas(tools), examples)
         shown = self._last_tools[1]
         limits = text_limits(self._settings)
-        return Question(to_items(chat_ctx), shown, stream=stream, may_call=may_call, limits=limits)
+        return Question(
+            to_items(chat_ctx),
+            shown,
+            stream=stream,
+            may_call=may_call,
+            limits=limits,
+            judges_calls=self._settings.needless_calls == "ask",
+        )
 
     async def warm(self, question: Question) -> None:
         """Load the model and have its server read the prompt's head, which turns then share.

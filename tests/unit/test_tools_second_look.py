@@ -64,7 +64,8 @@ class House(CaalAgent):
 def looking(folder: Path, of: str = "writes", more: str = "") -> Settings:
     path = folder / "caal.toml"
     path.write_text(f'[tools]\nsecond_look = "{of}"\n{more}', encoding="utf-8")
-    return load_settings({"CAAL_CUES": "off"}, path)
+    # A call that stands on nothing would not be made in the first place.
+    return load_settings({"CAAL_CUES": "off", "CAAL_NEEDLESS_CALLS": "off"}, path)
 
 
 def looks(talk: AgentConversation) -> list[Decision]:

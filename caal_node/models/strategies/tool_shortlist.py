@@ -124,6 +124,12 @@ def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
     return (_named(question, (*names, *called)),)
 
 
+def fits(question: Question) -> dict[str, float]:
+    """Return how well each tool fits the newest request by the words that they share."""
+    said = [item.text for item in question.items if isinstance(item, UserItem)]
+    return relevance_of(question.tools).scores(said[-1] if said else "")
+
+
 def split_request(request: str, relevance: ToolRelevance, *, least_score: float) -> tuple[str, ...]:
     """Return the parts of `request` that ask for different things, or the whole of it.
 

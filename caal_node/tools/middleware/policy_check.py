@@ -34,7 +34,7 @@ from caal_node.tools.table import ToolEntry
 logger = logging.getLogger("caal_node.tools")
 
 LOGGED: Final = 20
-"""Faults and warnings that are logged; `caal-node doctor` has them all."""
+"""Faults and warnings that are logged, and told after a reload; `caal-node doctor` has all."""
 
 
 class PolicyCheck(CallMiddleware):
