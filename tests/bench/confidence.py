@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.errors import ModelUnreachable
+from caal_node.core.errors import ModelError, ModelUnreachable
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.grounding.confidence import CallSignals, confidence_of, features_of
@@ -38,7 +38,7 @@ from tests.bench.spoken_requests import Requests, Spoken, is_right, load
 from tests.bench.table import print_table
 
 TABLE: Final = Path(__file__).parents[2] / "prompts" / "call_confidence.toml"
-PATIENT: Final = TransportDeadlines(first=1_800.0, between=300.0)
+PATIENT: Final = TransportDeadlines(first=3_600.0, between=300.0, whole=3_600.0)
 REPLY_TOKENS: Final = 200
 RIDGE: Final = 0.5
 """Weight of the squared weights in the fit: with some sixty calls it keeps them small."""
@@ -94,7 +94,7 @@ async def made_calls(backend: Backend, requests: Requests, at_once: int) -> list
         async with room:
             try:
                 found = await _calls_of(backend, question)
-            except ModelUnreachable:
+            except ModelError:
                 return []
         return [
             MadeCall(request, call, signals, is_right(request, (call.name, call.arguments)))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from caal_node.core.errors import ModelUnreachable
+from caal_node.core.errors import ModelError
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.grounding.confidence import confidence_of
@@ -50,7 +50,7 @@ async def looked_at(
             try:
                 async with aclosing(backend.ask(second_look_request(talk, proposed))) as reply:
                     found = await read_second_look(reply)
-            except ModelUnreachable:
+            except ModelError:
                 return None
             took = time.perf_counter() - began
         alone = at_once == 1 and backend.asked > asked
