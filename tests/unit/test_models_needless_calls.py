@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from livekit.agents import function_tool, llm
 
+from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import ConfigError
@@ -29,7 +31,7 @@ from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import is_small
 from caal_node.reply_parser import Event, Reply, summarise
-from caal_node.testing import plain_settings
+from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 
 MAIL: Final[Any] = {
     "type": "function",
@@ -235,10 +237,39 @@ def test_the_setting_switches_the_judge() -> None:
 
 
 def test_the_setting_reaches_the_question_of_an_ordinary_agent() -> None:
-    from livekit.agents import llm
-
     for value in ("ask", "off"):
         settings = Settings(needless_calls=value)
         model = LLM("qwen3:8b", settings=settings)
         asked = model.question(llm.ChatContext.empty(), [])
         assert asked.judges_calls is (value == "ask")
+
+
+class _Mailbox(CaalAgent):
+    def __init__(self, **values: str) -> None:
+        super().__init__(settings=plain_settings(**values), tiers={}, instructions="Help.")
+        self.checked = 0
+
+    @function_tool
+    async def check_mail(self) -> str:
+        """Tell the person of unread mail."""
+        self.checked += 1
+        return "no mail"
+
+
+@pytest.mark.parametrize("detection", ["complete", "streamed"])
+async def test_in_a_conversation_a_needless_call_runs_nothing_and_is_answered(
+    detection: str,
+) -> None:
+    agent = _Mailbox(CAAL_DETECTION=detection)
+    model = ScriptedModel([ScriptedCall("check_mail")], "Shakespeare did.")
+    async with AgentConversation(agent, model) as conversation:
+        turn = await conversation.say(HAMLET)
+    assert (turn.spoken, turn.calls, agent.checked) == ("Shakespeare did.", (), 0)
+
+
+async def test_in_a_conversation_every_call_runs_where_the_setting_is_off() -> None:
+    agent = _Mailbox(CAAL_NEEDLESS_CALLS="off")
+    model = ScriptedModel([ScriptedCall("check_mail")], "There is no mail.")
+    async with AgentConversation(agent, model) as conversation:
+        await conversation.say(HAMLET)
+    assert agent.checked == 1
