@@ -20,6 +20,7 @@ NAMES: Final = (
     "discovery",
     "node_cpu",
     "call_rules",
+    "call_grounds",
     "loop_stall",
     "cue_latency",
     "prompt_tokens",
