@@ -22,6 +22,7 @@ NAMES: Final = (
     "node_cpu",
     "call_rules",
     "claims",
+    "call_grounds",
     "loop_stall",
     "cue_latency",
     "prompt_tokens",

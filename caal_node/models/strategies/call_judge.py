@@ -6,8 +6,8 @@ are small. What a server sends as a call keeps its arguments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
 
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema
@@ -105,6 +105,7 @@ class CallJudge:
 
 
 def _spoken_name(tool: ToolSchema, name: str) -> str:
-    schema = tool["function"]["parameters"]["properties"][name]
+    properties: Mapping[str, Any] = tool["function"]["parameters"].get("properties") or {}
+    schema: Mapping[str, Any] = properties.get(name) or {}
     about = str(schema.get("description") or "")
     return about if 0 < len(about) <= SPOKEN_CHARS else name.replace("_", " ")
