@@ -1,6 +1,6 @@
 """A second look at a call before it runs: where it is in doubt, the person is asked.
 
-    agent.middleware.insert(0, SecondLook(lambda call: "my rule", looks_at=judge))
+    agent.middleware.insert(0, SecondLook(lambda call: "my rule", judge))
 
 It refuses nothing itself, and lets nothing run that another rule refuses: it only notes a doubt,
 for which a `Confirmation` behind it asks. A look that fails or takes too long is no doubt.
