@@ -166,7 +166,12 @@ class CaalAgent(Agent):
             self._services.emit,
             lambda tool: self._own_tools.guard(tool),
         )
-        self.on_tools = AgentTools(self._remote, self._direct, self.policies)
+        self.on_tools = AgentTools(
+            self._remote,
+            self._direct,
+            self.policies,
+            left_out=lambda: self._prompt_builder.left_out,
+        )
         """Answers the requests of the Tools API."""
         self._prompt_builder = PromptBuilder(
             self.settings,
