@@ -90,7 +90,14 @@ class PromptBuilder:
         prompt_tools = self._fitting(self._prompt_tools(tools), history)
         items = self._context.build(history, self._tokens(prompt_tools))
         limits = text_limits(self._settings)
-        return Question(items, prompt_tools, stream=stream, may_call=may_call, limits=limits)
+        return Question(
+            items,
+            prompt_tools,
+            stream=stream,
+            may_call=may_call,
+            limits=limits,
+            judges_calls=self._settings.needless_calls == "ask",
+        )
 
     def shorten(self, error: Exception, history: Sequence[Item], tools: Sequence[llm.Tool]) -> bool:
         """Return whether `error` is a full context and the next `question` can leave more out."""
