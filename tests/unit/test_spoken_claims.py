@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.ledger import Ledger
+from caal_node.models.backends.base import BackendRequest, Chunk
 from caal_node.models.spoken_checks import checked
 from caal_node.testing import (
     AgentConversation,
@@ -275,3 +277,42 @@ async def test_a_reply_that_is_thrown_away_leaves_nothing_behind() -> None:
     await source.aclose()
     assert closed == [True]
     assert asyncio.all_tasks() <= before
+
+
+class Hanging(ScriptedModel):
+    """A model whose second request is not answered, until it is thrown away."""
+
+    def __init__(self, *replies: ScriptedReply) -> None:
+        super().__init__(*replies)
+        self.asked_again, self.ended = asyncio.Event(), asyncio.Event()
+        answer = self.backend.ask
+
+        async def ask(request: BackendRequest) -> AsyncGenerator[Chunk]:
+            if request.must_call:
+                self.asked_again.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    self.ended.set()
+            async with aclosing(answer(request)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+        self.backend.ask = ask
+
+
+async def test_a_turn_that_is_ended_while_the_call_is_asked_for_leaves_nothing_behind() -> None:
+    model = Hanging("The lamp is off.", "It is Tuesday.")
+    tier = ScriptedToolSource(OFF, answer=works)
+    agent = CaalAgent(settings=plain_settings(), tiers={"n8n": tier}, warm=False)
+    async with AgentConversation(agent, model) as talk, asyncio.timeout(20):
+        turn = asyncio.ensure_future(talk.say("turn off the lamp"))
+        await model.asked_again.wait()
+        turn.cancel()
+        await asyncio.wait([turn])
+        await model.ended.wait()
+        assert (await talk.say("which day is it?")).text == "It is Tuesday."
+        assert tier.calls == []
+        assert talk.events_of(ClaimCorrected) == []
+        said = [item.text_content for item in talk.history if isinstance(item, llm.ChatMessage)]
+        assert "The lamp is off." not in said
