@@ -33,12 +33,19 @@ _OTHERS: Final = stemmed("others")
 _ALL_OF: Final = tuple(WORDS["all_of"])
 _PART_OF: Final = listed("part_of")
 _NUMBERING: Final = listed("numbering")
+_COMPARATIVE: Final = re.compile(r"\s(?!after|other|under|over|later\b)[a-z]{3,}er\b")
+"""What follows a difference: "29 grams lighter"."""
 _LIST_MARK: Final = re.compile(r"[\s*_]*$")
 
 
 def compares(clause: ClauseFacts) -> bool:
     """Say whether a clause compares, so that a figure of it may be a difference."""
-    return not clause.said.isdisjoint(_COMPARING)
+    if not clause.said.isdisjoint(_COMPARING):
+        return True
+    behind = (
+        clause.text[figure.end : figure.end + _RELATIVE_CHARS] for figure in clause.stated.figures
+    )
+    return any(_COMPARATIVE.match(text) for text in behind)
 
 
 def numbers_a_list(figure: Figure, clause: ClauseFacts) -> bool:

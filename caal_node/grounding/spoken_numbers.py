@@ -96,6 +96,9 @@ def _number(text: str, tokens: list[_Token], at: int) -> tuple[Number | None, in
         step, last = min(step, 0.1), part.end()
         while end < len(tokens) and tokens[end].start < last:
             end += 1
+        size = _MAGNITUDES.get(tokens[end].word) if end < len(tokens) else None
+        if size is not None and _joined(text, tokens[end - 1], tokens[end]):
+            value, step, last, end = value * size, step * size, tokens[end].end, end + 1
     before = tokens[at - 1] if at else None
     if before is not None and before.word in _MINUS and _joined(text, before, first):
         value, start = -value, before.start

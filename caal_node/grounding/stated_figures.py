@@ -29,6 +29,8 @@ from caal_node.grounding.stated_times import is_known_day, is_known_time, right_
 
 _FALLING: Final = stemmed("falling")
 _JOINT: Final = re.compile(r"[,;:]|\b(?:and|but|with|while|or)\b")
+_ONE_SCALE: Final = frozenset({"share", "money"})
+"""Dimensions whose figures are taken for what the clause says: percent, the clause's currency."""
 _DECIMALS_KEPT: Final = 3
 """Decimals up to which two values are one."""
 
@@ -146,9 +148,9 @@ def _right(figure: Figure, facts: Sequence[Fact], label: frozenset[str] | None) 
 
 def _has_no_scale(fact: Fact, figure: Figure) -> bool:
     """Say whether a result's figure does not say its scale, and the clause's does."""
-    if fact.unit is None or figure.unit is None:
+    if figure.unit is None or not figure.unit.factor:
         return False
-    return not fact.unit.factor and bool(figure.unit.factor) and fact.unit.name != "share"
+    return fact.unit is None or (not fact.unit.factor and fact.unit.name not in _ONE_SCALE)
 
 
 def _wrong_codes(clause: ClauseFacts) -> Iterator[Wrong]:
