@@ -30,7 +30,8 @@ _MULTIPLYING: Final = stemmed("multiplying")
 _FROM_TODAY: Final = stemmed("from_today")
 _FROM_NOW: Final = listed("from_now")
 _OTHERS: Final = stemmed("others")
-_ALL_OF: Final = tuple(WORDS["all_of"])
+ALL_OF: Final[tuple[str, ...]] = tuple(WORDS["all_of"])
+"""What stands before a number that counts all that there is."""
 _PART_OF: Final = listed("part_of")
 _NUMBERING: Final = listed("numbering")
 _COMPARATIVE: Final = re.compile(r"\s(?!after|other|under|over|later\b)[a-z]{3,}er\b")
@@ -78,7 +79,7 @@ def _is_part(figure: Figure, before: str, clause: ClauseFacts) -> bool:
     behind = clause.text[figure.end : figure.end + 40].lower().split()[:1]
     if not before or before.split()[-1] in _PART_OF or behind == ["of"]:
         return True
-    if before.endswith(_ALL_OF) or not behind:
+    if before.endswith(ALL_OF) or not behind:
         return False
     thing = stem(re.sub(r"\W", "", behind[0]))
     return figure.value <= clause.turn.listed.get(thing, 0)

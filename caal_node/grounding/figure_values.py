@@ -55,7 +55,7 @@ def is_close(figure: Figure, fact: Fact) -> bool:
         return False
     value = told_as(figure, fact)
     if figure.unit is None:
-        if _is_counted(figure) and not fact.value.is_integer():
+        if is_small(figure) and not figure.hedge and not fact.value.is_integer():
             return False  # "Five" is not said of 4.7.
         return is_near(figure, value) or is_near(figure, fact.value)
     if is_near(figure, value):
@@ -75,8 +75,9 @@ def _is_in_any(figure: Figure, unit: Unit, value: float) -> bool:
     return any(abs(figure.value - other) <= figure.step * _STEP for other in others)
 
 
-def _is_counted(figure: Figure) -> bool:
-    return figure.step == 1 and abs(figure.value) <= _COUNTED and not figure.hedge
+def is_small(figure: Figure) -> bool:
+    """Say whether a figure is a small whole number without a unit, which may count anything."""
+    return figure.unit is None and figure.step == 1 and 0 <= figure.value <= _COUNTED
 
 
 def is_near(figure: Figure, value: float) -> bool:
