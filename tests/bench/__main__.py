@@ -21,6 +21,7 @@ NAMES: Final = (
     "discovery",
     "node_cpu",
     "call_rules",
+    "claims",
     "loop_stall",
     "cue_latency",
     "prompt_tokens",
