@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from caal_node.grounding.fact_words import UNIT_BEHIND, UNITS, Unit, listed
+from caal_node.grounding.fact_words import UNIT_BEHIND, UNITS, WORDS, Unit, listed
 from caal_node.grounding.spoken_numbers import Number, numbers
 from caal_node.grounding.spoken_times import Day, Time, clock_times, days, iso_days, spoken_times
 
@@ -23,6 +23,12 @@ _PART_OF: Final = re.compile(
 _PARTS: Final = {"h": 0.5, "q": 0.25, "a": 0.25, "t": 0.75}
 _AND_A_HALF: Final = re.compile(r"\b(?:an?|one) (?P<unit>[a-z]+) and an? (?P<part>half|quarter)\b")
 _HALF_BEHIND: Final = re.compile(r" and an? (half|quarter)\b")
+_ANYTHING: Final = re.compile(
+    r"\d|\b(?:"
+    + "|".join((*WORDS["small_numbers"], *WORDS["weekdays"], *WORDS["magnitudes"]))
+    + r"|half|quarter|dozen|noon|midday|midnight)"
+)
+"""What a text has if it states anything. Most texts of results have nothing of it."""
 _AND: Final = re.compile(r",? (?:and )?")
 _BELOW_ZERO: Final = re.compile(r" below (?:zero|freezing)\b")
 _HEDGES: Final = tuple(
@@ -74,6 +80,8 @@ def stated_in(text: str) -> Stated:
     """Read what the first TEXT_CHARS of a text state; offsets are those of `text`."""
     text = text[:TEXT_CHARS]
     lower = text.lower()
+    if _ANYTHING.search(lower) is None:
+        return Stated()
     if len(lower) != len(text):  # A letter whose small form is longer would move the offsets.
         lower = "".join(one if len(one.lower()) != 1 else one.lower() for one in text)
     times, dates, codes = list[Time](), list[Day](), list[Code]()

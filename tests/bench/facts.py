@@ -84,7 +84,8 @@ def largest() -> None:
         entry = LedgerEntry("c", "search", {"query": "items"}, "done", json.dumps(listed), "read")
         took: list[float] = []
         for _ in range(ROUNDS):
-            check = fact_check(Ledger("how much is item 7", (entry,)))
+            ledger = Ledger("how much is item 7", (entry,))
+            check = fact_check(lambda ledger=ledger: ledger)
             began = time.process_time_ns()
             check.check("Item 7 costs 99.10 euros and weighs 50 grams.")
             took.append((time.process_time_ns() - began) / 1e6)
