@@ -93,6 +93,8 @@ def is_derived(figure: Figure, facts: Sequence[Fact], clause: ClauseFacts) -> bo
         for word in fact.label:
             by_word.setdefault(word, []).append(told_as(figure, fact))
     for column in by_word.values():
+        if len(column) < 2:
+            continue
         total = sum(column)
         if _is_one_of(figure, (total, total / len(column))):
             return True

@@ -216,6 +216,9 @@ def _dimension_of(key: Sequence[str]) -> str:
 
 def _unit_in(key: Sequence[str]) -> Unit | None:
     """Return the unit that a key names: `wind_kmh`, `price_cents`, `seconds_left`, `temp_c`."""
+    if "per" in key:  # "ct_per_kwh" is of what stands before it
+        key = key[: key.index("per")]
+        return UNITS.get(key[-1]) if key else None
     if not key:
         return None
     if len(key) > 1 and key[-1] in UNITS:

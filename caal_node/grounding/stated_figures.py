@@ -30,6 +30,7 @@ from caal_node.grounding.spoken_times import Time
 from caal_node.grounding.stated_times import is_known_day, is_known_time, right_time
 from caal_node.policy.heard_words import stem, words
 
+_FOLLOWING: Final = stemmed("following")
 _FALLING: Final = stemmed("falling")
 _JOINT: Final = re.compile(r"[,;:]|\b(?:and|but|with|while|or)\b")
 _ONE_SCALE: Final = frozenset({"share", "money"})
@@ -110,6 +111,8 @@ class StatedFigures:
         facts = _labelled(label, figure, clause)
         if _is_known(figure, facts, clause) or _is_a_time(figure, clause):
             return None
+        if not clause.said.isdisjoint(_FOLLOWING):
+            return None
         if label is None and len(clause.stated.figures) == 1:
             # What stands behind a figure ("points") may be said of many a one, so it tells what is
             # right and not what is wrong.
@@ -151,7 +154,11 @@ def _is_known(figure: Figure, facts: Sequence[Fact], clause: ClauseFacts) -> boo
     if figure.number.ordinal:
         days = [*clause.turn.days, *clause.told.days]
         return any(day.day == figure.value for day, _ in days)
-    return is_count(figure, clause) or is_derived(figure, facts, clause) or is_span(figure, clause)
+    return (
+        is_count(figure, clause)
+        or is_derived(figure, clause.figures, clause)
+        or is_span(figure, clause)
+    )
 
 
 def _is_a_time(figure: Figure, clause: ClauseFacts) -> bool:
