@@ -349,8 +349,9 @@ class CaalAgent(Agent):
         checks: list[SpokenCheck] = []
         if self.settings.claims == "check":
             checks.append(ClaimCheck(ledger))
-        if self.settings.facts == "check":
-            checks.append(fact_check(ledger, told_in(question.items)))
+        if (facts := self.settings.facts) != "off":
+            told = told_in(question.items)
+            checks.append(fact_check(ledger, told, figures=facts == "check"))
         if not checks or self.settings.server_runs_tools:
             return stream
         correction = ClaimCorrection(

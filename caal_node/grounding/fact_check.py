@@ -53,15 +53,19 @@ _SUPPOSING: Final = listed("supposing")
 _COMMON: Final = COMMON | stemmed("stating")
 
 
-def fact_check(ledger: Callable[[], Ledger], known: Iterable[str] = ()) -> SpokenCheck:
+def fact_check(
+    ledger: Callable[[], Ledger], known: Iterable[str] = (), *, figures: bool = True
+) -> SpokenCheck:
     """Return the check of one answer.
 
     Args:
         ledger: It gives the turn's calls. From the moment at which the answer makes calls itself,
             and it gives another ledger, nothing is judged: they have no results yet.
         known: Other texts whose facts may be told again, the most important last.
+        figures: Whether figures, times and names are held against results that have some. Without
+            it, only answers to results that have nothing are judged, and opposites of states.
     """
-    return _FactCheck(ledger, tuple(known))
+    return _FactCheck(ledger, tuple(known), figures=figures)
 
 
 def told_in(items: Sequence[Item]) -> list[str]:
@@ -71,7 +75,10 @@ def told_in(items: Sequence[Item]) -> list[str]:
 
 
 class _FactCheck:
-    def __init__(self, ledger: Callable[[], Ledger], known: Sequence[str]) -> None:
+    def __init__(
+        self, ledger: Callable[[], Ledger], known: Sequence[str], *, figures: bool
+    ) -> None:
+        self._judges_figures = figures
         self._ledger_now = ledger
         self._known = known
         self._is_sorry = False
@@ -153,10 +160,12 @@ class _FactCheck:
         return StatedStates(self._ledger.turn)
 
     def _with_results(self, clause: str) -> Say:
-        if not (self._turn_facts.is_whole and self._said_facts.is_whole):
-            return Say(clause)
         if (right := self._states.rightly(clause)) is not None:
             return Say(right)
+        if not self._judges_figures:
+            return Say(clause)
+        if not (self._turn_facts.is_whole and self._said_facts.is_whole):
+            return Say(clause)
         wrong = self._figures.wrong_in(clause, stated_in(clause))
         if self._names.unknown_in(clause) or any(one.right is None for one in wrong):
             return self._instead(clause, "found_unsure")
