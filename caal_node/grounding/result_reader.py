@@ -118,9 +118,11 @@ class _Reader:
             self._facts.add_text(str(value), record, label_from(key))
 
     def _add_length(self, text: str, record: int, key: tuple[str, ...]) -> bool:
-        """Add "04:12" under a key such as `time_left`, which is a duration and no time of day."""
+        """Add "04:12" under a key such as `time_left`, which is a duration and no time of day, as
+        "00:46:31" is under any.
+        """
         parts = _LENGTH.fullmatch(text)
-        if parts is None or _LENGTH_KEYS.isdisjoint(key):
+        if parts is None or (_LENGTH_KEYS.isdisjoint(key) and not (parts[3] and not int(parts[1]))):
             return False
         one, other = int(parts[1]), int(parts[2])
         label = label_from(key)
@@ -192,8 +194,12 @@ class _Reader:
 
     def _figure(self, value: float, record: int, key: tuple[str, ...], unit: Unit | None) -> None:
         facts, label = self._facts, label_from(key)
-        known = _unit_in(key) or unit
-        dimension = known.dimension if known else _dimension_of(key)
+        dimension = _dimension_of(key)
+        own = _unit_in(key)
+        if own is not None and dimension and own.dimension != dimension:
+            own = None  # "temp_min" has no minutes.
+        known = own or unit
+        dimension = known.dimension if known else dimension
         if known is None and dimension:
             known = Unit(dimension, dimension)
         facts.figures.append(Fact(value, known, label, record, keyed=True))

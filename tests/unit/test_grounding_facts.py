@@ -214,3 +214,29 @@ def test_an_answer_in_another_language_is_not_judged(request_: str, clause: str)
 def test_no_value_of_an_unknown_scale_is_put_in_place_of_one_with_a_scale() -> None:
     check = check_of({"temperature": 21})
     assert said(check, "It is 94 degrees Fahrenheit.") == sentence("found_unsure")
+
+
+@pytest.mark.parametrize(
+    "part", ["tuning", "held_out", *(f"unseen{n}" for n in ("", "_2", "_3", "_4"))]
+)
+def test_without_figures_nothing_right_is_doubted(part: str) -> None:
+    pairs = list(pairs_of(part))
+    doubted = [
+        pair.clause
+        for pair in pairs
+        if pair.is_right and said(pair.check(figures=False), pair.clause) != pair.clause
+    ]
+    assert doubted == []
+
+
+def test_without_figures_answers_to_nothing_and_to_an_error_are_found() -> None:
+    kinds = ("empty", "error", "other", "not found")
+    wrong = [
+        pair
+        for part in ("tuning", "held_out", "unseen")
+        for pair in pairs_of(part)
+        if pair.kind in kinds and not pair.is_right
+    ]
+    missed = [p.clause for p in wrong if said(p.check(figures=False), p.clause) == p.clause]
+    assert len(wrong) >= 35
+    assert missed == []
