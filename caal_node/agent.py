@@ -49,6 +49,8 @@ from caal_node.core.model_ref import CLOUD
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
+from caal_node.grounding.fact_check import fact_check, told_in
+from caal_node.grounding.spoken_check import SpokenCheck
 from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.chat_context import known_failure, spoken_key, to_chat_ctx, to_items
 from caal_node.models.chunk_limits import limited
@@ -347,8 +349,15 @@ class CaalAgent(Agent):
         ledger: ReplyLedger,
         ask_again: AskAgain,
     ) -> AsyncIterable[llm.ChatChunk]:
-        """Pass the reply on, but for what it claims to have done and no call has."""
-        if self.settings.claims == "off" or self.settings.server_runs_tools:
+        """Pass the reply on, but for what it claims to have done and no call has, and for facts
+        that are not in the results."""
+        checks: list[SpokenCheck] = []
+        if self.settings.claims == "check":
+            checks.append(ClaimCheck(ledger))
+        if (facts := self.settings.facts) != "off":
+            told = told_in(question.items)
+            checks.append(fact_check(ledger, told, figures=facts == "check"))
+        if not checks or self.settings.server_runs_tools:
             return stream
         correction = ClaimCorrection(
             ledger,
@@ -356,7 +365,7 @@ class CaalAgent(Agent):
             ask_again if question.may_call and not question.must_call else None,
             self._services.emit,
         )
-        return checked(stream, [ClaimCheck(ledger)], correction, ledger.note_call)
+        return checked(stream, checks, correction, ledger.note_call)
 
     def _spec_of(self, tool: str) -> ToolSpec | None:
         entry = self.table.get(tool)

@@ -50,6 +50,8 @@ class FactIndex:
         self._told = told
         self._siblings = _siblings(turn)
         self._labels = {fact.label for fact in turn.figures if fact.keyed}
+        every = [*turn.figures, *turn.times]
+        self._led = frozenset[str]().union(*(fact.label for fact in every))
         shared = frozenset[str].intersection(*self._labels) if len(self._labels) > 1 else None
         self._shared = shared or frozenset[str]()
 
@@ -65,6 +67,11 @@ class FactIndex:
         most = max((count for count, _ in hits), default=0)
         named = [label for count, label in hits if count == most > 0]
         return named[0] if len(named) == 1 else None
+
+    def is_led_by_label(self, led: str) -> bool:
+        """Say whether the last word before a figure stands before one in the results, too."""
+        last = words(led)[-1:]
+        return bool(last) and label_of(last[0]) in self._led
 
     def _apart(self, said: frozenset[str]) -> frozenset[int]:
         """Return the records beside the only one of its group that a clause names."""

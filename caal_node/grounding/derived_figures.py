@@ -30,15 +30,23 @@ _MULTIPLYING: Final = stemmed("multiplying")
 _FROM_TODAY: Final = stemmed("from_today")
 _FROM_NOW: Final = listed("from_now")
 _OTHERS: Final = stemmed("others")
-_ALL_OF: Final = tuple(WORDS["all_of"])
+ALL_OF: Final[tuple[str, ...]] = tuple(WORDS["all_of"])
+"""What stands before a number that counts all that there is."""
 _PART_OF: Final = listed("part_of")
 _NUMBERING: Final = listed("numbering")
+_COMPARATIVE: Final = re.compile(r"\s(?!after|other|under|over|later\b)[a-z]{3,}er\b")
+"""What follows a difference: "29 grams lighter"."""
 _LIST_MARK: Final = re.compile(r"[\s*_]*$")
 
 
 def compares(clause: ClauseFacts) -> bool:
     """Say whether a clause compares, so that a figure of it may be a difference."""
-    return not clause.said.isdisjoint(_COMPARING)
+    if not clause.said.isdisjoint(_COMPARING):
+        return True
+    behind = (
+        clause.text[figure.end : figure.end + _RELATIVE_CHARS] for figure in clause.stated.figures
+    )
+    return any(_COMPARATIVE.match(text) for text in behind)
 
 
 def numbers_a_list(figure: Figure, clause: ClauseFacts) -> bool:
@@ -71,7 +79,7 @@ def _is_part(figure: Figure, before: str, clause: ClauseFacts) -> bool:
     behind = clause.text[figure.end : figure.end + 40].lower().split()[:1]
     if not before or before.split()[-1] in _PART_OF or behind == ["of"]:
         return True
-    if before.endswith(_ALL_OF) or not behind:
+    if before.endswith(ALL_OF) or not behind:
         return False
     thing = stem(re.sub(r"\W", "", behind[0]))
     return figure.value <= clause.turn.listed.get(thing, 0)
@@ -85,6 +93,8 @@ def is_derived(figure: Figure, facts: Sequence[Fact], clause: ClauseFacts) -> bo
         for word in fact.label:
             by_word.setdefault(word, []).append(told_as(figure, fact))
     for column in by_word.values():
+        if len(column) < 2:
+            continue
         total = sum(column)
         if _is_one_of(figure, (total, total / len(column))):
             return True

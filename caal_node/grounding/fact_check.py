@@ -9,10 +9,11 @@ of those behind it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Final
 
+from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
@@ -28,8 +29,9 @@ from caal_node.grounding.stated_names import StatedNames
 from caal_node.grounding.stated_states import StatedStates
 from caal_node.policy.heard_words import COMMON, stem, words
 
-KNOWN_CHARS: Final = 8_000
-"""Characters of what was said before that are read, the newest: some five minutes of speech."""
+KNOWN_CHARS: Final = 3_000
+"""Characters of earlier results, and of what was said before, that are read, the newest of each:
+three minutes of speech."""
 CLAUSE_CHARS: Final = 400
 """Characters of a clause that is judged; a longer one is no clause, and is let through."""
 LANGUAGE: Final = "en"
@@ -51,20 +53,33 @@ _SUPPOSING: Final = listed("supposing")
 _COMMON: Final = COMMON | stemmed("stating")
 
 
-def fact_check(ledger: Ledger, known: Iterable[str] = ()) -> SpokenCheck:
+def fact_check(
+    ledger: Callable[[], Ledger], known: Iterable[str] = (), *, figures: bool = True
+) -> SpokenCheck:
     """Return the check of one answer.
 
     Args:
-        ledger: The turn's calls, which must have their results by now.
-        known: Other texts whose facts may be told again, oldest first: instructions, and what the
-            person and the agent have said before.
+        ledger: It gives the turn's calls. From the moment at which the answer makes calls itself,
+            and it gives another ledger, nothing is judged: they have no results yet.
+        known: Other texts whose facts may be told again, the most important last.
+        figures: Whether figures, times and names are held against results that have some. Without
+            it, only answers to results that have nothing are judged, and opposites of states.
     """
-    return _FactCheck(ledger, tuple(known))
+    return _FactCheck(ledger, tuple(known), figures=figures)
+
+
+def told_in(items: Sequence[Item]) -> list[str]:
+    """Return what a conversation has told besides calls and results, the instructions last."""
+    spoken = [item.text for item in items if isinstance(item, UserItem | AssistantItem)]
+    return [*spoken, *(item.text for item in items if isinstance(item, SystemItem))]
 
 
 class _FactCheck:
-    def __init__(self, ledger: Ledger, known: Sequence[str]) -> None:
-        self._ledger = ledger
+    def __init__(
+        self, ledger: Callable[[], Ledger], known: Sequence[str], *, figures: bool
+    ) -> None:
+        self._judges_figures = figures
+        self._ledger_now = ledger
         self._known = known
         self._is_sorry = False
         """Whether the honest sentence was said."""
@@ -75,6 +90,8 @@ class _FactCheck:
             return Say(clause)
         if not _is_readable(f"{self._ledger.request} {clause}"):
             return Say(clause)
+        if self._ledger_now() is not self._ledger:
+            return Say(clause)
         if any(entry.state == "pending" for entry in self._ledger.turn):
             return Say(clause)
         if not self._found:
@@ -83,6 +100,21 @@ class _FactCheck:
             other = self._elsewhere
             return self._instead(clause, "found_elsewhere", found=other.found, asked=other.asked)
         return self._with_results(clause)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return self._ledger_now()
+
+    @cached_property
+    def _earlier(self) -> tuple[LedgerEntry, ...]:
+        """The newest calls of earlier turns, as many as are read."""
+        left, found = KNOWN_CHARS, list[LedgerEntry]()
+        for entry in reversed(self._ledger.earlier):
+            left -= len(entry.result)
+            if left < 0:
+                break
+            found.append(entry)
+        return tuple(found)
 
     @cached_property
     def _found(self) -> tuple[LedgerEntry, ...]:
@@ -100,13 +132,13 @@ class _FactCheck:
     @cached_property
     def _said_facts(self) -> Facts:
         """Whatever may rightly be told besides the results of this turn."""
-        facts = facts_of(self._ledger.earlier)
+        facts = facts_of(self._earlier)
         left = KNOWN_CHARS
         for text in (self._ledger.request, *reversed(self._known)):
             if left > 0:
                 facts.add_text(text[-left:])
                 left -= len(text)
-        every = (*self._ledger.turn, *self._ledger.earlier)
+        every = (*self._ledger.turn, *self._earlier)
         add_arguments(facts, every)
         for entry in every:
             facts.words.update(map(stem, words(f"{entry.tool} {entry.description[:KNOWN_CHARS]}")))
@@ -128,10 +160,12 @@ class _FactCheck:
         return StatedStates(self._ledger.turn)
 
     def _with_results(self, clause: str) -> Say:
-        if not (self._turn_facts.is_whole and self._said_facts.is_whole):
-            return Say(clause)
         if (right := self._states.rightly(clause)) is not None:
             return Say(right)
+        if not self._judges_figures:
+            return Say(clause)
+        if not (self._turn_facts.is_whole and self._said_facts.is_whole):
+            return Say(clause)
         wrong = self._figures.wrong_in(clause, stated_in(clause))
         if self._names.unknown_in(clause) or any(one.right is None for one in wrong):
             return self._instead(clause, "found_unsure")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from caal_node.grounding.fact_words import UNITS
+from caal_node.grounding.fact_words import UNITS, Unit
 from caal_node.grounding.quantities import Figure
 from caal_node.grounding.result_facts import Fact
 
@@ -21,7 +21,11 @@ _ROUND: Final = 100.0
 """A whole figure of hundreds is meant to the hundred."""
 _COUNTED: Final = 12
 """A whole number without a unit up to which it more often counts things than rounds a measure."""
-_SCALED: Final = (UNITS["celsius"], UNITS["fahrenheit"])
+_SCALES: Final = {
+    name: tuple(dict.fromkeys(u for u in UNITS.values() if u.dimension == name and u.factor))
+    for name in {unit.dimension for unit in UNITS.values()} - {"money", "any"}
+}
+"""The units of each dimension that have a scale."""
 
 
 def is_duration(figure: Figure) -> bool:
@@ -51,24 +55,29 @@ def is_close(figure: Figure, fact: Fact) -> bool:
         return False
     value = told_as(figure, fact)
     if figure.unit is None:
-        if _is_counted(figure) and not fact.value.is_integer():
+        if is_small(figure) and not figure.hedge and not fact.value.is_integer():
             return False  # "Five" is not said of 4.7.
         return is_near(figure, value) or is_near(figure, fact.value)
     if is_near(figure, value):
         return True
-    if fact.unit is not None and not fact.unit.factor:
-        # A temperature of no scale may be of either.
-        scales = [unit for unit in _SCALED if unit.dimension == fact.unit.dimension]
-        others = [scale.told_in(fact.value, figure.unit) for scale in scales]
-        return any(abs(figure.value - other) <= figure.step * _STEP for other in others)
-    if fact.unit is None or value == fact.value:
+    if fact.unit is None or not fact.unit.factor:
+        # A figure of no unit may be of any: metres under "visibility" are said in kilometres.
+        return fact.keyed and _is_in_any(figure, figure.unit, fact.value)
+    if value == fact.value:
         return False
     off = max(figure.step * _STEP, abs(value) * _CONVERTED)
     return abs(figure.value - value) <= off
 
 
-def _is_counted(figure: Figure) -> bool:
-    return figure.step == 1 and abs(figure.value) <= _COUNTED and not figure.hedge
+def _is_in_any(figure: Figure, unit: Unit, value: float) -> bool:
+    scales = _SCALES.get(unit.dimension, ()) if unit.factor else ()
+    others = [scale.told_in(value, unit) for scale in scales]
+    return any(abs(figure.value - other) <= figure.step * _STEP for other in others)
+
+
+def is_small(figure: Figure) -> bool:
+    """Say whether a figure is a small whole number without a unit, which may count anything."""
+    return figure.unit is None and figure.step == 1 and 0 <= figure.value <= _COUNTED
 
 
 def is_near(figure: Figure, value: float) -> bool:

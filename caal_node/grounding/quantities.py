@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from caal_node.grounding.fact_words import UNIT_BEHIND, UNITS, Unit, listed
+from caal_node.grounding.fact_words import UNIT_BEHIND, UNITS, WORDS, Unit, listed
 from caal_node.grounding.spoken_numbers import Number, numbers
 from caal_node.grounding.spoken_times import Day, Time, clock_times, days, iso_days, spoken_times
 
@@ -21,8 +21,17 @@ _PART_OF: Final = re.compile(
     r"\b(?P<part>half an?|(?:a )?quarter of an?|three quarters of an?)\s(?P<unit>[a-z]+)"
 )
 _PARTS: Final = {"h": 0.5, "q": 0.25, "a": 0.25, "t": 0.75}
+_AN_HOUR_AND: Final = re.compile(
+    r"\b(?:an|a) (?P<unit>hour|minute)(?= and \d| and [a-z]+ (?:min|sec))"
+)
 _AND_A_HALF: Final = re.compile(r"\b(?:an?|one) (?P<unit>[a-z]+) and an? (?P<part>half|quarter)\b")
 _HALF_BEHIND: Final = re.compile(r" and an? (half|quarter)\b")
+_ANYTHING: Final = re.compile(
+    r"\d|\b(?:"
+    + "|".join((*WORDS["small_numbers"], *WORDS["weekdays"], *WORDS["magnitudes"]))
+    + r"|half|quarter|dozen|noon|midday|midnight)"
+)
+"""What a text has if it states anything. Most texts of results have nothing of it."""
 _AND: Final = re.compile(r",? (?:and )?")
 _BELOW_ZERO: Final = re.compile(r" below (?:zero|freezing)\b")
 _HEDGES: Final = tuple(
@@ -74,6 +83,8 @@ def stated_in(text: str) -> Stated:
     """Read what the first TEXT_CHARS of a text state; offsets are those of `text`."""
     text = text[:TEXT_CHARS]
     lower = text.lower()
+    if _ANYTHING.search(lower) is None:
+        return Stated()
     if len(lower) != len(text):  # A letter whose small form is longer would move the offsets.
         lower = "".join(one if len(one.lower()) != 1 else one.lower() for one in text)
     times, dates, codes = list[Time](), list[Day](), list[Code]()
@@ -96,7 +107,7 @@ def stated_in(text: str) -> Stated:
     worded = list(spoken_times(rest, found))
     sure = [time for time in worded if time.is_sure]
     left = [number for number in found if not any(_overlap(number, time) for time in sure)]
-    figures = _compound(rest, [*_parts_of_units(rest), *_figures(rest, left)])
+    figures = _compound(rest, [*_single_units(rest), *_parts_of_units(rest), *_figures(rest, left)])
     # "Four minutes" is no time of day, whatever stands before it.
     likely = [time for time in worded if not (time.is_sure or _has_unit(time, figures))]
     likely = [time for time in likely if not any(_overlap(time, other) for other in sure)]
@@ -160,6 +171,14 @@ def _parts_of_units(text: str) -> Iterator[Figure]:
                 number = Number(match.start(), match.end(), value, 0.1, is_word=True)
                 hedge = _hedge(text[max(0, match.start() - _HEDGE_CHARS) : match.start()])
                 yield Figure(match.start(), match.end(), number, value, 0.1, unit, hedge)
+
+
+def _single_units(text: str) -> Iterator[Figure]:
+    """Yield "an hour" where minutes follow it; alone it is too often a way to speak."""
+    for match in _AN_HOUR_AND.finditer(text):
+        number = Number(match.start(), match.end(), 1.0, is_word=True)
+        unit = UNITS[match["unit"]]
+        yield Figure(match.start(), match.end(), number, 1.0, 1.0, unit)
 
 
 def _compound(text: str, figures: list[Figure]) -> list[Figure]:

@@ -18,9 +18,9 @@ from caal_node.policy.heard_words import COMMON, stem, words
 FACTS_MAX: Final = 1_000
 """Figures and times of a turn that are read. Past them nothing is held against the results, as the
 rest of a result may say what the part that was read does not."""
-TEXT_CHARS_MAX: Final = 12_000
-"""Characters of results, or of what was said, that are read for figures, for the same reason: twice
-what a prompt shows of one result, and at most 15 ms of CPU once in an answer."""
+TEXT_CHARS_MAX: Final = 8_000
+"""Characters of results, or of what was said, that are read for figures, for the same reason: more
+than a prompt shows of one result, and some 10 ms of CPU once in an answer."""
 LABEL_WORDS: Final = 3
 """Words before a figure in a plain text that may say what it is."""
 _SAME: Final[Mapping[str, str]] = {

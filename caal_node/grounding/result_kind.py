@@ -95,8 +95,9 @@ def _is_nothing(name: str, member: Any) -> bool:
 def elsewhere(entry: LedgerEntry) -> Elsewhere | None:
     """Return what was found in place of what was asked for: another place, name or date.
 
-    A result tells what it is of where it has a member of an argument's name, or one such as "city"
-    or "location" while the argument is one of them too.
+    A result tells what it is of where a member is called "city" or "location" and an argument is,
+    too, or both are dates. Other names are written otherwise too often: "school" and the mail's
+    whole sender.
     """
     if entry.state != "done" or entry.result[:1] != "{":
         return None
@@ -117,11 +118,9 @@ def elsewhere(entry: LedgerEntry) -> Elsewhere | None:
 def _of_same_kind(name: str, members: Mapping[str, Any]) -> Iterator[str]:
     kinds = [frozenset[str](group) for group in WORDS["same_keys"]]
     own = {*words(name)}
-    alike = own.union(*(kind for kind in kinds if own & kind))
+    alike = frozenset[str]().union(*(kind for kind in kinds if own & kind))
     for key, value in members.items():
-        if isinstance(value, str) and (
-            key == name or (len(words(key)) == 1 and key.lower() in alike)
-        ):
+        if isinstance(value, str) and key.lower() in alike:
             yield value
 
 

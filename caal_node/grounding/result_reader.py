@@ -26,6 +26,7 @@ DEPTH_MAX: Final = 12
 _DIMENSIONS: Final[Mapping[str, str]] = WORDS["dimensions"]
 _LENGTH: Final = re.compile(r"(\d{1,3}):(\d\d)(?::(\d\d))?")
 _LENGTH_KEYS: Final = frozenset(WORDS["length_keys"])
+_SHORT_UNIT: Final = 3
 _UNIT_KEYS: Final = frozenset({"unit", "units", "measurement", "uom"})
 _CURRENCY_KEYS: Final = frozenset({"currency"})
 _BRIGHTNESS_MAX: Final = 255
@@ -79,7 +80,7 @@ class _Reader:
             self._walk(value, record, (), None, 0)
 
     def read_arguments(self, entry: LedgerEntry) -> None:
-        self._object(dict(entry.arguments), self._record(-1, -1, ()), 0)
+        self._object(dict(entry.arguments), self._record(-1, -1, ()), (), 0)
 
     def _group(self) -> int:
         self._groups += 1
@@ -105,7 +106,7 @@ class _Reader:
         if depth > DEPTH_MAX or not self._facts.is_whole:
             self._facts.text_chars += TEXT_CHARS_MAX + 1
         elif isinstance(value, dict):
-            self._object(cast("dict[str, Any]", value), record, depth)
+            self._object(cast("dict[str, Any]", value), record, key, depth)
         elif isinstance(value, list):
             self._list(cast("list[Any]", value), record, key, unit, depth)
         elif isinstance(value, bool) or value is None:
@@ -117,9 +118,11 @@ class _Reader:
             self._facts.add_text(str(value), record, label_from(key))
 
     def _add_length(self, text: str, record: int, key: tuple[str, ...]) -> bool:
-        """Add "04:12" under a key such as `time_left`, which is a duration and no time of day."""
+        """Add "04:12" under a key such as `time_left`, which is a duration and no time of day, as
+        "00:46:31" is under any.
+        """
         parts = _LENGTH.fullmatch(text)
-        if parts is None or _LENGTH_KEYS.isdisjoint(key):
+        if parts is None or (_LENGTH_KEYS.isdisjoint(key) and not (parts[3] and not int(parts[1]))):
             return False
         one, other = int(parts[1]), int(parts[2])
         label = label_from(key)
@@ -132,11 +135,15 @@ class _Reader:
             self._facts.figures.append(Fact(float(value), unit, label, record, exact=False))
         return True
 
-    def _object(self, members: dict[str, Any], record: int, depth: int) -> None:
+    def _object(
+        self, members: dict[str, Any], record: int, about: tuple[str, ...], depth: int
+    ) -> None:
+        """Read an object; `about` are the words of the keys that lead to its figures."""
         unit, currency = _sibling_units(members)
         group = self._group()
-        inner = [name for name, value in members.items() if isinstance(value, dict)]
-        if len(inner) > 1:
+        inner = [cast("dict[str, Any]", v) for v in members.values() if isinstance(v, dict)]
+        alike = len(inner) > 1 and bool(set(inner[0]).intersection(*inner[1:]))
+        if alike:
             self._facts.counts.add(len(inner))
         lists = [cast("list[Any]", each) for each in members.values() if isinstance(each, list)]
         if len(lists) > 1:
@@ -144,11 +151,13 @@ class _Reader:
             self._facts.counts.add(sum(lengths))
             self._facts.counts |= {one + other for one, other in combinations(lengths, 2)}
         for name, value in members.items():
-            key = tuple(words(name))
+            key = (*about, *words(name))
             self._facts.words.update(map(stem, key))
             if isinstance(value, dict):
-                about = cast("dict[str, Any]", value)
-                self._walk(about, self._named(group, record, about, key), key, None, depth + 1)
+                inside = cast("dict[str, Any]", value)
+                # "main" and "wind" say what the figures are; "kitchen" and "bath", what has them.
+                within = self._named(group, record, inside, key) if alike else record
+                self._walk(inside, within, () if alike else key, None, depth + 1)
                 continue
             money = currency if _dimension_of(key) == "money" else None
             self._walk(value, record, key, money or unit, depth + 1)
@@ -166,13 +175,14 @@ class _Reader:
                 within = self._named(group, record, cast("dict[str, Any]", item), ())
             elif isinstance(item, str):
                 within = self._record(group, record, map(stem, words(item[:NAME_CHARS])))
-            self._walk(item, within, key, unit, depth + 1)
+            # The name of a list says nothing of the figures of its objects: "days".
+            self._walk(item, within, () if isinstance(item, dict) else key, unit, depth + 1)
 
     def _named(self, group: int, parent: int, members: dict[str, Any], key: tuple[str, ...]) -> int:
         """Make the record of an object."""
         names = set(map(stem, key))
         for value in members.values():
-            if not isinstance(value, str) or len(value) > NAME_CHARS:
+            if not isinstance(value, str) or len(value) > NAME_CHARS or value.isdecimal():
                 continue
             names.update(map(stem, words(value)))
             written = value.lower()
@@ -184,8 +194,12 @@ class _Reader:
 
     def _figure(self, value: float, record: int, key: tuple[str, ...], unit: Unit | None) -> None:
         facts, label = self._facts, label_from(key)
-        known = _unit_in(key) or unit
-        dimension = known.dimension if known else _dimension_of(key)
+        dimension = _dimension_of(key)
+        own = _unit_in(key)
+        if own is not None and dimension and own.dimension != dimension:
+            own = None  # "temp_min" has no minutes.
+        known = own or unit
+        dimension = known.dimension if known else dimension
         if known is None and dimension:
             known = Unit(dimension, dimension)
         facts.figures.append(Fact(value, known, label, record, keyed=True))
@@ -208,11 +222,15 @@ def _dimension_of(key: Sequence[str]) -> str:
 
 def _unit_in(key: Sequence[str]) -> Unit | None:
     """Return the unit that a key names: `wind_kmh`, `price_cents`, `seconds_left`, `temp_c`."""
+    if "per" in key:  # "ct_per_kwh" is of what stands before it
+        key = key[: key.index("per")]
+        return UNITS.get(key[-1]) if key else None
     if not key:
         return None
     if len(key) > 1 and key[-1] in UNITS:
         return UNITS[key[-1]]
-    return next((UNITS[word] for word in key if len(word) > 1 and word in UNITS), None)
+    # In front, a short word is another one: "min" of `min_temp`.
+    return next((UNITS[word] for word in key if len(word) > _SHORT_UNIT and word in UNITS), None)
 
 
 def _sibling_units(members: Mapping[str, Any]) -> tuple[Unit | None, Unit | None]:

@@ -18,7 +18,7 @@ _HUNDRED_STEP: Final = 10.0
 """Hundreds in words are meant to the ten, as "a hundred" of 104."""
 _PARTS: Final[Mapping[str, float]] = {"half": 0.5, "quarter": 0.25}
 _TOKEN: Final = re.compile(
-    r"(?P<figure>(?<![\w.,:/])(?P<sign>(?<![\w)])[-−])?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,15}(?:\.\d{1,9})?)"
+    r"(?P<figure>(?<![\w.,:/])(?P<sign>(?<![\w)])[-−])?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,9},\d\d(?![\d,.]\d|\d)|\d{1,15}(?:\.\d{1,9})?)"
     r"(?P<ordinal>st|nd|rd|th)?(?![\d])(?P<short>[kK](?![^\W\d_]))?)"
     r"|(?P<word>[^\W\d_]+)"
 )
@@ -73,7 +73,10 @@ def _tokens(text: str) -> Iterator[_Token]:
         if word := match["word"]:
             yield _Token(match.start(), match.end(), word)
             continue
-        digits: str = match["digits"].replace(",", "")
+        digits: str = match["digits"]
+        if digits[-3:-2] == ",":  # "38,60" as most of Europe writes it
+            digits = f"{digits[:-3]}.{digits[-2:]}"
+        digits = digits.replace(",", "")
         value = float(digits) * (-1 if match["sign"] else 1)
         step = 10.0 ** -len(digits.partition(".")[2])
         if match["short"]:
@@ -96,6 +99,9 @@ def _number(text: str, tokens: list[_Token], at: int) -> tuple[Number | None, in
         step, last = min(step, 0.1), part.end()
         while end < len(tokens) and tokens[end].start < last:
             end += 1
+        size = _MAGNITUDES.get(tokens[end].word) if end < len(tokens) else None
+        if size is not None and _joined(text, tokens[end - 1], tokens[end]):
+            value, step, last, end = value * size, step * size, tokens[end].end, end + 1
     before = tokens[at - 1] if at else None
     if before is not None and before.word in _MINUS and _joined(text, before, first):
         value, start = -value, before.start

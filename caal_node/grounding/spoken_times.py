@@ -17,9 +17,12 @@ _DAYPART_CHARS: Final = 24
 _MONTHS: Final = {
     name: at for at, full in enumerate(WORDS["months"], 1) for name in (full, full[:3])
 }
-_WEEKDAYS: Final = {name: at for at, name in enumerate(WORDS["weekdays"])}
+_WEEKDAYS: Final = {name[:3]: at for at, name in enumerate(WORDS["weekdays"])}
 _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_WEEKDAY: Final = re.compile(rf"\b({'|'.join(_WEEKDAYS)})s?\b")
+_WEEKDAY: Final = re.compile(
+    # Three letters are a word of their own ("sun", "sat") unless a date follows them.
+    rf"\b(?:({'|'.join(WORDS['weekdays'])})s?\b|({'|'.join(_WEEKDAYS)})[.,]? (?=\d))"
+)
 _ISO: Final = re.compile(
     r"(?<![\d-])(\d{4})-(\d\d)-(\d\d)"
     r"(?:[t ](\d\d):(\d\d)(?::\d\d(?:\.\d+)?)?\s?(z|[+-]\d\d:?\d\d)?)?(?![\d-])"
@@ -134,7 +137,8 @@ def days(text: str) -> Iterator[Day]:
             year = int(match["year"] or match["year2"] or 0)
             yield Day(match.start(), match.end(), _MONTHS[month], day, year)
     for match in _WEEKDAY.finditer(text):
-        yield Day(match.start(), match.end(), weekday=_WEEKDAYS[match[1]])
+        short = (match[1] or match[2])[:3]
+        yield Day(match.start(), match.end(), weekday=_WEEKDAYS[short])
 
 
 def clock_times(text: str) -> Iterator[Time]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from caal_node.grounding.clause_facts import ClauseFacts, FactIndex
 from caal_node.grounding.derived_figures import (
+    ALL_OF,
     compares,
     is_count,
     is_derived,
@@ -22,13 +23,21 @@ from caal_node.grounding.derived_figures import (
     numbers_a_list,
 )
 from caal_node.grounding.fact_words import stemmed
-from caal_node.grounding.figure_values import is_close, may_be, told_as, written
+from caal_node.grounding.figure_values import is_close, is_small, may_be, told_as, written
 from caal_node.grounding.quantities import Figure, Stated
 from caal_node.grounding.result_facts import Fact, Facts
+from caal_node.grounding.spoken_times import Time
 from caal_node.grounding.stated_times import is_known_day, is_known_time, right_time
+from caal_node.policy.heard_words import stem, words
 
+_FOLLOWING: Final = stemmed("following")
 _FALLING: Final = stemmed("falling")
 _JOINT: Final = re.compile(r"[,;:]|\b(?:and|but|with|while|or)\b")
+_ONE_SCALE: Final = frozenset({"share", "money"})
+"""Dimensions whose figures are taken for what the clause says: percent, the clause's currency."""
+_SCORE: Final = re.compile(r"\d(?: to |-|–|:)$")
+_SCORED: Final = re.compile(r"(?: to |-|–|:)(?:\d|[a-z]+\b)")
+_NOUN_CHARS: Final = 24
 _DECIMALS_KEPT: Final = 3
 """Decimals up to which two values are one."""
 
@@ -69,16 +78,40 @@ class StatedFigures:
         before = 0
         for figure in clause.stated.figures:
             is_any = figure.unit is not None and figure.unit.dimension == "any"
-            if not is_any and not numbers_a_list(figure, clause):
+            skipped = is_any or numbers_a_list(figure, clause)
+            if not skipped and self._is_of_results(figure, clause):
                 wrong = self._judge(figure, _led(clause.text, before, figure), clause)
                 if wrong is not None:
                     yield wrong
             before = figure.end
 
+    def _is_of_results(self, figure: Figure, clause: ClauseFacts) -> bool:
+        """Say whether a small number can be held against the results.
+
+        "Two colours" and "in one go" count what no result has, so of such a number something must
+        show what it is: a word of the results beside it, a score, a time, or a list that it counts.
+        """
+        turn = clause.turn
+        if not is_small(figure) or not turn.words:
+            return True
+        if turn.times and any(_overlaps(figure, time) for time in clause.stated.times):
+            return True
+        behind = words(clause.text[figure.end : figure.end + _NOUN_CHARS])[:1]
+        if behind and stem(behind[0]) in turn.words:
+            return True
+        led = clause.text[: figure.start].lower().rstrip()
+        if self._index.is_led_by_label(led) or _SCORE.search(led):
+            return True
+        if _SCORED.match(clause.text, figure.end):
+            return True
+        return bool(turn.counts) and (not led or led.endswith(ALL_OF))
+
     def _judge(self, figure: Figure, led: str, clause: ClauseFacts) -> Wrong | None:
         label = self._index.label_in(led)
         facts = _labelled(label, figure, clause)
         if _is_known(figure, facts, clause) or _is_a_time(figure, clause):
+            return None
+        if not clause.said.isdisjoint(_FOLLOWING):
             return None
         if label is None and len(clause.stated.figures) == 1:
             # What stands behind a figure ("points") may be said of many a one, so it tells what is
@@ -89,6 +122,10 @@ class StatedFigures:
         # The unit stays as it was said; only what was added to the number goes.
         whole = right is None or figure.value != figure.number.value
         return Wrong(figure.start, figure.end if whole else figure.number.end, right)
+
+
+def _overlaps(figure: Figure, time: Time) -> bool:
+    return time.start <= figure.start and figure.end <= time.end
 
 
 def _led(text: str, before: int, figure: Figure) -> str:
@@ -117,14 +154,17 @@ def _is_known(figure: Figure, facts: Sequence[Fact], clause: ClauseFacts) -> boo
     if figure.number.ordinal:
         days = [*clause.turn.days, *clause.told.days]
         return any(day.day == figure.value for day, _ in days)
-    return is_count(figure, clause) or is_derived(figure, facts, clause) or is_span(figure, clause)
+    return (
+        is_count(figure, clause)
+        or is_derived(figure, clause.figures, clause)
+        or is_span(figure, clause)
+    )
 
 
 def _is_a_time(figure: Figure, clause: ClauseFacts) -> bool:
     """Say whether what reads like a figure is a time of day that is right: "at four"."""
     return any(
-        time.start <= figure.start and figure.end <= time.end and is_known_time(time, clause)
-        for time in clause.stated.times
+        _overlaps(figure, time) and is_known_time(time, clause) for time in clause.stated.times
     )
 
 
@@ -146,9 +186,9 @@ def _right(figure: Figure, facts: Sequence[Fact], label: frozenset[str] | None) 
 
 def _has_no_scale(fact: Fact, figure: Figure) -> bool:
     """Say whether a result's figure does not say its scale, and the clause's does."""
-    if fact.unit is None or figure.unit is None:
+    if figure.unit is None or not figure.unit.factor:
         return False
-    return not fact.unit.factor and bool(figure.unit.factor) and fact.unit.name != "share"
+    return fact.unit is None or (not fact.unit.factor and fact.unit.name not in _ONE_SCALE)
 
 
 def _wrong_codes(clause: ClauseFacts) -> Iterator[Wrong]:

@@ -20,8 +20,8 @@ _COUNTRIES: Final = listed("countries")
 _NO_NAMES: Final = (
     listed("capitalised") | {*WORDS["months"], *WORDS["weekdays"]} | listed("greetings")
 )
-_ALIKE: Final = 5
-"""Letters in which two long words must begin alike to be one name: Lisbon and Lisboa."""
+_ALIKE: Final = 4
+"""Letters in which two words must begin alike to be one name: Lisbon and Lisboa."""
 _HEADING_WORDS: Final = 3
 
 

@@ -81,12 +81,16 @@ def is_known_day(day: Day, clause: ClauseFacts) -> bool:
     """
     if not clause.turn.days or clause.turn.has_moments:
         return True
-    every = [*clause.turn.days, *clause.told.days]
-    return any(_is_same_day(day, other) for other, _ in every)
+    every = [other for other, _ in (*clause.turn.days, *clause.told.days)]
+    if any(_is_same_day(day, other) for other in every):
+        return True
+    # Without its year, a date may be on any day of the week, if none stands beside it.
+    on_any = all(weekday_of(other) is None for other in every)
+    return on_any and day.weekday is not None and not day.month
 
 
 def _is_same_day(stated: Day, other: Day) -> bool:
     if stated.weekday is not None and not stated.month:
-        return weekday_of(other) in (stated.weekday, None)
+        return weekday_of(other) == stated.weekday
     years = {stated.year, other.year} - {0}
     return (stated.month, stated.day) == (other.month, other.day) and len(years) < 2
