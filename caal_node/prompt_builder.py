@@ -97,6 +97,7 @@ class PromptBuilder:
             stream=stream,
             may_call=may_call,
             limits=text_limits(self._settings),
+            judges_calls=self._settings.needless_calls == "ask",
             references=self._references(items),
         )
 

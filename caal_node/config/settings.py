@@ -49,6 +49,7 @@ from caal_node.redaction.settings import Redactions, RedactionSettings
 
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
+NeedlessCalls: TypeAlias = Literal["ask", "off"]
 TextProtocol: TypeAlias = Literal["auto", "jsonl", "xml", "markdown-json"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
@@ -227,6 +228,9 @@ class Settings(BaseModel):
     text_protocol: TextProtocol = "auto"
     """How calls are written in text. auto is one JSON object for a whole reply where the server can
     hold it to a schema, else JSONL."""
+    needless_calls: NeedlessCalls = "ask"
+    """Whether a call that stands on nothing is left out, and the model asked for an answer in its
+    place, or every call is made (`off`)."""
     server_runs_tools: bool = False
     """Whether words behind a call on `/v1` are the answer of a server that has run it by itself,
     and says so nowhere. Else a model wrote them that did not wait, and nobody hears them."""

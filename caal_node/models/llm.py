@@ -12,7 +12,8 @@ LiveKit's own, by `llm.LLMStream`. docs/livekit.md has what is the same as with 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
@@ -25,7 +26,7 @@ from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.model_ref import CLOUD, Api
 from caal_node.core.tool_spec import examples_in
 from caal_node.livekit_plugin import register
-from caal_node.models.backends.base import Backend
+from caal_node.models.backends.base import Backend, BackendRequest, Chunk
 from caal_node.models.backends.livekit import LiveKitBackend
 from caal_node.models.backends.redacting import RedactingBackend, redacting
 from caal_node.models.chat_context import to_items, to_schemas
@@ -303,7 +304,14 @@ class LLM(llm.LLM[Literal["caal"]]):
             self._last_tools = given, PromptTools(to_schemas(tools), examples)
         shown = self._last_tools[1]
         limits = text_limits(self._settings)
-        return Question(to_items(chat_ctx), shown, stream=stream, may_call=may_call, limits=limits)
+        return Question(
+            to_items(chat_ctx),
+            shown,
+            stream=stream,
+            may_call=may_call,
+            limits=limits,
+            judges_calls=self._settings.needless_calls == "ask",
+        )
 
     async def warm(self, question: Question) -> None:
         """Load the model and have its server read the prompt's head, which turns then share.
@@ -314,6 +322,18 @@ class LLM(llm.LLM[Literal["caal"]]):
         connection = self._connection
         with connection.in_use():
             await connection.warm(question)
+
+    async def ask_beside(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
+        """Send the model a request of its own, which is no turn of the conversation.
+
+        Raises:
+            ModelError: the same as `Backend.ask`.
+        """
+        connection = self._connection
+        with connection.in_use():
+            async with aclosing(connection.backend.ask(request)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     async def find_strategy(self) -> None:
         """Settle, once, whether the model's own tool calls can be used.

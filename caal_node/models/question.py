@@ -33,6 +33,13 @@ class Question:
     """The reply has to hold a call: what it says otherwise is no reply."""
     parallel: bool | None = None
     """False: one call at most. None leaves it to the server."""
+    speech_only: bool = False
+    """The tools stay in the prompt, as a server has read them, but the reply has to be speech: the
+    call that it replaces stood on nothing."""
+    judges_calls: bool = True
+    """Whether calls that stand on nothing are left out, see `caal_node.grounding.call_grounds`."""
+    small_model: bool = False
+    """Whether the model is known to be small, so that its calls are believed less."""
     max_tokens: int | None = None
     in_thinking: bool = False
     """The model's prompt leaves a think block open: nothing is speech before its closer."""

@@ -32,6 +32,7 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
+from caal_node.models.call_confidence import CallConfidence
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import AS_NATIVE, SLICE_CHARS, ReplyLimits, calls_left
 from caal_node.models.strategies import CallStrategy
@@ -127,6 +128,7 @@ class ReplyAttempt:
         self._events: list[Event] = []
         self._limits = ReplyLimits(calls, limits.payload)
         self._structured = False
+        self._confidence = CallConfidence(question)
 
     @property
     def uncertain(self) -> list[Event]:
@@ -146,6 +148,10 @@ class ReplyAttempt:
     def thought_aloud(self) -> bool:
         """Whether text was thinking, as the closer behind it showed."""
         return any(isinstance(event, TextWasThinking) for event in self._events)
+
+    def _read(self, events: Sequence[Event]) -> list[Event]:
+        """Return what is within the limits, as it was meant, with what it is judged to be."""
+        return self._confidence.judged(self._meant(self._limits.admit(events)))
 
     def _meant(self, events: Sequence[Event]) -> list[Event]:
         """Return `events` with what a reference means where a call's argument repeats it."""
@@ -177,8 +183,9 @@ class ReplyAttempt:
                     yield chunk
                     continue
                 self._structured |= isinstance(chunk, NativeCall)
+                self._confidence.see(chunk)
                 for part in _slices(chunk):
-                    events = self._meant(self._limits.admit(reader.feed(part)))
+                    events = self._read(reader.feed(part))
                     if reader.doubt == "unsure":
                         self.signal = "unsure"
                         return  # This ends the request.
@@ -194,11 +201,13 @@ class ReplyAttempt:
                 if self._limits.reached:
                     break
         if self._limits.reached in (None, "size"):
-            for event in self._certain(self._meant(self._limits.admit(reader.finish()))):
+            for event in self._certain(self._read(reader.finish())):
                 yield event
         self.signal = signal_of_reply(self._events, done)
         if self.signal in (None, "empty") and self._question.must_call and not self._calls:
             self.signal = "no_call"
+        if self.signal in (None, "empty") and reader.doubt == "needless" and not self._calls:
+            self.signal = "needless"
         if self._limits.reached == "thinking" and not self._holds_a_reply:
             raise ModelError(f"{self._backend.model} thought on and on, and said nothing")
         self.lacked_argument = reader.doubt == "missing_argument"

@@ -11,6 +11,7 @@ Nothing here sends a request: `ModelConnection.ask` carries out the steps.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
@@ -34,6 +35,10 @@ TextStyle: TypeAlias = Literal["auto"] | StyleName
 """How calls are asked for by text. `auto` is one JSON reply where the server can hold one to a
 schema, else JSONL."""
 
+SMALL_BILLIONS: Final = 4.0
+"""Billions of parameters below which a model calls tools for small talk (a 3B still does)."""
+_BILLIONS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?)(b|m)(?![a-z])", re.IGNORECASE)
+"""How names say a size: `llama3.2:1b`, `Qwen2.5-0.5B-Instruct`, `smollm:360m`."""
 REPAIRS_MAX: Final = 3
 """Calls of one reply that the model is told of: a reply with more was noise."""
 _PROBLEM_CHARS: Final = 200
@@ -91,6 +96,8 @@ class RetryPolicy:
         strategy = self.first_strategy(question)
         if question.tools:
             self.stats.note_question()
+        if is_small(self._model):
+            question = replace(question, small_model=True)
         if question.must_call:
             # What is said in place of a call must not be heard.
             question = replace(question, stream=False)
@@ -147,8 +154,10 @@ class RetryPolicy:
 
     def _following(self, step: RetryStep, attempt: ReplyAttempt) -> RetryStep | None:
         signal, strategy, question = attempt.signal, step.strategy, step.question
-        if signal == "unsure" and isinstance(strategy, JsonReplyStrategy):
-            return replace(step, strategy=JsonReplyStrategy(speech_only=True))
+        if signal in ("unsure", "needless"):
+            if isinstance(strategy, JsonReplyStrategy):
+                return replace(step, strategy=JsonReplyStrategy(speech_only=True))
+            return replace(step, question=replace(question, speech_only=True), repeated=True)
         if signal == "context_cut":
             size = prompt_tokens(question, attempt.request)
             shorter = self.stats.truncation.shortened(question, size)
@@ -191,6 +200,14 @@ class RetryPolicy:
         if isinstance(strategy, PlainStrategy) or question.must_call:
             return None
         return PlainStrategy(as_text=not self.native)
+
+
+def is_small(model: str) -> bool:
+    """Return whether a model's name says that it is small. Most names that say nothing are not."""
+    if (found := _BILLIONS.search(model)) is None:
+        return False
+    billions = float(found[1]) / (1_000 if found[2].lower() == "m" else 1)
+    return billions < SMALL_BILLIONS
 
 
 def repaired(question: Question, events: Iterable[Event]) -> Question:

@@ -206,6 +206,14 @@ class StoredSignInAuth(httpx2.Auth):
                         step = await steps.asend(response)
                     except StopAsyncIteration:
                         return
+                    except ServerUnavailable:
+                        # Somebody may have signed in while it was asked where to.
+                        async with context.lock:
+                            is_newer = await self._file.take_newer()
+                        if not (is_newer and retries):
+                            raise
+                        retries -= 1
+                        break
 
     async def _may_succeed_now(self, context: OAuthContext) -> bool:
         """Tells whether the request may be let in now. The provider holds the lock."""

@@ -14,10 +14,11 @@ from livekit.agents import APIConnectOptions, RunContext, function_tool, llm
 from livekit.plugins import openai
 
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import (
     Backend,
+    BackendRequest,
     NativeCall,
     ReplyDone,
     ServerCall,
@@ -35,7 +36,8 @@ from caal_node.models.strategies import (
     PlainStrategy,
     TextProtocolStrategy,
 )
-from caal_node.reply_parser import Event, summarise
+from caal_node.models.strategies.prompt import catalogue
+from caal_node.reply_parser import Event, parse_reply, summarise
 from tests.bench.spoken_requests import Heard, Requests
 
 REPLY_TOKENS: Final = 200
@@ -86,6 +88,53 @@ async def native(setting: Setting) -> AsyncGenerator[Ask]:
                     case _:
                         pass
         return Heard(tuple(calls), "".join(spoken), setting.clock() - began, prompt)
+
+    yield ask
+
+
+class _Examples:
+    """A plain prompt: the tools in a list, their examples as chat turns, and nothing else."""
+
+    def request(self, question: Question) -> BackendRequest:
+        tools = question.tools
+        rules = (
+            f"{read('system.md')}\n\nTo use a tool, answer with one JSON object and nothing else: "
+            '{"name": "<tool>", "arguments": {...}}. Otherwise answer in plain words.\n\n'
+            f"Tools:\n{catalogue(tools.schemas)}"
+        )
+        turns: list[Item] = []
+        for name in tools.names:
+            for example in tools.examples[name]:
+                call = {"name": name, "arguments": dict(example.arguments)}
+                turns += [UserItem(example.utterance), AssistantItem(json.dumps(call))]
+        for said, answer in _PLAIN_ANSWERS:
+            turns += [UserItem(said), AssistantItem(answer)]
+        items = (SystemItem(rules), *turns, *question.items[1:])
+        return BackendRequest(items, stream=False, max_tokens=question.max_tokens)
+
+
+_PLAIN_ANSWERS: Final = (
+    ("what's the tallest building in Paris", "That is the Eiffel Tower."),
+    ("fly me to the moon", "Sorry, I can't do that."),
+)
+
+
+@asynccontextmanager
+async def examples(setting: Setting) -> AsyncGenerator[Ask]:
+    """A plain prompt with examples alone, its reply read as any text is."""
+    way = _Examples()
+    await warm(setting.backend, way.request(setting.question("hello")))
+
+    async def ask(words: str) -> Heard:
+        began = setting.clock()
+        spoken, prompt = "", 0
+        async with aclosing(setting.backend.ask(way.request(setting.question(words)))) as chunks:
+            async for chunk in chunks:
+                spoken += chunk.text if isinstance(chunk, TextChunk) else ""
+                prompt = chunk.usage.prompt if isinstance(chunk, ReplyDone) else prompt
+        reply = parse_reply(spoken, setting.requests.tools)
+        calls = tuple((call.name, call.arguments) for call in reply.calls)
+        return Heard(calls, reply.text, setting.clock() - began, prompt)
 
     yield ask
 
@@ -199,6 +248,7 @@ def _object(text: str) -> Mapping[str, Any]:
 WAYS: Final[Mapping[str, Callable[[Setting], Any]]] = MappingProxyType(
     {
         "native": native,
+        "examples": examples,
         "livekit": livekit,
         "jsonl": by(TextProtocolStrategy()),
         "jsonl+schema": by(TextProtocolStrategy(constrain=True)),

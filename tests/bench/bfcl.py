@@ -1,13 +1,14 @@
 """BFCL simple, multiple and irrelevance: a server's own tool calls, and the node's way.
 
-Run: `python -m tests.bench.bfcl [--limit 200] [--server [API:]MODEL@URL] [--ways native node]
-[--kept FILE]`. All of it takes a small machine hours: with `--kept` each answer's judgement is kept
-in FILE, a later run goes on where an earlier one was ended, and the table is of all that is there.
-Without a server: the 0.5B demo weights in the embedded engine. `native` is what an ordinary client
-sees: structured calls alone, of one request with tools. `node` is `caal_node.LLM` as a session has
-it: it finds out how the model is to be asked, reads calls wherever they stand, and asks again.
-BFCL's tools come without example utterances, and each question has tools of its own, so nothing of
-a prompt is in a cache: seconds are of cold prompts. Its questions are typed ones, not spoken.
+Run: `python -m tests.bench.bfcl [--limit 200] [--server [API:]MODEL@URL] [--ways native livekit
+node] [--kept FILE]`. All of it takes a small machine hours: with `--kept` each answer's judgement
+is kept in FILE, a later run goes on where an earlier one was ended, and the table is of all that is
+there. Without a server: the 0.5B demo weights in the embedded engine. `native` is what an ordinary
+client sees: structured calls alone, of one request with tools. `livekit` is livekit's openai plugin
+on the same server's `/v1`. `node` is `caal_node.LLM` as a session has it: it finds out how the
+model is to be asked, reads calls wherever they stand, and asks again. BFCL's tools come without
+example utterances, and each question has tools of its own, so nothing of a prompt is in a cache:
+seconds are of cold prompts. Its questions are typed ones, not spoken.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
+
+from livekit.agents import APIConnectOptions, APIError, llm
+from livekit.agents.llm import function_tool
+from livekit.plugins import openai
 
 from caal_node.config.settings import Settings
 from caal_node.context.prompt_tools import PromptTools
@@ -41,12 +46,13 @@ from tests.bench.bfcl_data import CATEGORIES, PER_CATEGORY, Category, Question, 
 from tests.bench.bfcl_judge import right_call, right_name
 from tests.bench.table import print_table
 
-Way: TypeAlias = Literal["native", "node"]
-WAYS: Final[tuple[Way, ...]] = ("native", "node")
+Way: TypeAlias = Literal["native", "livekit", "node"]
+WAYS: Final[tuple[Way, ...]] = ("native", "livekit", "node")
 REPLY_TOKENS: Final = 256
 """BFCL's longest right call is about 150."""
 QUESTION_S: Final = 300.0
 CONTEXT: Final = 8192
+_PATIENT: Final = APIConnectOptions(max_retry=0, timeout=QUESTION_S)
 _SYSTEM: Final = SystemItem(
     "You are a helpful assistant. Use a tool where one does what the person asks for."
 )
@@ -129,17 +135,59 @@ async def asked_as_the_node_does(model: ModelConnection, question: Question) -> 
     return Answer(summarise(events).calls, prompt)
 
 
+async def asked_by_livekit(model: ModelConnection, question: Question) -> Answer:
+    async def run(raw_arguments: dict[str, object]) -> str:
+        return ""
+
+    tools: list[llm.Tool] = [
+        function_tool(run, raw_schema=dict(tool["function"])) for tool in question.tools
+    ]
+    context = llm.ChatContext.empty()
+    context.add_message(role="system", content=_SYSTEM.text)
+    context.add_message(role="user", content=question.said)
+    calls: list[ToolCall] = []
+    prompt = 0
+    async with (
+        aclosing(_plugin(model)) as plugin,
+        plugin.chat(chat_ctx=context, tools=tools, conn_options=_PATIENT) as stream,
+    ):
+        async for chunk in stream:
+            for call in chunk.delta.tool_calls if chunk.delta else ():
+                arguments = load_json(call.arguments or "{}")
+                calls.append(ToolCall(call.name, arguments if isinstance(arguments, dict) else {}))  # pyright: ignore[reportUnknownArgumentType]
+            prompt += chunk.usage.prompt_tokens if chunk.usage else 0
+    return Answer(calls, prompt)
+
+
+def _plugin(model: ModelConnection) -> openai.LLM:
+    address = model.backend.address.rstrip("/").removesuffix("/v1")
+    return openai.LLM(
+        model=model.backend.model,
+        base_url=f"{address}/v1",
+        api_key="none",
+        temperature=0.0,
+        max_completion_tokens=REPLY_TOKENS,
+    )
+
+
 def connect(settings: Settings) -> ModelConnection:
     """A connection to the settings' model, asked as they say. Close it."""
     native_tools = {"auto": None, "native": True, "text": False}[settings.tool_calls]
     return ModelConnection(make_llm(settings).backend, native_tools, settings.text_protocol)
 
 
+_ASKED: Final[Mapping[Way, Callable[[ModelConnection, Question], Awaitable[Answer]]]] = {
+    "native": asked_natively,
+    "livekit": asked_by_livekit,
+    "node": asked_as_the_node_does,
+}
+
+
 async def outcome_of(model: ModelConnection, way: Way, question: Question) -> Outcome:
-    ask = asked_natively if way == "native" else asked_as_the_node_does
+    ask = _ASKED[way]
     answer = None
     began = time.perf_counter()
-    with contextlib.suppress(ModelError, TimeoutError):  # counted as failed
+    with contextlib.suppress(ModelError, APIError, TimeoutError):  # counted as failed
         async with asyncio.timeout(QUESTION_S):
             answer = await ask(model, question)
     calls = answer.calls if answer else ()

@@ -1,4 +1,4 @@
-"""Tool use by small models, by five ways of asking, on sixty requests as people speak them.
+"""Tool use by small models, by six ways of asking, on sixty requests as people speak them.
 
 Run: `python -m tests.bench.small_models [--ollama URL MODEL] [--limit N] [--ways NAME ...]`.
 By default the embedded engine with the 0.5B demo weights (python -m caal_node.weights

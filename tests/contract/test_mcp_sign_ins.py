@@ -24,6 +24,7 @@ from caal_node.core.errors import ConfigError
 from caal_node.tools.sources.configured import configured_tiers
 from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns
 from mcp_bridge.transports import sign_ins
+from mcp_bridge.transports.sign_in_requests import SignInRequests
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import SignInServer, signing_server
 
@@ -116,6 +117,31 @@ async def test_a_live_room_has_what_a_person_signed_in_to_again(room: Settings) 
             await signing.login(room, "diary")
             assert await called(servers) == "dentist at nine"
         assert (provider.signed_in, provider.renewed) == (2, 0)
+
+
+async def test_a_sign_in_that_ends_while_a_live_room_asks_where_to_is_good_for_its_call(
+    room: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, is_armed = SignInRequests.send, False
+
+    async def signs_in_first(requests: SignInRequests, request: httpx2.Request) -> httpx2.Response:
+        nonlocal is_armed
+        if is_armed and ".well-known" in request.url.path:
+            is_armed = False
+            await signing.login(room, "diary")
+        return await send(requests, request)
+
+    monkeypatch.setattr(SignInRequests, "send", signs_in_first)
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
+        await signing.login(room, "diary")
+        async with manager(provider) as servers:
+            assert await called(servers) == "dentist at nine"
+            provider.revoke()
+            is_armed = True
+            assert await called(servers) == "dentist at nine"
+        assert not is_armed
+        assert provider.signed_in == 2
 
 
 async def test_a_room_goes_on_with_tokens_that_could_not_be_kept(

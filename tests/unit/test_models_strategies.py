@@ -381,7 +381,7 @@ def test_a_server_without_odds_is_believed() -> None:
 def test_a_required_number_that_nobody_said_is_asked_for() -> None:
     reply = '{"calls": [{"name": "set_timer", "arguments": {"minutes": 5}}]}'
     events = _read(JsonReplyStrategy(), question(UserItem("set a timer please")), reply)
-    assert events == [TextDelta("For that I still need to know the how long.")]
+    assert events == [TextDelta("For that I still need to know how long.")]
 
 
 def test_a_call_that_can_be_made_is_made_beside_one_that_cannot() -> None:

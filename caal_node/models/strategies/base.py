@@ -8,10 +8,11 @@ models are asked with, stands here too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias
 
 from caal_node.core.items import Item, UserItem
-from caal_node.core.prompt_files import read
+from caal_node.core.prompt_files import read, sentence
 from caal_node.models.backends.base import (
     BackendRequest,
     Chunk,
@@ -21,6 +22,7 @@ from caal_node.models.backends.base import (
 )
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import ARGUMENTS_CHARS_MAX, NAME_CHARS_MAX, too_long
+from caal_node.models.strategies.call_judge import CallJudge
 from caal_node.reply_parser import (
     BrokenCall,
     Event,
@@ -38,6 +40,7 @@ StrategyName: TypeAlias = Literal["native", "json_reply", "text_protocol", "plai
 Doubt: TypeAlias = Literal[
     "unsure",  # The model began a call that it holds for unlikely itself.
     "missing_argument",  # A call needs an argument that nobody said.
+    "needless",  # A call stands on nothing that was said.
 ]
 
 
@@ -45,6 +48,17 @@ def only_speech(events: Sequence[Event]) -> list[Event]:
     """Return `events` without their calls, which are then neither run nor spoken."""
     kept = (TextDelta, ReasoningDelta, TextWasThinking)
     return [event for event in events if isinstance(event, kept)]
+
+
+def asked_for_speech(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Return `items` with a note behind the person's words that no tool is for them.
+
+    It stands in their turn, as some templates refuse a second one of the same person.
+    """
+    *before, last = items
+    if not isinstance(last, UserItem):
+        return (*items, UserItem(read("answer_in_words.md")))
+    return (*before, replace(last, text=f"{last.text}\n\n{read('answer_in_words.md')}"))
 
 
 def without_thinking(events: Sequence[Event]) -> list[Event]:
@@ -154,6 +168,8 @@ class NativeStrategy:
         if not question.may_call:
             # It is a person's turn, since templates move late instructions to the prompt's prefix.
             items = (*items, UserItem(read("last_round.md")))
+        elif question.speech_only:
+            items = asked_for_speech(items)
         return BackendRequest(
             items,
             tools=question.tools.schemas if question.may_call else (),
@@ -168,6 +184,9 @@ class NativeStrategy:
 class _NativeReader(ReplyReader):
     def __init__(self, question: Question) -> None:
         super().__init__(question, in_thinking=question.in_thinking)
+        self._speech_only = question.speech_only
+        self._said = False
+        self._judge = CallJudge(question, as_said=False, trusted=not question.small_model)
         self._events: list[Event] = []
         self._calls = CallBuilder(
             ToolIndex.from_schemas(question.tools.schemas), self._events.append, "native_"
@@ -183,4 +202,19 @@ class _NativeReader(ReplyReader):
         call.end_json(chunk.arguments or "{}")
         events = list(self._events)
         self._events.clear()
+        return self._allowed(events)
+
+    def finish(self) -> list[Event]:
+        events = [*super().finish(), *self._judge.closing()]
+        if self._speech_only and not self._said:
+            events.append(TextDelta(sentence("no_tool_for_that")))  # It called again.
         return events
+
+    def _allowed(self, events: list[Event]) -> list[Event]:
+        if self._speech_only:
+            events = only_speech(events)
+            self._said |= any(isinstance(e, TextDelta) and e.text.strip() for e in events)
+            return events
+        judged = self._judge.judged(events)
+        self.doubt = self.doubt or self._judge.doubt
+        return judged

@@ -15,19 +15,16 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.prompt_files import sentence
-from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
 from caal_node.models.strategies.base import ReplyReader, StrategyName
-from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.prompt import TABLES_MAX, protocol_prompt
 from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
 from caal_node.models.strategies.tool_shortlist import shortlist
 from caal_node.models.strategies.turn_limits import LimitedReader, may_call
-from caal_node.reply_parser import Event, TextDelta, ToolCallEnd, ToolCallStart
+from caal_node.reply_parser import Event
 
 TOP_CANDIDATES: Final = 10
 """Candidates that are asked for each token. Both keys are nearly always among them."""
@@ -36,9 +33,6 @@ _SAY: Final = '{"say"'
 
 SCHEMA_CALLS_MAX: Final = 6
 """Calls that the schema has room for: a small model fills what room there is."""
-SPOKEN_CHARS: Final = 40
-"""A parameter's description up to this length is said to a person; instead of a longer one, the
-parameter's name is."""
 _STYLE: Final = OneObjectStyle()
 
 
@@ -159,13 +153,9 @@ def _schema_of_all(tools: PromptTools, most: int) -> dict[str, Any]:
 
 class _JsonReplyReader(LimitedReader):
     def __init__(self, question: Question, strategy: JsonReplyStrategy) -> None:
-        super().__init__(question, speech_only=strategy.speech_only)
-        self._question = question
+        super().__init__(question, speech_only=strategy.speech_only, as_said=True)
         self._threshold = strategy.call_threshold
         self._gate = LogprobGate() if self._may_call and not question.must_call else None
-        self._evidence: Evidence | None = None
-        self._missing: list[str] = []
-        self._called = False
 
     def feed(self, chunk: Chunk) -> list[Event]:
         if self._gate is not None and isinstance(chunk, TextChunk):
@@ -174,47 +164,3 @@ class _JsonReplyReader(LimitedReader):
             if self._gate.decided == "calls" and margin is not None and margin < self._threshold:
                 self.doubt = self.doubt or "unsure"
         return super().feed(chunk)
-
-    def _allowed(self, events: list[Event]) -> list[Event]:
-        if self._question.must_call:
-            return super()._allowed(events)
-        kept: list[Event] = []
-        for event in super()._allowed(events):
-            if isinstance(event, ToolCallEnd):
-                kept += self._with_evidence(event)
-            elif not isinstance(event, ToolCallStart):
-                # A call begins for others only once it is known that it will be made.
-                kept.append(event)
-        return kept
-
-    def _with_evidence(self, call: ToolCallEnd) -> list[Event]:
-        """Return the call with the arguments that were said; none where a required one was not."""
-        if self._evidence is None:
-            self._evidence = Evidence(self._question.items)
-        tools = self._question.tools
-        tool = next(tool for tool in tools.schemas if tool["function"]["name"] == call.name)
-        examples = tools.examples.get(call.name, ())
-        judged = self._evidence.judge(tool, call.arguments, examples)
-        if judged.unsaid:
-            self.doubt = "missing_argument"
-            self._missing += [_spoken_name(tool, name) for name in judged.unsaid]
-            return []
-        self._called = True
-        return [
-            ToolCallStart(call.id, call.name),
-            ToolCallEnd(call.id, call.name, judged.arguments),
-        ]
-
-    def finish(self) -> list[Event]:
-        events = super().finish()
-        if self._missing and not self._called:
-            # The node asks the person for it: smaller models would say that it is done.
-            what = ", ".join(dict.fromkeys(self._missing))
-            events.append(TextDelta(sentence("still_needed").replace("{what}", what)))
-        return events
-
-
-def _spoken_name(tool: ToolSchema, name: str) -> str:
-    schema = tool["function"]["parameters"]["properties"][name]
-    about = str(schema.get("description") or "")
-    return about if 0 < len(about) <= SPOKEN_CHARS else name.replace("_", " ")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from caal_node.models.backends.base import BackendRequest
 from caal_node.models.question import Question
-from caal_node.models.strategies.base import ReplyReader, StrategyName
+from caal_node.models.strategies.base import ReplyReader, StrategyName, asked_for_speech
 from caal_node.models.strategies.prompt import protocol_prompt
 from caal_node.models.strategies.reply_schema import line_schema
 from caal_node.models.strategies.styles import STYLES, StyleName
@@ -32,7 +32,9 @@ class TextProtocolStrategy:
         allowed = may_call(question)
         style = STYLES[self.style]
         items = protocol_prompt(question, style, may_call=allowed, with_dialogues=self.constrain)
-        tools = question.tools.schemas if allowed else ()
+        if question.speech_only:
+            items = asked_for_speech(items)
+        tools = question.tools.schemas if allowed and not question.speech_only else ()
         return BackendRequest(
             items,
             # So that it ends at its call, whatever the model would write behind it.
@@ -44,4 +46,4 @@ class TextProtocolStrategy:
     def reader(self, question: Question) -> ReplyReader:
         # A reply that is held to a schema has no place for thinking.
         in_thinking = question.in_thinking and not self.constrain
-        return LimitedReader(question, in_thinking=in_thinking)
+        return LimitedReader(question, speech_only=question.speech_only, in_thinking=in_thinking)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from caal_node.core.items import CallItem, Item, UserItem
+from caal_node.core.prompt_files import sentence
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import of_allowed_size
 from caal_node.models.strategies.base import ReplyReader, only_speech
-from caal_node.reply_parser import Event
+from caal_node.models.strategies.call_judge import CallJudge
+from caal_node.reply_parser import Event, TextDelta
 
 
 class TurnClock:
@@ -53,17 +55,40 @@ def turn_is_over(items: Sequence[Item], iterations: int) -> bool:
 
 
 class LimitedReader(ReplyReader):
-    """Reads a reply whose calls are text, and leaves the calls out where none may be made."""
+    """Reads a reply whose calls are text, and leaves the calls out where none may be made.
+
+    `as_said` leaves out arguments that nobody said, which needs a reply that is held to a schema:
+    elsewhere a call that lacks them is asked for again.
+    """
 
     def __init__(
-        self, question: Question, *, speech_only: bool = False, in_thinking: bool = False
+        self,
+        question: Question,
+        *,
+        speech_only: bool = False,
+        in_thinking: bool = False,
+        as_said: bool = False,
     ) -> None:
         super().__init__(question, in_thinking=in_thinking)
         self._may_call = may_call(question) and not speech_only
+        self._speech_only = question.speech_only
+        self._said = False
         self._payload = question.limits.payload
+        self._judge = CallJudge(question, as_said=as_said, trusted=False)
 
     def _allowed(self, events: list[Event]) -> list[Event]:
-        # What is too long is not looked at any closer, by the readers that subclass this one.
+        # What is too long is not looked at any closer.
         if not self._may_call:
-            return only_speech(events)
-        return [of_allowed_size(event, self._payload) for event in events]
+            events = only_speech(events)
+            self._said |= any(isinstance(e, TextDelta) and e.text.strip() for e in events)
+            return events
+        sized = [of_allowed_size(event, self._payload) for event in events]
+        judged = self._judge.judged(sized)
+        self.doubt = self.doubt or self._judge.doubt
+        return judged
+
+    def finish(self) -> list[Event]:
+        events = [*super().finish(), *self._judge.closing()]
+        if self._speech_only and not self._said:
+            events.append(TextDelta(sentence("no_tool_for_that")))  # It called again.
+        return events

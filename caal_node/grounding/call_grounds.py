@@ -1,0 +1,236 @@
+"""Whether a call stands on anything that was said: whether its tool was meant, and its names given.
+
+Two things are found in a call of a turn's first reply. It is needless where the person's words ask
+for a plain answer, or for something that the tool does not do. A name is unsaid where a place or a
+person that the tool needs stands nowhere in the conversation.
+
+Missing words alone say nothing: people use synonyms, answer with one word, and speak other
+languages than a tool's author. So a call is judged only where the person speaks the language in
+which the tools are described, means nothing that was said before, and shares hardly a word with
+the tool. A model that calls well is believed further than a small one, see `CallSigns.trusted`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Final, cast
+
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
+from caal_node.core.tool_spec import ToolSchema
+from caal_node.grounding.request_words import (
+    answerable,
+    answers_anything,
+    is_placeholder,
+    language_of,
+    names_something,
+    plain_words,
+    points_elsewhere,
+    unlike_verb,
+)
+from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
+
+FIT: Final = 1.2
+"""Shared words from which a tool is believed to be meant, see `unique_words`: one word that only
+this tool has may mean anything, and a second one hardly does."""
+ONE_WORD: Final = 0.9
+"""Shared words below which not even one that only this tool has was said: in "call a cab", the cab
+is what only the taxi's examples speak of."""
+NO_WORD: Final = 0.3
+"""Shared words below which only one was said that most tools have."""
+SIMILAR: Final = 0.65
+"""Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
+_LETTERS_MIN: Final = 4
+KNOWN_CHARS: Final = 32_768
+"""Characters of a conversation in which a name is looked for, within a few milliseconds. In a
+longer one each is taken for known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSigns:
+    """What is known of one call beside the conversation."""
+
+    tool: ToolSchema
+    arguments: Mapping[str, Any]
+    trusted: bool
+    """Whether the model is one that calls well: it is not small, and the call came as one."""
+
+
+def unique_words(score: float, tools: int) -> float:
+    """Return a BM25 score as a number of words that only one of `tools` has.
+
+    A word's weight grows with the number of tools, so that no bound would hold for two tables.
+    """
+    return score / math.log(1 + (tools - 0.5) / 1.5) if tools > 0 else 0.0
+
+
+class CallGrounds:
+    """The conversation of one question, as far as a call may stand on it.
+
+    Args:
+        items: The conversation, oldest first.
+        tools: The tools that the model was offered.
+        times: Lower-case words for times and numbers, which are no places.
+        fit_of: Tells how many words the request shares with the tool of a name, in `unique_words`.
+            It is asked only where it matters, since to rate a large table takes milliseconds.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        tools: Sequence[ToolSchema],
+        times: frozenset[str],
+        fit_of: Callable[[str], float],
+    ) -> None:
+        last = items[-1] if items else None
+        self._request: Final = last.text if isinstance(last, UserItem) else ""
+        self._language: Final = language_of(_described(tool) for tool in tools)
+        spoken = language_of([self._request])
+        self._judged: Final = (
+            bool(self._request.strip() and self._language)
+            and spoken in ("", self._language)
+            and not _follows_up(items)
+        )
+        self._same_language: Final = spoken == self._language
+        self._times: Final = times
+        self._fit_of: Final = fit_of
+        self._items: Final = items
+        self._known: frozenset[str] | None = None
+
+    def is_needless(self, call: CallSigns) -> bool:
+        """Return whether the person's words ask for something else than this call."""
+        if not self._judged:
+            return False
+        why, own = answerable(self._request, self._language), _words_of(call.tool)
+        if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
+            return not call.trusted and self._stands_on_nothing(call)
+        if answers_anything(own, self._language):
+            return why == "talk" and not call.trusted
+        fit = self._fit_of(call.tool["function"]["name"])
+        if call.trusted:
+            return why in ("question", "talk") and fit == 0 and not self._said(call.arguments)
+        if why == "statement":
+            amount = any(word.isdecimal() for word in stems(self._request))
+            return fit < ONE_WORD and not amount
+        return fit < (FIT if why else ONE_WORD)
+
+    def unsaid(self, call: CallSigns) -> tuple[str, ...]:
+        """Return the required parameters whose place or person nobody has named."""
+        if not self._judged or not self._same_language:
+            return ()
+        if points_elsewhere(self._request, self._language, self._times):
+            return ()
+        schema: Mapping[str, Any] = call.tool["function"].get("parameters") or {}
+        required: Sequence[str] = schema.get("required") or ()
+        return tuple(
+            name
+            for name in required
+            if isinstance(value := call.arguments.get(name), str)
+            and names_something(name, self._language)
+            and "enum" not in _mapping(_mapping(schema.get("properties")).get(name))
+            and self._is_unsaid(value, call)
+        )
+
+    def _is_unsaid(self, value: str, call: CallSigns) -> bool:
+        named = set(plain_words(value)) - self._times
+        if not call.trusted and (not named or is_placeholder(value, self._language)):
+            return True
+        if not any(word[:1].isupper() and word[1:2].islower() for word in value.split()):
+            return False  # A code such as EUR, or the model's own word for what was said.
+        if call.trusted and self._names_within():
+            return False  # It may stand for what was named.
+        conversation = self._conversation()
+        if conversation is None:
+            return False
+        known = conversation | stems(json.dumps(call.tool["function"], ensure_ascii=False))
+        found = frozenset(map(stem, words(value)))
+        return found.isdisjoint(known) and not _is_like(value, self._request)
+
+    def _stands_on_nothing(self, call: CallSigns) -> bool:
+        """Return whether neither the tool nor any of its arguments has a word of the request.
+
+        A place that is missing is asked for instead.
+        """
+        conversation = self._conversation()
+        if not self._same_language or not call.arguments or conversation is None:
+            return False
+        if not (_stems_of(call.arguments) - COMMON).isdisjoint(conversation):
+            return False
+        has_amount = any(char.isdecimal() for char in str([*call.arguments.values()]))
+        if has_amount and not self._times.isdisjoint(plain_words(self._request)):
+            return False
+        return self._fit_of(call.tool["function"]["name"]) < NO_WORD and not self.unsaid(call)
+
+    def _names_within(self) -> bool:
+        """Return whether a word inside of the request is written as a name is."""
+        inside = [word for word in self._request.split()[1:] if word not in _PRONOUNS]
+        return any(
+            word[:1].isupper() and self._times.isdisjoint(plain_words(word)) for word in inside
+        )
+
+    def _said(self, arguments: Mapping[str, Any]) -> bool:
+        return not (_stems_of(arguments) - COMMON).isdisjoint(stems(self._request))
+
+    def _conversation(self) -> frozenset[str] | None:
+        """Return the stems of all words of the conversation; None where there are too many."""
+        if self._known is None:
+            texts = list(map(_text, self._items))
+            if sum(map(len, texts)) > KNOWN_CHARS:
+                return None
+            self._known = frozenset[str]().union(*map(stems, texts))
+        return self._known
+
+
+def _stems_of(arguments: Mapping[str, Any]) -> frozenset[str]:
+    return stems(json.dumps([*arguments.values()], ensure_ascii=False, default=str))
+
+
+def _follows_up(items: Sequence[Item]) -> bool:
+    """Return whether the newest words may mean what was said before them."""
+    before = items[:-1]
+    spoken = [item.text for item in before if isinstance(item, AssistantItem)]
+    if spoken and spoken[-1].rstrip().endswith(("?", "？")):
+        return True
+    request = items[-1].text if items and isinstance(items[-1], UserItem) else ""
+    earlier = any(isinstance(item, UserItem) for item in before)
+    return earlier and not stems(request).isdisjoint(REFERENCES)
+
+
+def _described(tool: ToolSchema) -> str:
+    function = tool["function"]
+    properties = _mapping(_mapping(function.get("parameters")).get("properties"))
+    told = (str(_mapping(schema).get("description") or "") for schema in properties.values())
+    return " ".join([str(function.get("description") or ""), *told])
+
+
+def _words_of(tool: ToolSchema) -> frozenset[str]:
+    """Return the words that a tool's author wrote about it, and their stems."""
+    own = words(f"{tool['function']['name']} {_described(tool)}")
+    return frozenset(own) | frozenset(map(stem, own))
+
+
+_PRONOUNS: Final = frozenset({"I", "I'm", "I'd", "I'll", "I've", "I’m", "I’d", "I’ll", "I’ve"})
+
+
+def _is_like(value: str, request: str) -> bool:
+    own = plain_words(value)
+    least = _LETTERS_MIN if len(own) > 1 else 1  # "New York" is not named by "now".
+    return any(
+        SequenceMatcher(None, one, word).ratio() >= SIMILAR
+        for one in own
+        for word in plain_words(request)
+        if abs(len(one) - len(word)) <= 2 and len(one) >= least
+    )
+
+
+def _text(item: Item) -> str:
+    if isinstance(item, CallItem):
+        return item.arguments
+    return item.output if isinstance(item, ResultItem) else item.text
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -1,0 +1,110 @@
+"""Leaves out the calls of a reply that stand on nothing, for every way of asking.
+
+Where calls are written as text, arguments that nobody said go as well (`evidence.py`): such models
+are small. What a server sends as a call keeps its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import ToolSchema
+from caal_node.grounding.call_grounds import CallGrounds, CallSigns, unique_words
+from caal_node.grounding.request_words import is_question
+from caal_node.models.question import Question
+from caal_node.models.strategies.evidence import Evidence
+from caal_node.models.strategies.tool_shortlist import fits
+from caal_node.models.strategies.word_lists import NUMBERS, TIMES
+from caal_node.reply_parser import Event, TextDelta, ToolCallEnd, ToolCallStart
+
+SPOKEN_CHARS: Final = 40
+"""A parameter's description up to this length is said to a person; instead of a longer one, the
+parameter's name is."""
+
+
+class CallJudge:
+    """Judges the calls of one reply to `question`.
+
+    `as_said` has arguments that nobody said left out; `trusted` says that the model calls well.
+    """
+
+    def __init__(self, question: Question, *, as_said: bool, trusted: bool) -> None:
+        self.doubt: Literal["needless", "missing_argument"] | None = None
+        """Why the last call that was left out was left out."""
+        self._question: Final = question
+        self._as_said: Final = as_said
+        self._trusted: Final = trusted
+        self._evidence: Evidence | None = None
+        self._grounds: CallGrounds | None = None
+        self._missing: list[str] = []
+        self._called = False
+
+    def judged(self, events: Sequence[Event]) -> list[Event]:
+        """Return `events` without the calls that are not to be made.
+
+        A call begins for others only once it is known that it will be made.
+        """
+        if self._question.must_call:
+            return list(events)
+        kept: list[Event] = []
+        for event in events:
+            if isinstance(event, ToolCallEnd):
+                kept += self._made(event)
+            elif not isinstance(event, ToolCallStart):
+                kept.append(event)
+        return kept
+
+    def closing(self) -> list[Event]:
+        """Return what is said in place of calls for which something is still to be known.
+
+        The node asks the person for it: smaller models would say that it is done.
+        """
+        if not self._missing or self._called:
+            return []
+        missing = list(dict.fromkeys(self._missing))
+        key = "still_needed_answer" if all(map(is_question, missing)) else "still_needed"
+        return [TextDelta(sentence(key).replace("{what}", ", ".join(missing)))]
+
+    def _made(self, call: ToolCallEnd) -> list[Event]:
+        tools = self._question.tools
+        tool = next((one for one in tools.schemas if one["function"]["name"] == call.name), None)
+        arguments = call.arguments
+        if tool is not None:
+            unsaid: tuple[str, ...] = ()
+            if self._question.judges_calls:
+                signs = CallSigns(tool, arguments, trusted=self._trusted)
+                grounds = self._grounds_of_question()
+                if grounds.is_needless(signs):
+                    self.doubt = self.doubt or "needless"
+                    return []
+                unsaid = grounds.unsaid(signs)
+            if self._as_said:
+                if self._evidence is None:
+                    self._evidence = Evidence(self._question.items)
+                examples = tools.examples.get(call.name, ())
+                said = self._evidence.judge(tool, arguments, examples)
+                arguments = said.arguments
+                unsaid = (*said.unsaid, *unsaid)
+            if unsaid:
+                self.doubt = "missing_argument"
+                self._missing += [_spoken_name(tool, name) for name in dict.fromkeys(unsaid)]
+                return []
+        self._called = True
+        return [ToolCallStart(call.id, call.name), ToolCallEnd(call.id, call.name, arguments)]
+
+    def _grounds_of_question(self) -> CallGrounds:
+        if self._grounds is None:
+            items, tools = self._question.items, self._question.tools.schemas
+            self._grounds = CallGrounds(items, tools, TIMES | NUMBERS, self._fit_of)
+        return self._grounds
+
+    def _fit_of(self, name: str) -> float:
+        return unique_words(fits(self._question).get(name, 0.0), len(self._question.tools.schemas))
+
+
+def _spoken_name(tool: ToolSchema, name: str) -> str:
+    schema = tool["function"]["parameters"]["properties"][name]
+    about = str(schema.get("description") or "")
+    return about if 0 < len(about) <= SPOKEN_CHARS else name.replace("_", " ")

@@ -1,0 +1,95 @@
+"""A model's replies kept on disk, so that what reads them can be changed without asking again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final
+
+from caal_node.models.backends.base import (
+    Backend,
+    BackendRequest,
+    Capabilities,
+    Chunk,
+    GeneratedToken,
+    NativeCall,
+    ReasoningChunk,
+    ReplyDone,
+    TextChunk,
+    Usage,
+)
+
+
+class RecordedBackend:
+    """Asks `backend` once for each request, and from then on answers it from `folder`.
+
+    A reply is read to its end and kept whole, also where whoever asks would have ended it. `asked`
+    counts the requests that went to the server.
+    """
+
+    def __init__(self, backend: Backend, folder: Path) -> None:
+        self.asked = 0
+        self._backend: Final = backend
+        self._folder: Final = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def model(self) -> str:
+        return self._backend.model
+
+    @property
+    def address(self) -> str:
+        return self._backend.address
+
+    async def capabilities(self) -> Capabilities:
+        return await self._backend.capabilities()
+
+    async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
+        """The same as `Backend.ask`. Errors are not kept."""
+        key = hashlib.sha256(f"{self.model}\n{request!r}".encode()).hexdigest()[:24]
+        path = self._folder / f"{key}.json"
+        if not path.exists():
+            self.asked += 1
+            chunks: list[Chunk] = []
+            async with aclosing(self._backend.ask(request)) as replied:
+                async for chunk in replied:
+                    chunks.append(chunk)
+            path.write_text(json.dumps(list(map(_written, chunks))), encoding="utf-8")
+        for row in json.loads(path.read_text(encoding="utf-8")):
+            yield _read(row)
+
+    async def aclose(self) -> None:
+        await self._backend.aclose()
+
+
+def _written(chunk: Chunk) -> list[Any]:
+    match chunk:
+        case TextChunk():
+            tokens = [[token.text, [list(pair) for pair in token.top]] for token in chunk.tokens]
+            return ["text", chunk.text, tokens]
+        case ReasoningChunk():
+            return ["reasoning", chunk.text]
+        case NativeCall():
+            return ["call", chunk.id, chunk.name, chunk.arguments]
+        case ReplyDone():
+            usage = chunk.usage
+            return ["done", chunk.reason, usage.prompt, usage.completion, usage.cached]
+        case _:
+            raise TypeError(f"a server that runs tools itself is not recorded: {chunk}")
+
+
+def _read(row: list[Any]) -> Chunk:
+    kind, *rest = row
+    if kind == "text":
+        tokens = (
+            GeneratedToken(text, tuple((one, odds) for one, odds in top)) for text, top in rest[1]
+        )
+        return TextChunk(rest[0], tuple(tokens))
+    if kind == "reasoning":
+        return ReasoningChunk(rest[0])
+    if kind == "call":
+        return NativeCall(*rest)
+    return ReplyDone(rest[0], Usage(*rest[1:]))

@@ -1,0 +1,298 @@
+"""Which calls stand on what was said: needless ones, unsaid names, and all that must be made."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique_words
+from caal_node.grounding.request_words import answerable, language_of, points_elsewhere
+
+TIMES: Final = frozenset({"today", "tomorrow", "weekend", "friday", "six", "afternoon"})
+
+
+def tool(name: str, description: str, *required: str, **properties: Any) -> Any:
+    parameters = {"type": "object", "properties": properties, "required": list(required)}
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+WEATHER: Final = tool("get_weather", "Current weather of a city.", "city", city={"type": "string"})
+SHOPPING: Final = tool(
+    "shopping_add", "Put things on the shopping list.", "items", items={"type": "array"}
+)
+LIGHTS: Final = tool("all_lights_off", "Switch off all of the lights in the house.")
+MUSIC: Final = tool("play_music", "Play a song or an artist.", "query", query={"type": "string"})
+SEARCH: Final = tool("web_search", "Search the web.", "query", query={"type": "string"})
+MAIL: Final = tool("check_mail", "Tell the person of unread mail.")
+MESSAGE: Final = tool(
+    "send_message", "Send a text to a person.", "to", to={"type": "string"}, text={}
+)
+TOOLS: Final = (WEATHER, SHOPPING, LIGHTS, MUSIC, SEARCH, MAIL, MESSAGE)
+
+
+def grounds(*said: str | Item, fit: float = 0.0) -> CallGrounds:
+    items = [UserItem(one) if isinstance(one, str) else one for one in said]
+    return CallGrounds(items, TOOLS, TIMES, lambda name: fit)
+
+
+def needless(
+    *said: str | Item, call: Any, trusted: bool = False, fit: float = 0.0, **arguments: Any
+) -> bool:
+    return grounds(*said, fit=fit).is_needless(CallSigns(call, arguments, trusted))
+
+
+def unsaid(*said: str | Item, call: Any = WEATHER, trusted: bool = False, **arguments: Any) -> Any:
+    return grounds(*said).unsaid(CallSigns(call, arguments, trusted))
+
+
+# -- what asks for no tool ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "who invented the telephone",
+        "why do cats purr",
+        "what's twelve times eleven",
+        "what does photosynthesis mean",
+        "tell me something funny",
+        "do you ever sleep",
+        "hi, how's it going",
+        "thanks, that's all for now",
+        "Hello there!",
+    ],
+)
+def test_a_question_about_the_world_and_small_talk_call_nothing(said: str, trusted: bool) -> None:
+    assert needless(said, call=MAIL, trusted=trusted)
+    assert needless(said, call=WEATHER, trusted=trusted, city="London")
+
+
+@pytest.mark.parametrize(
+    "said", ["order two pizzas", "could you book me a taxi", "feed the fish", "please mow the lawn"]
+)
+def test_a_small_model_does_not_do_what_its_tool_cannot(said: str) -> None:
+    assert needless(said, call=SHOPPING, items=[said])
+    assert not needless(said, call=SHOPPING, items=[said], trusted=True)
+
+
+def test_a_verb_that_the_tools_author_wrote_is_what_the_tool_does() -> None:
+    taxi = tool("book_taxi", "Book a taxi.", "to", to={"type": "string"})
+    assert not needless("book me a taxi", call=taxi, fit=2.0, to="the airport")
+
+
+@pytest.mark.parametrize("said", ["I'm bored", "my day was awful", "good night"])
+def test_what_the_person_says_of_themselves_may_mean_a_tool_of_a_model_that_calls_well(
+    said: str,
+) -> None:
+    assert needless(said, call=LIGHTS)
+    assert not needless(said, call=LIGHTS, trusted=True)
+
+
+def test_a_small_models_call_with_no_word_of_the_request_is_needless() -> None:
+    assert needless("start the washing machine", call=MUSIC, query="next")
+    assert not needless("start the washing machine", call=MUSIC, query="next", trusted=True)
+    assert not needless("start the washing machine", call=MUSIC, query="washing machine")
+    assert not needless("start the washing machine", call=MUSIC, query="next", fit=0.5)
+    assert not needless("start the washing machine", call=LIGHTS)
+    found = ResultItem("1", "recent_songs", '["Next to You"]')
+    assert not needless(found, "start the washing machine", call=MUSIC, query="Next to You")
+    assert not needless("do it in six", call=MUSIC, query="half past 17")
+
+
+# -- what is made all the same -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "it's too dark in the study",
+        "we need flour and sugar",
+        "dentist on Thursday at three",
+        "I feel like some country music",
+        "sorry, can you turn off the lamp",
+        "am I busy tomorrow",
+        "I'm freezing, make it warmer",
+        "how do I get to Bruges",
+        "what have I got on Friday",
+    ],
+)
+def test_other_words_than_the_tools_own_are_no_reason_to_leave_a_call_out(
+    said: str, trusted: bool
+) -> None:
+    assert not needless(said, call=LIGHTS, trusted=trusted)
+
+
+def test_shared_words_outweigh_how_a_request_begins() -> None:
+    assert not needless("hi, do you see any mail of mine", call=MAIL, fit=FIT)
+    assert needless("hi, do you see any mail of mine", call=MAIL, fit=FIT - 0.1)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "wer hat das Telefon erfunden",
+        "pourquoi le ciel est bleu",
+        "kto napisał Hamleta",
+        "谁写了哈姆雷特",
+        "wie ist es draußen",
+        "",
+    ],
+)
+def test_nothing_is_left_out_where_another_language_is_spoken(said: str, trusted: bool) -> None:
+    assert not needless(said, call=MAIL, trusted=trusted)
+    assert unsaid(said, city="London", trusted=trusted) == ()
+
+
+def test_nothing_is_left_out_where_tools_are_described_in_another_language() -> None:
+    licht = tool("licht_aus", "Schaltet das Licht in einem Zimmer aus und ist für alle da.")
+    judged = CallGrounds([UserItem("who wrote Hamlet")], [licht], TIMES, lambda name: 0.0)
+    assert not judged.is_needless(CallSigns(licht, {}, trusted=False))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_an_answer_to_the_agents_question_is_no_small_talk(trusted: bool) -> None:
+    before: list[Item] = [UserItem("switch everything off"), AssistantItem("All of the lights?")]
+    assert not needless(*before, "thanks", call=LIGHTS, trusted=trusted)
+    assert unsaid(*before, "the usual one", city="London", trusted=trusted) == ()
+
+
+def test_what_refers_to_an_earlier_turn_is_not_judged() -> None:
+    earlier = [UserItem("put eggs on the list when I say so"), AssistantItem("All right.")]
+    assert not needless(*earlier, "okay never mind the rest, do it now", call=SHOPPING)
+
+
+def test_a_round_that_follows_a_result_is_not_judged() -> None:
+    so_far: list[Item] = [CallItem("1", "web_search", "{}"), ResultItem("1", "web_search", "{}")]
+    assert not needless("who wrote Hamlet", *so_far, call=MAIL)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_tool_that_answers_anything_answers_questions(trusted: bool) -> None:
+    assert not needless("who wrote Hamlet", call=SEARCH, query="who wrote Hamlet", trusted=trusted)
+    assert needless("how are you", call=SEARCH, query="how are you")
+
+
+def test_a_call_of_a_model_that_calls_well_needs_no_shared_word_where_its_value_was_said() -> None:
+    said = "what's the meaning of sonder"
+    assert not needless(said, call=MUSIC, query="Sonder", trusted=True)
+    assert needless(said, call=MUSIC, query="Sonder")
+
+
+# -- places and persons that nobody named ------------------------------------------------------
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    "said",
+    ["is it going to rain today", "how cold is it outside", "what's the forecast for Friday"],
+)
+def test_a_place_that_nobody_named_is_asked_for(said: str, trusted: bool) -> None:
+    assert unsaid(said, city="London", trusted=trusted) == ("city",)
+
+
+@pytest.mark.parametrize("city", ["today", "outside", "current location", ""])
+def test_a_word_in_the_place_of_a_name_is_none_from_a_small_model(city: str) -> None:
+    assert unsaid("is it going to rain today", city=city) == ("city",)
+    assert unsaid("is it going to rain today", city=city, trusted=True) == ()
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("is it raining in bristol", "Bristol"),
+        ("weather for Sevilla", "Seville"),
+        ("what's the weather in the capital of France", "Paris"),
+        ("is it warm where my sister lives", "Oslo"),
+        ("how is the weather at my place", "Home"),
+    ],
+)
+def test_a_place_that_was_said_or_paraphrased_is_believed(
+    said: str, value: str, trusted: bool
+) -> None:
+    assert unsaid(said, city=value, trusted=trusted) == ()
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    "known",
+    [
+        SystemItem("Home city: Berlin"),
+        ResultItem("1", "where_am_i", '{"city":"Berlin"}'),
+        AssistantItem("It was warm in Berlin yesterday."),
+    ],
+)
+def test_a_place_of_the_instructions_or_of_a_result_is_believed(known: Item, trusted: bool) -> None:
+    assert unsaid(known, "is it going to rain", city="Berlin", trusted=trusted) == ()
+    assert unsaid(known, "is it going to rain", city="Madrid", trusted=trusted) == ("city",)
+
+
+def test_in_a_conversation_too_long_to_read_each_name_is_believed() -> None:
+    long = AssistantItem("It was a long day. " * 2_000)
+    assert unsaid(long, "is it going to rain", city="London") == ()
+
+
+def test_a_short_name_is_heard_in_its_other_spelling() -> None:
+    assert unsaid("tell mum dinner is ready", call=MESSAGE, to="Mom") == ()
+    assert unsaid("tell them dinner is ready", call=MESSAGE, to="Robert") == ("to",)
+
+
+def test_a_name_of_two_words_is_not_named_by_a_word_like_one_of_them() -> None:
+    assert unsaid("is it raining now", city="New York") == ("city",)
+
+
+def test_a_code_is_the_models_word_for_what_was_said() -> None:
+    assert unsaid("is it warm on the island", city="LPA") == ()
+
+
+def test_what_a_model_chooses_for_the_person_is_its_own_business() -> None:
+    assert unsaid("play something relaxing", call=MUSIC, query="Weightless", trusted=True) == ()
+
+
+def test_a_trusted_model_may_know_which_city_a_name_belongs_to() -> None:
+    assert unsaid("will the Colosseum be wet today", city="Rome", trusted=True) == ()
+
+
+# -- the words ---------------------------------------------------------------------------------
+
+
+def test_a_shared_word_weighs_as_much_in_a_large_table_as_in_a_small_one() -> None:
+    assert unique_words(1.2, 4) == pytest.approx(1.0, abs=0.01)
+    assert unique_words(2.3, 14) == pytest.approx(1.0, abs=0.01)
+    assert unique_words(0.0, 0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("what is the weather in Porto", "en"),
+        ("wie ist das Wetter in Hamburg", "de"),
+        ("éteins la lumière du salon s'il te plaît", "fr"),
+        ("kto napisał Hamleta", ""),
+        ("", ""),
+    ],
+)
+def test_a_language_is_known_by_its_small_words(text: str, language: str) -> None:
+    assert language_of([text]) == language
+
+
+def test_times_are_no_places() -> None:
+    assert not points_elsewhere("will it rain in the afternoon", "en", TIMES)
+    assert not points_elsewhere("is there a train around six", "en", TIMES)
+    assert points_elsewhere("will it rain in the big apple", "en", TIMES)
+
+
+@given(st.text(max_size=200), st.text(max_size=40))
+def test_any_words_can_be_read(said: str, value: str) -> None:
+    answerable(said, "en")
+    for trusted in (False, True):
+        assert needless(said, call=WEATHER, city=value, trusted=trusted) in (True, False)
+        assert unsaid(said, city=value, trusted=trusted) in ((), ("city",))

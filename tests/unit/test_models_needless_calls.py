@@ -1,0 +1,244 @@
+"""Calls that stand on nothing, by every way of asking: left out, and spoken about instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from caal_node.config.settings import Settings
+from caal_node.context.prompt_tools import PromptTools
+from caal_node.core.errors import ConfigError
+from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import Example
+from caal_node.models.backends.base import (
+    BackendRequest,
+    Capabilities,
+    Chunk,
+    NativeCall,
+    ReplyDone,
+    TextChunk,
+    Usage,
+)
+from caal_node.models.llm import LLM
+from caal_node.models.model_connection import ModelConnection
+from caal_node.models.question import Question
+from caal_node.models.retry_policy import is_small
+from caal_node.reply_parser import Event, Reply, summarise
+from caal_node.testing import plain_settings
+
+MAIL: Final[Any] = {
+    "type": "function",
+    "function": {
+        "name": "check_mail",
+        "description": "Tell the person of unread mail.",
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
+WEATHER: Final[Any] = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Current weather or the forecast of a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "description": "name of the city"}},
+            "required": ["city"],
+        },
+    },
+}
+TOOLS: Final = PromptTools(
+    (MAIL, WEATHER), {"get_weather": (Example("how warm is it in Rome", {"city": "Rome"}),)}
+)
+SYSTEM: Final = SystemItem("You help.")
+HAMLET: Final = "who wrote Hamlet"
+
+
+def question(said: str, **more: Any) -> Question:
+    return Question((SYSTEM, UserItem(said)), TOOLS, stream=False, **more)
+
+
+class Server:
+    """A server that gives `replies` in order, each a text or structured calls."""
+
+    address = "test://"
+
+    def __init__(
+        self, *replies: str | Sequence[NativeCall], schema: bool = True, model: str = "qwen3:8b"
+    ) -> None:
+        self.model = model
+        self.requests: list[BackendRequest] = []
+        self._replies = list(replies)
+        self._schema = schema
+
+    async def capabilities(self) -> Capabilities:
+        return Capabilities(tools=True, schema=self._schema)
+
+    async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
+        self.requests.append(request)
+        reply = self._replies.pop(0)
+        if isinstance(reply, str):
+            yield TextChunk(reply)
+        else:
+            for call in reply:
+                yield call
+        yield ReplyDone("stop", Usage(10, 10, 0))
+
+    async def aclose(self) -> None: ...
+
+
+async def heard(server: Server, asked: Question, *, native: bool) -> tuple[Reply, ModelConnection]:
+    connection = ModelConnection(server, native)
+    parts = [part async for part in connection.ask(asked)]
+    return summarise(part for part in parts if isinstance(part, Event)), connection
+
+
+def call(name: str, **arguments: Any) -> NativeCall:
+    return NativeCall("1", name, json.dumps(arguments))
+
+
+def written(name: str, **arguments: Any) -> str:
+    return json.dumps({"calls": [{"name": name, "arguments": arguments}]})
+
+
+def line(name: str, **arguments: Any) -> str:
+    return json.dumps({"type": "tool_call", "name": name, "arguments": arguments})
+
+
+WAYS: Final[dict[str, tuple[bool, bool, Any, str]]] = {
+    "native": (True, True, [call("check_mail")], "Shakespeare did."),
+    "json_reply": (False, True, written("check_mail"), '{"say": "Shakespeare did."}'),
+    "jsonl": (
+        False,
+        False,
+        line("check_mail"),
+        '{"type": "final_answer", "text": "Shakespeare did."}',
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_needless_call_is_not_made_and_one_request_asks_for_speech(way: str) -> None:
+    native, schema, first, second = WAYS[way]
+    server = Server(first, second, schema=schema)
+    reply, connection = await heard(server, question(HAMLET), native=native)
+    assert (reply.calls, reply.text) == ([], "Shakespeare did.")
+    assert len(server.requests) == 2
+    stats = connection.retry_policy.stats
+    assert dict(stats.signals) == {"needless": 1}
+    assert stats.native is native, "a needless call says nothing of how the model calls"
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_prompt_for_speech_begins_as_the_first_one_with_the_same_tools(way: str) -> None:
+    native, schema, first, second = WAYS[way]
+    server = Server(first, second, schema=schema)
+    await heard(server, question(HAMLET), native=native)
+    asked, again = server.requests
+    assert again.items[:-1] == asked.items[:-1]
+    assert isinstance(again.items[-1], UserItem)
+    assert isinstance(asked.items[-1], UserItem)
+    assert again.items[-1].text.startswith(asked.items[-1].text)
+    assert again.tools == asked.tools
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_call_that_is_meant_costs_no_further_request(way: str) -> None:
+    native, schema, first, _ = WAYS[way]
+    server = Server(first, schema=schema)
+    reply, _ = await heard(server, question("have I got new mail"), native=native)
+    assert [made.name for made in reply.calls] == ["check_mail"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_every_call_is_made_where_the_judge_is_off(way: str) -> None:
+    native, schema, first, _ = WAYS[way]
+    server = Server(first, schema=schema)
+    asked = question(HAMLET, judges_calls=False)
+    reply, _ = await heard(server, asked, native=native)
+    assert [made.name for made in reply.calls] == ["check_mail"]
+
+
+@pytest.mark.parametrize("way", ["native", "jsonl"])
+async def test_a_model_that_calls_again_is_not_asked_a_third_time(way: str) -> None:
+    native, schema, first, _ = WAYS[way]
+    server = Server(first, first, schema=schema)
+    reply, _ = await heard(server, question(HAMLET), native=native)
+    assert (reply.calls, reply.text) == ([], sentence("no_tool_for_that"))
+
+
+async def test_a_call_that_has_to_be_made_is_not_judged() -> None:
+    server = Server([call("check_mail")])
+    reply, _ = await heard(server, question(HAMLET, must_call=True), native=True)
+    assert [made.name for made in reply.calls] == ["check_mail"]
+
+
+async def test_a_needless_call_beside_a_meant_one_is_left_out_alone() -> None:
+    server = Server([call("check_mail"), call("get_weather", city="London")])
+    reply, _ = await heard(server, question("have I got new mail"), native=True)
+    assert [made.name for made in reply.calls] == ["check_mail"]
+
+
+@pytest.mark.parametrize("native", [True, False])
+async def test_a_place_that_nobody_named_is_asked_for_without_a_request(native: bool) -> None:
+    first: Any = [call("get_weather", city="London")]
+    server = Server(first if native else written("get_weather", city="London"))
+    reply, _ = await heard(server, question("is it going to rain"), native=native)
+    assert reply.calls == []
+    assert reply.text == "For that I still need to know the name of the city."
+
+
+async def test_a_streamed_needless_call_is_not_made_either() -> None:
+    server = Server([call("check_mail")], "Shakespeare did.")
+    asked = replace(question(HAMLET), stream=True)
+    reply, _ = await heard(server, asked, native=True)
+    assert (reply.calls, reply.text) == ([], "Shakespeare did.")
+
+
+async def test_a_small_model_is_believed_less_whichever_way_it_calls() -> None:
+    order = [call("check_mail")]
+    small = Server(order, "I can't do that.", model="llama3.2:1b")
+    reply, _ = await heard(small, question("order me a pizza"), native=True)
+    assert reply.calls == []
+    large = Server(order)
+    reply, _ = await heard(large, question("order me a pizza"), native=True)
+    assert [made.name for made in reply.calls] == ["check_mail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "small"),
+    [
+        ("llama3.2:1b", True),
+        ("qwen2.5-coder-0.5b-instruct-q4_k_m", True),
+        ("smollm2:360m", True),
+        ("phi-3B", True),
+        ("qwen3:8b", False),
+        ("qwen3:30b-a3b", False),
+        ("llama3.1:405b", False),
+        ("gpt-4.1-mini", False),
+        ("mistral", False),
+    ],
+)
+def test_a_name_says_whether_a_model_is_small(name: str, small: bool) -> None:
+    assert is_small(name) is small
+
+
+def test_the_setting_switches_the_judge() -> None:
+    assert plain_settings().needless_calls == "ask"
+    assert plain_settings(CAAL_NEEDLESS_CALLS="off").needless_calls == "off"
+    with pytest.raises(ConfigError, match="CAAL_NEEDLESS_CALLS"):
+        plain_settings(CAAL_NEEDLESS_CALLS="drop")
+
+
+def test_the_setting_reaches_the_question_of_an_ordinary_agent() -> None:
+    from livekit.agents import llm
+
+    for value in ("ask", "off"):
+        settings = Settings(needless_calls=value)
+        model = LLM("qwen3:8b", settings=settings)
+        asked = model.question(llm.ChatContext.empty(), [])
+        assert asked.judges_calls is (value == "ask")
