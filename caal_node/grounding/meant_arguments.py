@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from caal_node.grounding.earlier_results import label_of
-from caal_node.grounding.reference_words import languages, name_words, singular
+from caal_node.grounding.reference_words import FIELDS, languages, name_words, singular
 from caal_node.grounding.references import Reference
 
 VALUE_CHARS: Final = 60
@@ -27,6 +27,28 @@ def meant_arguments(
     if not references:
         return arguments
     return {key: _meant(value, references) for key, value in arguments.items()}
+
+
+def meant_for(name: str, schema: Mapping[str, Any], references: Sequence[Reference]) -> str | None:
+    """Return what a parameter that nobody has said can only be; None where that is open.
+
+    That is what the one reference of the request means, for a free text whose name fits it.
+    """
+    texts = [label_of(reference.things[0]) for reference in references]
+    is_text = schema.get("type") == "string" and "enum" not in schema
+    if len(references) != 1 or len(references[0].things) != 1 or not texts[0] or not is_text:
+        return None
+    return texts[0] if _fits(set(name_words(name)), references[0].field) else None
+
+
+def _fits(names: set[str], source: str) -> bool:
+    if not source:
+        return names.isdisjoint(FIELDS.no_thing)
+    sources = set(name_words(source))
+    return bool(sources & names) or any(
+        sources.intersection(line.split()) and names.intersection(line.split())
+        for line in FIELDS.alike
+    )
 
 
 def _meant(value: Any, references: Sequence[Reference]) -> Any:

@@ -63,6 +63,8 @@ class FieldNames:
     outcomes: tuple[str, ...]
     things: tuple[str, ...]
     no_nouns: tuple[str, ...]
+    alike: tuple[str, ...]
+    no_thing: tuple[str, ...]
 
 
 class ReferenceWords:

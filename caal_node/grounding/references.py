@@ -6,8 +6,9 @@ No answer is better than a wrong one, so whatever may be read in two ways is lef
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from caal_node.context.tool_data import ToolData
@@ -27,10 +28,12 @@ class Reference:
 
     words: str
     """As they were said."""
-    things: tuple[Thing, ...] = field(repr=False)
+    things: tuple[Thing, ...] = dataclasses.field(repr=False)
     """Texts of a tool, or records. Never instructions, whatever they say."""
     tool: str
     """Whose result it is."""
+    field: str = ""
+    """The argument or field that has it, such as "city"; "" for a thing of a list, or a record."""
 
 
 def may_refer(request: str) -> bool:
@@ -77,5 +80,12 @@ def _resolved(
         single = isinstance(meant, str | Mapping)
         things = (meant,) if single else tuple(meant)
         if all(things != one.things for one in found):
-            found.append(Reference(phrase, things, result.tool))
+            found.append(Reference(phrase, things, result.tool, _field_of(meant, result)))
     return tuple(found)
+
+
+def _field_of(meant: object, result: EarlierResult) -> str:
+    if not isinstance(meant, str):
+        return ""
+    members = (*result.arguments.items(), *result.record.items())
+    return next((key for key, value in members if isinstance(value, str) and meant in value), "")

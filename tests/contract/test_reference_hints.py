@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from caal_node.core.items import SystemItem, UserItem
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.grounding.references import Reference
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import repaired
@@ -129,3 +130,28 @@ async def test_a_call_that_repeats_the_reference_gets_what_it_means() -> None:
         await talk.ask("find me shops")
         await talk.ask(WORDS)
         assert talk.tier.calls[-1] == ("find_shops", {"name": "Bella"})
+
+
+async def test_a_value_out_of_an_example_gives_way_to_what_was_meant() -> None:
+    needs_name = dataclasses.replace(
+        SHOPS,
+        parameters={
+            "type": "object",
+            "properties": {"shop": {"type": "string"}},
+            "required": ["shop"],
+        },
+        examples=(Example("is the Lion open", {"shop": "Lion"}),),
+        name="is_open",
+        wanted="is_open",
+    )
+    find = '{"calls":[{"name":"find_shops","arguments":{}}]}'
+    copied = '{"calls":[{"name":"is_open","arguments":{"shop":"Lion"}}]}'
+    replies = [[text] for text in (find, '{"say":"Two."}', copied, '{"say":"Yes."}')]
+    tier = FakeTier(SHOPS, needs_name, answer=shops)
+    async with (
+        StandInModel(*replies) as server,
+        conversation(server, tier=tier, native_tools=False) as talk,
+    ):
+        await talk.ask("find me shops")
+        await talk.ask("is the second one open")
+        assert tier.calls[-1] == ("is_open", {"shop": "Bella"})

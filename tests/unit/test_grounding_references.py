@@ -14,7 +14,7 @@ from caal_node.context.builder import ContextBuilder
 from caal_node.context.tool_data import ToolData, ToolDataCache
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.grounding.earlier_results import RESULTS_MAX, earlier_results, label_of
-from caal_node.grounding.meant_arguments import meant_arguments
+from caal_node.grounding.meant_arguments import meant_arguments, meant_for
 from caal_node.grounding.reference_hint import THING_CHARS, reference_hint
 from caal_node.grounding.reference_words import REQUEST_CHARS
 from caal_node.grounding.references import (
@@ -227,6 +227,38 @@ def test_an_argument_that_repeats_a_reference_becomes_what_it_means(
     assert meant_arguments({"shop": given_value}, [reference]) == {"shop": value}
     both = Reference(words, (SHOPS[0], SHOPS[1]), "find_shops")
     assert meant_arguments({"shop": given_value}, [both]) == {"shop": given_value}
+
+
+TEXT: dict[str, Any] = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "thing", "source", "text"),
+    [
+        ("city", TEXT, "Porto", "city", "Porto"),
+        ("destination", TEXT, "Porto", "city", "Porto"),
+        ("name", TEXT, "Ada King", "contact", "Ada King"),
+        ("team", TEXT, "Porto", "city", None),
+        ("shop", TEXT, SHOPS[1], "", "Bella"),
+        ("city", TEXT, SHOPS[1], "", None),
+        ("shop", {"type": "string", "enum": ["Roma"]}, SHOPS[1], "", None),
+        ("shop", {"type": "integer"}, SHOPS[1], "", None),
+        ("shop", TEXT, {"price": 3}, "", None),
+    ],
+)
+def test_what_nobody_has_said_can_be_what_was_meant_where_its_name_fits(
+    name: str, schema: dict[str, Any], thing: Any, source: str, text: str | None
+) -> None:
+    reference = Reference("that", (thing,), "find_shops", source)
+    assert meant_for(name, schema, [reference]) == text
+    assert meant_for(name, schema, [reference, reference]) is None
+    assert meant_for(name, schema, []) is None
+
+
+def test_a_reference_knows_the_field_that_it_was_found_under() -> None:
+    weather = turn({"high": 11}, "Eleven degrees.", 1, city="Jena")
+    (there,) = references_in([*weather, UserItem("how do I get there")])
+    assert (there.things, there.field) == (("Jena",), "city")
 
 
 JSON = st.recursive(
