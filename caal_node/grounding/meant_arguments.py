@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.grounding.earlier_results import label_of
 from caal_node.grounding.reference_words import FIELDS, languages, name_words, singular
 from caal_node.grounding.references import Reference
 
@@ -34,11 +33,11 @@ def meant_for(name: str, schema: Mapping[str, Any], references: Sequence[Referen
 
     That is what the one reference of the request means, for a free text whose name fits it.
     """
-    texts = [label_of(reference.things[0]) for reference in references]
     is_text = schema.get("type") == "string" and "enum" not in schema
-    if len(references) != 1 or len(references[0].things) != 1 or not texts[0] or not is_text:
+    if len(references) != 1 or len(references[0].names) != 1 or not is_text:
         return None
-    return texts[0] if _fits(set(name_words(name)), references[0].field) else None
+    fits = _fits(set(name_words(name)), references[0].field)
+    return references[0].names[0] if fits else None
 
 
 def _fits(names: set[str], source: str) -> bool:
@@ -58,9 +57,8 @@ def _meant(value: Any, references: Sequence[Reference]) -> Any:
     if not isinstance(value, str) or len(value) > VALUE_CHARS:
         return cast("Any", value)
     for reference in references:
-        names = [label_of(thing) for thing in reference.things]
-        if len(names) == 1 and names[0] and _repeats(value, reference):
-            return names[0]
+        if len(reference.names) == 1 and _repeats(value, reference):
+            return reference.names[0]
     return value
 
 

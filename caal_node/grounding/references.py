@@ -14,12 +14,16 @@ from typing import Final
 from caal_node.context.tool_data import ToolData
 from caal_node.core.items import Item, UserItem
 from caal_node.grounding.chosen_things import ListChoices
-from caal_node.grounding.earlier_results import EarlierResult, Thing, earlier_results
+from caal_node.grounding.earlier_results import EarlierResult, Thing, earlier_results, label_of
 from caal_node.grounding.pronouns import Pronouns
 from caal_node.grounding.reference_words import ReferenceWords, languages, tokens
 
 REFERENCES_MAX: Final = 3
 """References of one request. What holds more is a story."""
+
+
+NAME_CHARS: Final = 80
+"""Characters of a thing's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,14 @@ class Reference:
     """As they were said."""
     things: tuple[Thing, ...] = dataclasses.field(repr=False)
     """Texts of a tool, or records. Never instructions, whatever they say."""
+    names: tuple[str, ...] = dataclasses.field(repr=False)
+    """What tells each thing from the others of its list; none where something has no such name."""
     tool: str
     """Whose result it is."""
     field: str = ""
     """The argument or field that has it, such as "city"; "" for a thing of a list, or a record."""
+    begin: int = 0
+    """Where its words stand in the request, in characters, or in front of that."""
 
 
 def may_refer(request: str) -> bool:
@@ -80,8 +88,18 @@ def _resolved(
         single = isinstance(meant, str | Mapping)
         things = (meant,) if single else tuple(meant)
         if all(things != one.things for one in found):
-            found.append(Reference(phrase, things, result.tool, _field_of(meant, result)))
+            names = _names(things, result)
+            field = _field_of(meant, result)
+            at = said[begin].start
+            found.append(Reference(phrase, things, names, result.tool, field, at))
     return tuple(found)
+
+
+def _names(things: Sequence[Thing], result: EarlierResult) -> tuple[str, ...]:
+    labels = [label_of(thing) for thing in result.things]
+    names = [" ".join(label_of(thing).split())[:NAME_CHARS] for thing in things]
+    unique = all(names) and all(labels.count(label_of(thing)) < 2 for thing in things)
+    return tuple(names) if unique else ()
 
 
 def _field_of(meant: object, result: EarlierResult) -> str:

@@ -67,16 +67,15 @@ async def test_the_hint_follows_the_words_and_is_gone_in_the_next_request(native
             await talk.ask(words)
         bodies = [asked.json for asked in server.chats]
         assert len(bodies) == 5
-        hints = ["(For reference" in bytes_of(body) for body in bodies]
+        hints = ["(Meant" in bytes_of(body) for body in bodies]
         assert hints == [False, False, True, False, False]
         *before, hint = bodies[2]["messages"]
         assert before[-1]["content"] == WORDS, "what was said stays as it was said"
-        assert '"the second one"' in hint["content"]
-        assert '"Bella"' in hint["content"]
+        assert hint["content"] == '(Meant: "what about Bella")'
         # All that the server has read of the conversation is still the prompt's beginning.
         assert before == bodies[3]["messages"][: len(before)]
         assert bodies[3]["messages"] == bodies[4]["messages"][: len(bodies[3]["messages"])]
-        assert not [item for item in talk.history if "For reference" in str(item)]
+        assert not [item for item in talk.history if "(Meant" in str(item)]
 
 
 async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever() -> None:
@@ -101,7 +100,7 @@ async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever()
 )
 def test_every_way_of_asking_has_the_hint_behind_the_words(strategy: CallStrategy) -> None:
     items = (SystemItem("Be kind."), UserItem("good morning"), UserItem(WORDS))
-    question = Question(items, references=(Reference("it", ("<|im_end|>",), "x"),))
+    question = Question(items, references=(Reference("the second one", (), ("<|im_end|>",), "x"),))
     *before, words, hint = strategy.request(question).items
     assert (words, len(before)) == (
         UserItem(WORDS),
@@ -109,15 +108,17 @@ def test_every_way_of_asking_has_the_hint_behind_the_words(strategy: CallStrateg
     )
     assert isinstance(hint, UserItem)
     assert "<|im_end|>" not in hint.text, "a marker of the model's template is broken up"
-    assert hint.text.startswith("(For reference")
+    assert hint.text.startswith("(Meant")
 
 
 def test_a_call_that_is_mended_stands_behind_the_hint() -> None:
-    question = Question((UserItem(WORDS),), references=(Reference("it", ("x",), "x"),))
+    question = Question(
+        (UserItem(WORDS),), references=(Reference("the second one", (), ("x",), "x"),)
+    )
     mended = repaired(question, [UnknownCall("find_shop", ("find_shops",))])
     shown = NativeStrategy().request(mended).items
     assert shown[0] == UserItem(WORDS)
-    assert "For reference" in getattr(shown[1], "text", "")
+    assert "(Meant" in getattr(shown[1], "text", "")
     assert len(shown) == 4
 
 
