@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.grounding.reference_words import FIELDS, languages, name_words, singular
+from caal_node.grounding.reference_words import languages, name_words, singular
 from caal_node.grounding.references import Reference
 
 VALUE_CHARS: Final = 60
@@ -36,18 +36,8 @@ def meant_for(name: str, schema: Mapping[str, Any], references: Sequence[Referen
     is_text = schema.get("type") == "string" and "enum" not in schema
     if len(references) != 1 or len(references[0].names) != 1 or not is_text:
         return None
-    fits = _fits(set(name_words(name)), references[0].field)
+    fits = not references[0].nouns.isdisjoint(map(singular, name_words(name)))
     return references[0].names[0] if fits else None
-
-
-def _fits(names: set[str], source: str) -> bool:
-    if not source:
-        return names.isdisjoint(FIELDS.no_thing)
-    sources = set(name_words(source))
-    return bool(sources & names) or any(
-        sources.intersection(line.split()) and names.intersection(line.split())
-        for line in FIELDS.alike
-    )
 
 
 def _meant(value: Any, references: Sequence[Reference]) -> Any:

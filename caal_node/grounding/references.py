@@ -14,9 +14,21 @@ from typing import Final
 from caal_node.context.tool_data import ToolData
 from caal_node.core.items import Item, UserItem
 from caal_node.grounding.chosen_things import ListChoices
-from caal_node.grounding.earlier_results import EarlierResult, Thing, earlier_results, label_of
+from caal_node.grounding.earlier_results import (
+    EarlierResult,
+    Thing,
+    earlier_results,
+    label_key,
+    label_of,
+)
 from caal_node.grounding.pronouns import Pronouns
-from caal_node.grounding.reference_words import ReferenceWords, languages, tokens
+from caal_node.grounding.reference_words import (
+    FIELDS,
+    ReferenceWords,
+    languages,
+    name_words,
+    tokens,
+)
 
 REFERENCES_MAX: Final = 3
 """References of one request. What holds more is a story."""
@@ -38,8 +50,8 @@ class Reference:
     """What tells each thing from the others of its list; none where something has no such name."""
     tool: str
     """Whose result it is."""
-    field: str = ""
-    """The argument or field that has it, such as "city"; "" for a thing of a list, or a record."""
+    nouns: frozenset[str] = frozenset()
+    """What a parameter for it may be called: "city" or "place", "restaurant" or "name"."""
     begin: int = 0
     """Where its words stand in the request, in characters, or in front of that."""
 
@@ -89,9 +101,9 @@ def _resolved(
         things = (meant,) if single else tuple(meant)
         if all(things != one.things for one in found):
             names = _names(things, result)
-            field = _field_of(meant, result)
+            nouns = _nouns(meant, result)
             at = said[begin].start
-            found.append(Reference(phrase, things, names, result.tool, field, at))
+            found.append(Reference(phrase, things, names, result.tool, nouns, at))
     return tuple(found)
 
 
@@ -102,8 +114,14 @@ def _names(things: Sequence[Thing], result: EarlierResult) -> tuple[str, ...]:
     return tuple(names) if unique else ()
 
 
-def _field_of(meant: object, result: EarlierResult) -> str:
-    if not isinstance(meant, str):
-        return ""
-    members = (*result.arguments.items(), *result.record.items())
-    return next((key for key, value in members if isinstance(value, str) and meant in value), "")
+def _nouns(meant: object, result: EarlierResult) -> frozenset[str]:
+    """Return the words by which what is meant is called: those of its field, and what is like it;
+    of a list's things and of records those of the list."""
+    if isinstance(meant, str) and meant not in result.things:
+        members = (*result.arguments.items(), *result.record.items())
+        keys = [key for key, value in members if isinstance(value, str) and meant in value]
+        own = frozenset(word for key in keys[:1] for word in name_words(key))
+        lines = [frozenset(line.split()) for line in FIELDS.alike]
+        return own.union(*(line for line in lines if own & line))
+    label = name_words(label_key(result.record))
+    return result.nouns.union(label).difference(FIELDS.no_thing)
