@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.grounding.earlier_results import label_of
 from caal_node.grounding.reference_words import languages, name_words, singular
 from caal_node.grounding.references import Reference
 
@@ -29,6 +28,18 @@ def meant_arguments(
     return {key: _meant(value, references) for key, value in arguments.items()}
 
 
+def meant_for(name: str, schema: Mapping[str, Any], references: Sequence[Reference]) -> str | None:
+    """Return what a parameter that nobody has said can only be; None where that is open.
+
+    That is what the one reference of the request means, for a free text whose name fits it.
+    """
+    is_text = schema.get("type") == "string" and "enum" not in schema
+    if len(references) != 1 or len(references[0].names) != 1 or not is_text:
+        return None
+    fits = not references[0].nouns.isdisjoint(map(singular, name_words(name)))
+    return references[0].names[0] if fits else None
+
+
 def _meant(value: Any, references: Sequence[Reference]) -> Any:
     if isinstance(value, list):
         values = cast("list[Any]", value)
@@ -36,9 +47,8 @@ def _meant(value: Any, references: Sequence[Reference]) -> Any:
     if not isinstance(value, str) or len(value) > VALUE_CHARS:
         return cast("Any", value)
     for reference in references:
-        names = [label_of(thing) for thing in reference.things]
-        if len(names) == 1 and names[0] and _repeats(value, reference):
-            return names[0]
+        if len(reference.names) == 1 and _repeats(value, reference):
+            return reference.names[0]
     return value
 
 

@@ -86,6 +86,10 @@ def thing_at(result: EarlierResult, index: int) -> Thing | None:
 
 
 def only_mentioned(result: EarlierResult, spoken: str) -> Thing | None:
-    """Return the thing of a list that `spoken` names, where it names exactly one."""
+    """Return the thing of a list that `spoken` names, by its whole name, if it names no other."""
     told = mentioned(result, spoken)
-    return told[0] if len(told) == 1 and label_of(told[0]) else None
+    if len(told) != 1:
+        return None
+    name = frozenset(_spoken_words(label_of(told[0])))
+    heard = _spoken_words(spoken[:_SPOKEN_CHARS])
+    return told[0] if name and name.issubset(heard) else None

@@ -63,6 +63,8 @@ class FieldNames:
     outcomes: tuple[str, ...]
     things: tuple[str, ...]
     no_nouns: tuple[str, ...]
+    alike: tuple[str, ...]
+    no_thing: tuple[str, ...]
 
 
 class ReferenceWords:
@@ -72,6 +74,7 @@ class ReferenceWords:
         self._lists: Final = {
             name: frozenset[str](value) for name, value in table.items() if _is_words(value)
         }
+        self._forms: Final[dict[str, str]] = table["forms"]
         self.ordinals: Final[dict[str, int]] = table["ordinals"]
         self.cardinals: Final[dict[str, int]] = table["cardinals"]
         self.ranks: Final = tuple(
@@ -87,6 +90,10 @@ class ReferenceWords:
             *(rank.most | rank.more for rank in self.ranks),
         )
         """A request without any of these refers to nothing."""
+
+    def form(self, name: str, value: str = "") -> str:
+        """Return what stands in a sentence for `value`, such as "in Porto"; see `forms`."""
+        return self._forms[name].replace("{name}", value)
 
     def __call__(self, name: str) -> frozenset[str]:
         return self._lists[name]

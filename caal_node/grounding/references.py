@@ -6,19 +6,36 @@ No answer is better than a wrong one, so whatever may be read in two ways is lef
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from caal_node.context.tool_data import ToolData
 from caal_node.core.items import Item, UserItem
 from caal_node.grounding.chosen_things import ListChoices
-from caal_node.grounding.earlier_results import EarlierResult, Thing, earlier_results
+from caal_node.grounding.earlier_results import (
+    EarlierResult,
+    Thing,
+    earlier_results,
+    label_key,
+    label_of,
+)
 from caal_node.grounding.pronouns import Pronouns
-from caal_node.grounding.reference_words import ReferenceWords, languages, tokens
+from caal_node.grounding.reference_words import (
+    FIELDS,
+    ReferenceWords,
+    languages,
+    name_words,
+    tokens,
+)
 
 REFERENCES_MAX: Final = 3
 """References of one request. What holds more is a story."""
+
+
+NAME_CHARS: Final = 80
+"""Characters of a thing's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +44,16 @@ class Reference:
 
     words: str
     """As they were said."""
-    things: tuple[Thing, ...] = field(repr=False)
+    things: tuple[Thing, ...] = dataclasses.field(repr=False)
     """Texts of a tool, or records. Never instructions, whatever they say."""
+    names: tuple[str, ...] = dataclasses.field(repr=False)
+    """What tells each thing from the others of its list; none where something has no such name."""
     tool: str
     """Whose result it is."""
+    nouns: frozenset[str] = frozenset()
+    """What a parameter for it may be called: "city" or "place", "restaurant" or "name"."""
+    begin: int = 0
+    """Where its words stand in the request, in characters, or in front of that."""
 
 
 def may_refer(request: str) -> bool:
@@ -77,5 +100,28 @@ def _resolved(
         single = isinstance(meant, str | Mapping)
         things = (meant,) if single else tuple(meant)
         if all(things != one.things for one in found):
-            found.append(Reference(phrase, things, result.tool))
+            names = _names(things, result)
+            nouns = _nouns(meant, result)
+            at = said[begin].start
+            found.append(Reference(phrase, things, names, result.tool, nouns, at))
     return tuple(found)
+
+
+def _names(things: Sequence[Thing], result: EarlierResult) -> tuple[str, ...]:
+    labels = [label_of(thing) for thing in result.things]
+    names = [" ".join(label_of(thing).split())[:NAME_CHARS] for thing in things]
+    unique = all(names) and all(labels.count(label_of(thing)) < 2 for thing in things)
+    return tuple(names) if unique else ()
+
+
+def _nouns(meant: object, result: EarlierResult) -> frozenset[str]:
+    """Return the words by which what is meant is called: those of its field, and what is like it;
+    of a list's things and of records those of the list."""
+    if isinstance(meant, str) and meant not in result.things:
+        members = (*result.arguments.items(), *result.record.items())
+        keys = [key for key, value in members if isinstance(value, str) and meant in value]
+        own = frozenset(word for key in keys[:1] for word in name_words(key))
+        lines = [frozenset(line.split()) for line in FIELDS.alike]
+        return own.union(*(line for line in lines if own & line))
+    label = name_words(label_key(result.record))
+    return result.nouns.union(label).difference(FIELDS.no_thing)

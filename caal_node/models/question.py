@@ -73,7 +73,9 @@ class Question:
         if not (self.references and places):
             return self.items
         behind = places[-1] + 1
-        hint = UserItem(escape_markers(reference_hint(self.references)))
+        newest = self.items[places[-1]]
+        request = newest.text if isinstance(newest, UserItem) else ""
+        hint = UserItem(escape_markers(reference_hint(request, self.references)))
         return (*self.items[:behind], hint, *self.items[behind:]) if hint.text else self.items
 
 

@@ -149,6 +149,10 @@ class ReplyAttempt:
         """Whether text was thinking, as the closer behind it showed."""
         return any(isinstance(event, TextWasThinking) for event in self._events)
 
+    def _read(self, events: Sequence[Event]) -> list[Event]:
+        """Return what is within the limits, as it was meant, with what it is judged to be."""
+        return self._confidence.judged(self._meant(self._limits.admit(events)))
+
     def _meant(self, events: Sequence[Event]) -> list[Event]:
         """Return `events` with what a reference means where a call's argument repeats it."""
         references = self._question.references
@@ -183,6 +187,7 @@ class ReplyAttempt:
                 for part in _slices(chunk):
                     admitted = self._meant(self._limits.admit(reader.feed(part)))
                     events = self._confidence.judged(admitted)
+                    events = self._read(reader.feed(part))
                     if reader.doubt == "unsure":
                         self.signal = "unsure"
                         return  # This ends the request.
@@ -200,6 +205,7 @@ class ReplyAttempt:
         if self._limits.reached in (None, "size"):
             admitted = self._meant(self._limits.admit(reader.finish()))
             for event in self._certain(self._confidence.judged(admitted)):
+            for event in self._certain(self._read(reader.finish())):
                 yield event
         self.signal = signal_of_reply(self._events, done)
         if self.signal in (None, "empty") and self._question.must_call and not self._calls:

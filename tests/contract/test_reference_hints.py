@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from caal_node.core.items import SystemItem, UserItem
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.grounding.references import Reference
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import repaired
@@ -66,16 +67,15 @@ async def test_the_hint_follows_the_words_and_is_gone_in_the_next_request(native
             await talk.ask(words)
         bodies = [asked.json for asked in server.chats]
         assert len(bodies) == 5
-        hints = ["(For reference" in bytes_of(body) for body in bodies]
+        hints = ["(Meant" in bytes_of(body) for body in bodies]
         assert hints == [False, False, True, False, False]
         *before, hint = bodies[2]["messages"]
         assert before[-1]["content"] == WORDS, "what was said stays as it was said"
-        assert '"the second one"' in hint["content"]
-        assert '"Bella"' in hint["content"]
+        assert hint["content"] == '(Meant: "what about Bella")'
         # All that the server has read of the conversation is still the prompt's beginning.
         assert before == bodies[3]["messages"][: len(before)]
         assert bodies[3]["messages"] == bodies[4]["messages"][: len(bodies[3]["messages"])]
-        assert not [item for item in talk.history if "For reference" in str(item)]
+        assert not [item for item in talk.history if "(Meant" in str(item)]
 
 
 async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever() -> None:
@@ -100,7 +100,7 @@ async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever()
 )
 def test_every_way_of_asking_has_the_hint_behind_the_words(strategy: CallStrategy) -> None:
     items = (SystemItem("Be kind."), UserItem("good morning"), UserItem(WORDS))
-    question = Question(items, references=(Reference("it", ("<|im_end|>",), "x"),))
+    question = Question(items, references=(Reference("the second one", (), ("<|im_end|>",), "x"),))
     *before, words, hint = strategy.request(question).items
     assert (words, len(before)) == (
         UserItem(WORDS),
@@ -108,15 +108,17 @@ def test_every_way_of_asking_has_the_hint_behind_the_words(strategy: CallStrateg
     )
     assert isinstance(hint, UserItem)
     assert "<|im_end|>" not in hint.text, "a marker of the model's template is broken up"
-    assert hint.text.startswith("(For reference")
+    assert hint.text.startswith("(Meant")
 
 
 def test_a_call_that_is_mended_stands_behind_the_hint() -> None:
-    question = Question((UserItem(WORDS),), references=(Reference("it", ("x",), "x"),))
+    question = Question(
+        (UserItem(WORDS),), references=(Reference("the second one", (), ("x",), "x"),)
+    )
     mended = repaired(question, [UnknownCall("find_shop", ("find_shops",))])
     shown = NativeStrategy().request(mended).items
     assert shown[0] == UserItem(WORDS)
-    assert "For reference" in getattr(shown[1], "text", "")
+    assert "(Meant" in getattr(shown[1], "text", "")
     assert len(shown) == 4
 
 
@@ -129,3 +131,28 @@ async def test_a_call_that_repeats_the_reference_gets_what_it_means() -> None:
         await talk.ask("find me shops")
         await talk.ask(WORDS)
         assert talk.tier.calls[-1] == ("find_shops", {"name": "Bella"})
+
+
+async def test_a_value_out_of_an_example_gives_way_to_what_was_meant() -> None:
+    needs_name = dataclasses.replace(
+        SHOPS,
+        parameters={
+            "type": "object",
+            "properties": {"shop": {"type": "string"}},
+            "required": ["shop"],
+        },
+        examples=(Example("is the Lion open", {"shop": "Lion"}),),
+        name="is_open",
+        wanted="is_open",
+    )
+    find = '{"calls":[{"name":"find_shops","arguments":{}}]}'
+    copied = '{"calls":[{"name":"is_open","arguments":{"shop":"Lion"}}]}'
+    replies = [[text] for text in (find, '{"say":"Two."}', copied, '{"say":"Yes."}')]
+    tier = FakeTier(SHOPS, needs_name, answer=shops)
+    async with (
+        StandInModel(*replies) as server,
+        conversation(server, tier=tier, native_tools=False) as talk,
+    ):
+        await talk.ask("find me shops")
+        await talk.ask("is the second one open")
+        assert tier.calls[-1] == ("is_open", {"shop": "Bella"})

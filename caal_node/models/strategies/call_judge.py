@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.call_grounds import CallGrounds, CallSigns, unique_words
+from caal_node.grounding.meant_arguments import meant_for
 from caal_node.grounding.request_words import is_question
 from caal_node.models.question import Question
 from caal_node.models.strategies.evidence import Evidence
@@ -87,6 +89,12 @@ class CallJudge:
                 said = self._evidence.judge(tool, arguments, examples)
                 arguments = said.arguments
                 unsaid = (*said.unsaid, *unsaid)
+            for name in unsaid:
+                # A model that takes a value out of its examples for "the second one" is told.
+                about = _about(tool, name)
+                if (text := meant_for(name, about, self._question.references)) is not None:
+                    arguments = {**arguments, name: text}
+                    unsaid = tuple(one for one in unsaid if one != name)
             if unsaid:
                 self.doubt = "missing_argument"
                 self._missing += [_spoken_name(tool, name) for name in dict.fromkeys(unsaid)]
@@ -102,6 +110,12 @@ class CallJudge:
 
     def _fit_of(self, name: str) -> float:
         return unique_words(fits(self._question).get(name, 0.0), len(self._question.tools.schemas))
+
+
+def _about(tool: ToolSchema, name: str) -> Mapping[str, Any]:
+    """Return a parameter's schema."""
+    schema: Any = tool["function"]["parameters"]["properties"].get(name)
+    return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
 
 
 def _spoken_name(tool: ToolSchema, name: str) -> str:
