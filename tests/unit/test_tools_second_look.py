@@ -251,6 +251,18 @@ def with_silent_look(server: _Silent, look_s: float) -> Gates:
     return Gates([SecondLook(lambda _: "always", look, look_s=look_s)])
 
 
+async def test_a_call_that_is_sure_already_is_not_looked_at() -> None:
+    async def look(call: ToolCallRequest) -> float | None:
+        raise AssertionError("it was asked")
+
+    agent = House(gates=Gates([SecondLook(lambda _: "always", look, sure_from=0.5)]))
+    async with AgentConversation(agent, ScriptedModel([CALL], "It is on.")) as talk:
+        await talk.say("switch the bedroom lamp on")
+        (seen,) = looks(talk)
+    assert seen.line.startswith("always; sure already: 0.")
+    assert agent.ran == ["set_lamp bedroom"]
+
+
 async def test_a_look_that_takes_too_long_is_given_up_and_its_request_closed() -> None:
     server = _Silent()
     agent = House(gates=with_silent_look(server, look_s=0.0))
