@@ -132,6 +132,15 @@ async def test_what_is_looked_at_is_what_the_setting_says(
     assert model.replies_left == 0
 
 
+async def test_what_a_rule_allows_is_not_looked_at(tmp_path: Path) -> None:
+    allow = '[[tools.rules]]\ntools = ["set_*"]\nthen = "allow"\n'
+    agent = House(looking(tmp_path, "all", allow))
+    async with AgentConversation(agent, ScriptedModel([CALL], "It is on.")) as talk:
+        await talk.say("make it brighter")
+        assert looks(talk) == []
+    assert agent.ran == ["set_lamp bedroom"]
+
+
 async def test_what_needs_a_yes_anyway_is_not_looked_at(tmp_path: Path) -> None:
     agent = House(looking(tmp_path, "all"))
     model = ScriptedModel([ScriptedCall("forget_lamp", {"lamp": "bedroom"})], "It is gone.")
