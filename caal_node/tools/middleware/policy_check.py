@@ -99,8 +99,8 @@ class PolicyCheck(CallMiddleware):
     def looks_twice(self, call: ToolCallRequest) -> str:
         """Return the line for which a call is judged once more; "" where it is not.
 
-        A person who is asked anyway needs no model that doubts, and a rule that allows a tool allows
-        it whatever a model says.
+        A person who is asked anyway needs no model that doubts, and what a rule allows is allowed
+        whatever a model says.
         """
         of = self.policy.second_look
         if of == "off" or (of == "writes" and self.effect_of(call.entry) == "read"):
