@@ -61,9 +61,10 @@ class House(CaalAgent):
         return "gone"
 
 
-def looking(folder: Path, of: str = "writes", more: str = "") -> Settings:
+def looking(folder: Path, of: str = "writes", more: str = "", *, model: str = "same") -> Settings:
     path = folder / "caal.toml"
-    path.write_text(f'[tools]\nsecond_look = "{of}"\n{more}', encoding="utf-8")
+    named = f'second_look_model = "{model}"\n' if model else ""
+    path.write_text(f'[tools]\nsecond_look = "{of}"\n{named}{more}', encoding="utf-8")
     # A call that stands on nothing would not be made in the first place.
     return load_settings({"CAAL_CUES": "off", "CAAL_NEEDLESS_CALLS": "off"}, path)
 
@@ -175,7 +176,7 @@ async def test_a_look_that_fails_lets_the_call_run_as_without_it(
 
 
 async def test_without_a_model_the_calls_own_confidence_decides(tmp_path: Path) -> None:
-    agent = House(looking(tmp_path, more='second_look_model = "none"\n'))
+    agent = House(looking(tmp_path, model=""))
     said = ScriptedCall("set_lamp", {"lamp": "bedroom", "on": True})
     unsaid = ScriptedCall("set_lamp", {"lamp": "cellar", "on": True})
     model = ScriptedModel([said], "It is on.", [unsaid], "Then not.")
