@@ -17,6 +17,7 @@ import logging
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
+    Callable,
     Mapping,
     Sequence,
 )
@@ -26,7 +27,6 @@ from typing import Any
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
-from livekit.agents.llm import FunctionTool, RawFunctionTool
 from livekit.agents.types import NOT_GIVEN
 
 from caal_node.config.instructions import instructions_of, instructions_text
@@ -66,7 +66,7 @@ from caal_node.session_services import OwnersListener, SessionServices
 from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.caller_of_call import place_of
 from caal_node.tools.direct_calls import DirectCalls
-from caal_node.tools.middleware.policy_check import PolicyChecks
+from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
@@ -78,8 +78,6 @@ from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
-
-_FUNCTION_TOOLS = (FunctionTool, RawFunctionTool)
 
 
 class CaalAgent(Agent):
@@ -153,7 +151,13 @@ class CaalAgent(Agent):
             on_progress=self._services.emit,
             embedder=embedder,
         )
-        self._direct = DirectCalls(self, self._remote, self._pipeline, self._services.emit)
+        self._direct = DirectCalls(
+            self,
+            self._remote,
+            self._pipeline,
+            self._services.emit,
+            lambda tool: self._own_tools.guard(tool),
+        )
         self.on_tools = AgentTools(self._remote, self._direct, self.policies)
         """Answers the requests of the Tools API."""
         self._prompt_builder = PromptBuilder(
@@ -175,6 +179,8 @@ class CaalAgent(Agent):
             tools=[*(tools or ()), self._remote],
             **agent_options,
         )
+        # LiveKit takes the node from the agent itself, whatever a class below makes of it.
+        self.llm_node = self._with_guards(self.llm_node)
 
     def add_listener(self, listener: OwnersListener) -> None:
         """Call `listener` with every event, as `on_event` is, from the next session on."""
@@ -344,7 +350,9 @@ class CaalAgent(Agent):
 
     def first_question(self) -> Question:
         """Return the beginning of every turn's prompt: the instructions and the tools."""
-        tools = self._prompt_builder.offered(llm.ToolContext(self.tools).flatten())
+        tools = llm.ToolContext(self.tools).flatten()
+        self._own_tools.guard_in(tools)
+        tools = self._prompt_builder.offered(tools)
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
@@ -371,9 +379,11 @@ class CaalAgent(Agent):
                 words = words or sentence("tool_ready").replace("{tool}", spoken)
             if words:
                 self.session.say(words)
-        failed = [*self.failed, *(["policy"] if self.policies.faults else [])]
+        faults = tuple(map(self._pipeline.redact, self.policies.faults[:LOGGED]))
+        failed = [*self.failed, *(["policy"] if faults else [])]
         report = compare_tables(before, self.table.fingerprints(), failed)
-        return report.model_copy(update={"new": self._remote.new, "found": found})
+        told = {"new": self._remote.new, "faults": faults, "found": found}
+        return report.model_copy(update=told)
 
     async def on_model(self, request: ModelRequest) -> ModelReport:
         """Ask another model from the next reply on, as `/model` requests. The history stays.
@@ -413,15 +423,30 @@ class CaalAgent(Agent):
             return "agent", type(self).__name__
         return entry.spec.tier, entry.spec.source
 
+    def _with_guards(self, node: Callable[..., Any]) -> Any:
+        """Return a node to which LiveKit gives only tools whose calls go through the pipeline.
+
+        LiveKit looks at the list of tools again once the node is called, and runs what is in it.
+        """
+
+        def guarding(
+            chat_ctx: llm.ChatContext, tools: list[llm.Tool], model_settings: ModelSettings
+        ) -> Any:
+            self._own_tools.guard_in(tools)
+            return node(chat_ctx, tools, model_settings)
+
+        return guarding
+
     def _hides(self, entry: ToolEntry, tool: llm.Tool) -> bool:
         """Say whether the model is not to see a tool, as nobody may call it here.
 
-        LiveKit runs the tools of its toolsets and of the session itself, so they are hidden too
-        where a rule could not stop them: with a dry run, and where a call would need a yes.
+        A tool that a class below has added to the list of its node is run by LiveKit itself. Such
+        a one is hidden too where a rule could not stop it: in a dry run, and where a call would
+        need a yes.
         """
         if self.policies.hide(entry):
             return True
-        if entry.spec.tier != "agent" or is_guarded(tool):
+        if is_guarded(tool):
             return False
         return self.settings.dry_run or not self.policies.lets_run(entry)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from livekit import rtc
-from livekit.agents import AgentSession, llm
+from livekit.agents import AgentSession, UserInputTranscribedEvent, llm
 from livekit.agents.utils import aio
 from livekit.agents.voice.transcription.filters import filter_emoji
 from livekit.agents.voice.transcription.text_transforms import TextTransforms
@@ -175,6 +175,8 @@ class SessionServices:
             agent_tools=settings.agent_tools,
         )
         self._exit_stack.push_async_callback(self._presence.aclose)
+        session.on("user_input_transcribed", self._redact_caption)
+        self._exit_stack.callback(session.off, "user_input_transcribed", self._redact_caption)
         self._set_text_transforms(session)
         self._run_beside("caal-warm", self._warm(attributes))
 
@@ -258,6 +260,13 @@ class SessionServices:
             for each in options.tts_text_transforms or ()
         ]
         self._exit_stack.callback(restore)
+
+    def _redact_caption(self, event: UserInputTranscribedEvent) -> None:
+        """Redact LiveKit's event of what a person said, of which it writes the caption afterwards.
+
+        The model has the words as they were said.
+        """
+        event.transcript = self._redaction.text(event.transcript)
 
     def _emit_sentence(self, sentence: str) -> None:
         self.emit(Spoken(sentence))

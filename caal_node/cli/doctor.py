@@ -22,7 +22,13 @@ from caal_node.cli.checks.local import (
     check_tts,
     check_vad,
 )
-from caal_node.cli.checks.model import SAMPLE_S, check_call_strategy, check_model
+from caal_node.cli.checks.model import (
+    SAMPLE_S,
+    SECOND_LOOK,
+    check_call_strategy,
+    check_model,
+    check_second_look,
+)
 from caal_node.cli.checks.network import NETWORK, check_network
 from caal_node.cli.checks.offer import check_offer
 from caal_node.cli.checks.room import check_livekit
@@ -38,6 +44,7 @@ CHECKS: Final = (
     Check("state", check_state, 5),
     Check("model server", check_model, 15),
     Check("way of asking", check_call_strategy, SAMPLE_S + 15),
+    Check(SECOND_LOOK, check_second_look, 15),
     Check("livekit", check_livekit, 10),
     Check("n8n", check_n8n, 20),
     Check("mcp", check_mcp, MCP_S),

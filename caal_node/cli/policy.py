@@ -100,7 +100,7 @@ def _row(
         "effect_line": next((line for line in lines if line), ""),
         "verdict": judged.action,
         "line": judged.line,
-        "offered": entry.exposed in agent.table and not policies.hide(entry),
+        "offered": agent.table.offers(entry) and not policies.hide(entry),
     }
 
 

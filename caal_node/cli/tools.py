@@ -125,10 +125,10 @@ async def all_entries(agent: CaalAgent) -> list[ToolEntry]:
 
 def tool_table(entries: Sequence[ToolEntry], offered: ToolTable) -> Table:
     """Return a line a tool. Where the model searches for some, a column says for which."""
-    is_searched = any(entry.exposed not in offered for entry in entries)
+    is_searched = not all(offered.offers(entry) for entry in entries)
     table = Table("tool", "tier", "source", *(["model"] if is_searched else []), "what it does")
     for entry in entries:
-        how = "is offered it" if entry.exposed in offered else "searches it"
+        how = "is offered it" if offered.offers(entry) else "searches it"
         first_line = entry.spec.description.partition("\n")[0]
         cells = [entry.exposed, entry.spec.tier, entry.spec.source]
         table.add_row(*map(escape, [*cells, *([how] if is_searched else []), first_line]))
@@ -142,7 +142,7 @@ def _row(entry: ToolEntry, offered: ToolTable) -> dict[str, Any]:
         "source": entry.spec.source,
         "description": entry.spec.description,
         "parameters": entry.schema["function"]["parameters"],
-        "offered": entry.exposed in offered,
+        "offered": offered.offers(entry),
     }
 
 

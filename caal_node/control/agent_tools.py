@@ -79,7 +79,7 @@ class AgentTools:
             description=spec.details or spec.description,
             input_schema=dict(spec.parameters),
             read_only=spec.read_only,
-            offered=entry.exposed in offered and not self._policies.hide(entry),
+            offered=offered.offers(entry) and not self._policies.hide(entry),
             effect=judged.effect,
             verdict=judged.action,
         )

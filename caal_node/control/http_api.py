@@ -172,7 +172,9 @@ class HealthResponse(BaseModel):
 
 class ReloadResponse(BaseModel):
     """Tools by their names, in order; `failed` holds the sources that did not answer, and tools
-    that are held back, `new` what known MCP servers have added and nobody has accepted yet.
+    that are held back, `new` what known MCP servers have added and nobody has accepted yet,
+    `faults` what cannot be read of the owner's rules, each with file, line and mend; `policy` is
+    then in `failed`.
     """
 
     status: Literal["reloaded"]
@@ -183,6 +185,7 @@ class ReloadResponse(BaseModel):
     changed: list[str]
     failed: list[str]
     new: list[str]
+    faults: list[str]
     tool_name: str | None = Field(
         description="The tool that was named, by its exact name where it is there."
     )

@@ -138,8 +138,9 @@ class ReloadReport(_Message):
 
     The names are the tools' exposed names, in order; `failed` names the sources that did not
     answer, and tools that are held back; `new` what known MCP servers have added, whenever that
-    was, until a person has accepted it; `found` the exposed name of each tool that a request named,
-    by the name it gave, where there is such a tool.
+    was, until a person has accepted it; `faults` what cannot be read of the owner's rules, each
+    with file, line and mend; `found` the exposed name of each tool that a request named, by the
+    name it gave, where there is such a tool.
     """
 
     answer: Literal["reload"] = "reload"
@@ -149,6 +150,7 @@ class ReloadReport(_Message):
     changed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     found: dict[str, str] = {}
 
 

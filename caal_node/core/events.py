@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled", "dry_run"]
-Verdict: TypeAlias = Literal["allowed", "refused", "confirmed", "dry_run"]
+Verdict: TypeAlias = Literal["allowed", "refused", "confirmed", "dry_run", "doubted"]
+"""What a rule decided of a call. One that is "doubted" needs a person's yes behind it."""
 ConfirmationAnswer: TypeAlias = Literal[
     "yes", "no", "correction", "unclear", "silence", "cancelled"
 ]
@@ -44,6 +45,9 @@ class ToolCallStarted:
     source: str
     arguments: Mapping[str, Any] | None
     """It is None where the reader may not see arguments, as in the room by default."""
+    confidence: float | None = None
+    """How likely it is what the person wants, from 0 to 1; None where nobody has judged it, as of a
+    call over the API, or of one that the model's server runs (docs/second-look.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,8 @@ class Decision:
     """What one rule of the owner's decided about a call."""
 
     by: str
-    """The middleware: `policy`, `limits`, `confirmation`, `dry_run`, or an owner's own."""
+    """The middleware: `policy`, `limits`, `dry_run`, `second_look`, `confirmation`, or one of an
+    owner's own."""
     verdict: Verdict
     line: str
     """The place of the rule, such as `caal.toml, line 12`, or the words of a built-in one."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -24,8 +24,11 @@ from caal_node.config.settings import Settings
 from caal_node.core.addresses import ollama_url, server_url
 from caal_node.core.errors import ConfigError, ModelError
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
+from caal_node.models.model_settings import is_elsewhere
+from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.weights import cache
 from mcp_bridge import Embedder, EmbeddingUnavailable, MiniLM, VectorCache
+from mcp_bridge.core.sanitize import redact as without_values
 from mcp_bridge.embedding.base import Vectors, unit
 
 logger = logging.getLogger("caal_node.tools")
@@ -53,11 +56,13 @@ class ServerEmbedder:
         base_url: str,
         api_key: str | None = None,
         keep_alive: int | str | None = None,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         """
         Args:
             base_url: Written like OLLAMA_HOST, or CAAL_BASE_URL; the scheme may be left out.
             keep_alive: How long Ollama keeps the model after a request.
+            redact: It returns what the server may read of a text. It is called in a thread.
 
         Raises:
             ConfigError: the address or the key cannot be used.
@@ -70,6 +75,7 @@ class ServerEmbedder:
             raise ConfigError(f"CAAL_EMBEDDING: {error}") from error
         self.name: Final = f"{api}:{model}@{base_url}"
         self._api: Final = api
+        self._redact: Final = redact
         self._fixed: Final[Mapping[str, Any]] = (
             {"model": model, "truncate": True}
             | ({} if keep_alive is None else {"keep_alive": keep_alive})
@@ -90,7 +96,7 @@ class ServerEmbedder:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder.embed`."""
         rows = [
-            await self._batch([text[:MAX_CHARS] for text in texts[start : start + BATCH]])
+            await self._batch(await self._shown(texts[start : start + BATCH]))
             for start in range(0, len(texts), BATCH)
         ]
         if len({part.shape[1] for part in rows}) != 1:
@@ -100,6 +106,15 @@ class ServerEmbedder:
     async def aclose(self) -> None:
         transport, self._transport = self._transport, self._new_transport()
         await transport.aclose()
+
+    async def _shown(self, texts: Sequence[str]) -> list[str]:
+        """Return what the server reads of some texts."""
+        redact = self._redact
+        if redact is None:
+            return [text[:MAX_CHARS] for text in texts]
+        # Twice as much is looked through, as a cut may halve what is to be found.
+        heads = [text[: 2 * MAX_CHARS] for text in texts]
+        return await asyncio.to_thread(lambda: [redact(head)[:MAX_CHARS] for head in heads])
 
     async def _batch(self, texts: Sequence[str]) -> Vectors:
         path = "/api/embed" if self._api == "ollama" else "/embeddings"
@@ -158,12 +173,17 @@ def make_embedder(settings: Settings) -> Embedder | None:
     api = chosen.api or settings.api
     asked = settings.with_model(chosen)
     key = asked.api_key
+    redact = None
+    if settings.redaction.local_models or is_elsewhere(asked):
+        by_value = partial(without_values, secrets=settings.secret_values)
+        redact = OutgoingRedaction(settings.redaction, by_value).text
     return ServerEmbedder(
         chosen.model,
         api="ollama" if api == "ollama" else "openai",
         base_url=asked.model_address,
         api_key=key.get_secret_value() if key else None,
         keep_alive=settings.keep_alive,
+        redact=redact,
     )
 
 

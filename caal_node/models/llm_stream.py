@@ -92,7 +92,7 @@ def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
         if (event.name, arguments) in sent:
             return None
         sent.add((event.name, arguments))
-        return call_delta(event.name, arguments)
+        return call_delta(event.name, arguments, event.confidence)
     if isinstance(event, UnknownCall):
         # LiveKit answers it with the valid names; the model may then choose again.
         return call_delta(event.name, "{}")

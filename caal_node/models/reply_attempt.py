@@ -31,6 +31,7 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
+from caal_node.models.call_confidence import CallConfidence
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import AS_NATIVE, SLICE_CHARS, ReplyLimits, calls_left
 from caal_node.models.strategies import CallStrategy
@@ -126,6 +127,7 @@ class ReplyAttempt:
         self._events: list[Event] = []
         self._limits = ReplyLimits(calls, limits.payload)
         self._structured = False
+        self._confidence = CallConfidence(question)
 
     @property
     def uncertain(self) -> list[Event]:
@@ -166,8 +168,9 @@ class ReplyAttempt:
                     yield chunk
                     continue
                 self._structured |= isinstance(chunk, NativeCall)
+                self._confidence.see(chunk)
                 for part in _slices(chunk):
-                    events = self._limits.admit(reader.feed(part))
+                    events = self._confidence.judged(self._limits.admit(reader.feed(part)))
                     if reader.doubt == "unsure":
                         self.signal = "unsure"
                         return  # This ends the request.
@@ -183,7 +186,8 @@ class ReplyAttempt:
                 if self._limits.reached:
                     break
         if self._limits.reached in (None, "size"):
-            for event in self._certain(self._limits.admit(reader.finish())):
+            events = self._confidence.judged(self._limits.admit(reader.finish()))
+            for event in self._certain(events):
                 yield event
         self.signal = signal_of_reply(self._events, done)
         if self.signal in (None, "empty") and self._question.must_call and not self._calls:

@@ -13,11 +13,20 @@ from typing import Any, Final, cast, get_args
 from caal_node.core.caller import CallOrigin
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
+from caal_node.core.model_ref import parse_reference
 from caal_node.core.tool_spec import EFFECTS, Effect
 from caal_node.policy.globs import covers
 from caal_node.policy.limit_rules import LimitRule, read_limit_rules
 from caal_node.policy.places import Places
-from caal_node.policy.policy import MODES, OUTSIDE, Mode, Outside, Policy
+from caal_node.policy.policy import (
+    MODES,
+    OUTSIDE,
+    SECOND_LOOK,
+    Mode,
+    Outside,
+    Policy,
+    SecondLookOf,
+)
 from caal_node.policy.rule import CONDITIONS, Action, Rule
 
 MAX_RULES: Final = 200
@@ -29,7 +38,10 @@ GLOB_CHARS: Final = 200
 SHOWN_CHARS: Final = 60
 """Characters of a wrong value that a fault quotes."""
 TABLE: Final = "tools"
-_KEYS: Final = ("mode", "dry_run", "outside", "effects", "rules", "limits")
+_KEYS: Final = (
+    *("mode", "dry_run", "outside", "second_look", "second_look_model"),
+    *("effects", "rules", "limits"),
+)
 _RULE_KEYS: Final = (*CONDITIONS, "attributes", "then")
 _THEN: Final[Mapping[str, Action]] = {
     "allow": "allow",
@@ -73,7 +85,9 @@ class _Reader:
         mode: Mode = "house"
         dry_run = False
         with_lines = {
-            name: self._places.where(TABLE, name) for name in ("mode", "dry_run") if name in given
+            name: self._places.where(TABLE, name)
+            for name in ("mode", "dry_run", "second_look")
+            if name in given
         }
         try:
             mode = cast("Mode", _word(given.get("mode", "house"), MODES))
@@ -84,6 +98,16 @@ class _Reader:
             outside = cast("Outside", _word(given.get("outside", "remote"), OUTSIDE))
         except _Wrong as wrong:
             self._fault(("outside",), wrong)
+        second_look: SecondLookOf = "off"
+        try:
+            second_look = cast("SecondLookOf", _word(given.get("second_look", "off"), SECOND_LOOK))
+        except _Wrong as wrong:
+            self._fault(("second_look",), wrong)
+        second_look_model = ""
+        try:
+            second_look_model = _model(given.get("second_look_model", ""))
+        except _Wrong as wrong:
+            self._fault(("second_look_model",), wrong)
         if isinstance(value := given.get("dry_run", False), bool):
             dry_run = value
         else:
@@ -107,6 +131,8 @@ class _Reader:
             with_lines | lines,
             limits=limits,
             outside=outside,
+            second_look=second_look,
+            second_look_model=second_look_model,
         )
 
     def _effects(self, value: object) -> dict[str, Effect]:
@@ -233,6 +259,21 @@ def _glob(value: object) -> str:
         raise _Wrong('write names in quotes, such as ["unlock_*"]')
     if len(value) > GLOB_CHARS:
         raise _Wrong(f"shorten it to {GLOB_CHARS} characters")
+    return value
+
+
+def _model(value: object) -> str:
+    if value == "":
+        return ""
+    if not isinstance(value, str) or len(value) > GLOB_CHARS:
+        raise _Wrong('write a model in quotes, such as "ollama:qwen3:8b"')
+    try:
+        reference = parse_reference(value)
+    except ValueError as error:
+        raise _Wrong(str(error)) from None
+    if reference.api in ("embedded", "livekit"):
+        # An engine would be started for each look, and a plugin is made by its owner's code.
+        raise _Wrong("name a model of a server; an embedded one or a plugin's cannot be asked here")
     return value
 
 

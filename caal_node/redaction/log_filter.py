@@ -1,21 +1,22 @@
 """Redacts what is logged, whoever logs it: this package, LiveKit, a model's plugin.
 
-A filter of a logger does not see what the loggers below it log, so the filter is put on the
-handlers. LiveKit logs arguments and what people said as fields of a record (`lk.pii.arguments`), so
-those are redacted as well as messages and tracebacks.
+A filter of a logger does not see what the loggers below it log, and one of a handler is not on the
+handlers that come later. So records are redacted once, in place, where every logger passes them to
+whatever handlers there are by then (`logging.Logger.callHandlers`). LiveKit logs arguments and what
+people said as fields of a record (`lk.pii.arguments`), so those are redacted as well as messages
+and tracebacks.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping
+import threading
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from caal_node.redaction.outgoing import OutgoingRedaction
 
-LOGGERS: Final = ("caal_node", "mcp_bridge", "n8n", "livekit")
-"""Loggers whose own handlers are filtered, as the root's are."""
 _OWN: Final = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__)
 """The fields that every record has."""
 _FORMATTER: Final = logging.Formatter()
@@ -53,29 +54,45 @@ class RedactingFilter(logging.Filter):
                 fields[name] = self._redaction.value({name: value})[name]
 
 
+class _RecordsOfAllLoggers:
+    """Has the filters that are active now see each record before any handler does."""
+
+    def __init__(self) -> None:
+        self._filters: tuple[RedactingFilter, ...] = ()
+        self._lock: Final = threading.Lock()
+        self._outermost: Any = None
+
+    def add(self, log_filter: RedactingFilter) -> None:
+        with self._lock:
+            self._filters = (*self._filters, log_filter)
+            # Another package may have put its own function around ours, or in its place.
+            if logging.Logger.callHandlers is not self._outermost:
+                self._wrap(logging.Logger.callHandlers)
+
+    def remove(self, log_filter: RedactingFilter) -> None:
+        with self._lock:
+            self._filters = tuple(each for each in self._filters if each is not log_filter)
+
+    def _wrap(self, inner: Any) -> None:
+        def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+            if self._outermost is call_handlers:  # so that two of ours redact once
+                for each in self._filters:
+                    each.filter(record)
+            inner(logger, record)
+
+        self._outermost = call_handlers
+        logging.Logger.callHandlers = self._outermost
+
+
+_RECORDS: Final = _RecordsOfAllLoggers()
+
+
 @contextmanager
 def logs_redacted(redaction: OutgoingRedaction) -> Generator[None]:
-    """Redact what the handlers that there are now write, until the end of the block."""
+    """Redact what anybody logs until the end of the block, also by handlers that come meanwhile."""
     log_filter = RedactingFilter(redaction)
-    handlers = tuple(_handlers())
-    for handler in handlers:
-        handler.addFilter(log_filter)
+    _RECORDS.add(log_filter)
     try:
         yield
     finally:
-        for handler in handlers:
-            handler.removeFilter(log_filter)
-
-
-def _handlers() -> Iterator[logging.Handler]:
-    loggers: list[Any] = [logging.getLogger()]
-    loggers += [
-        logger
-        for name, logger in logging.Logger.manager.loggerDict.items()
-        if name.partition(".")[0] in LOGGERS and isinstance(logger, logging.Logger)
-    ]
-    seen: set[int] = set()
-    for handler in (handler for logger in loggers for handler in logger.handlers):
-        if id(handler) not in seen:
-            seen.add(id(handler))
-            yield handler
+        _RECORDS.remove(log_filter)

@@ -19,6 +19,7 @@ from caal_node.core.events import (
     TurnEnded,
 )
 from caal_node.models.backends.base import ServerCall, ServerResult
+from caal_node.models.chat_context import call_confidence
 
 SERVER_SOURCE: Final = "model server"
 """The source, in events, of tools that the model's server runs by itself."""
@@ -63,7 +64,12 @@ class CallTracker:
         origin = self._describe(call.name)
         self._running[call.call_id] = _RunningCall(call.name, origin.tier, now)
         return ToolCallStarted(
-            call.call_id, call.name, origin.tier, origin.source, arguments_of(call.arguments)
+            call.call_id,
+            call.name,
+            origin.tier,
+            origin.source,
+            arguments_of(call.arguments),
+            call_confidence(call),
         )
 
     def ended(self, now: float, call_id: str, status: str) -> ToolCallEnded | None:

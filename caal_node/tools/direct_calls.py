@@ -33,7 +33,7 @@ from caal_node.tools.caller_of_call import place_of
 from caal_node.tools.pipeline import Pipeline, outcome_of
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import VerbatimResult
-from caal_node.tools.sources.methods import becomes_text
+from caal_node.tools.sources.methods import OwnTool, becomes_text
 from caal_node.tools.table import ToolEntry
 
 logger = logging.getLogger("caal_node.tools")
@@ -65,12 +65,15 @@ class DirectCalls:
         remote: RemoteToolset,
         pipeline: Pipeline,
         on_event: Callable[[Event], None],
+        guard: Callable[[OwnTool], OwnTool],
     ) -> None:
-        """`on_event` is given the events of each call."""
+        """`on_event` is given the events of each call; `guard` sends those of a toolset of
+        LiveKit's through the pipeline."""
         self._agent: Final = agent
         self._remote: Final = remote
         self._pipeline: Final = pipeline
         self._on_event: Final = on_event
+        self._guard: Final = guard
         self._method_calls: Final[set[str]] = set()
         """Ids of the calls of the agent's own tools that run now."""
 
@@ -127,7 +130,7 @@ class DirectCalls:
         self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any]
     ) -> Any:
         """Call one of the agent's own tools as LiveKit's executor does."""
-        tool = llm.ToolContext(list(self._agent.tools)).function_tools[entry.exposed]
+        tool = self._guard(llm.ToolContext(list(self._agent.tools)).function_tools[entry.exposed])
         check_arguments(entry, arguments)
         call = llm.FunctionCall(
             call_id=call_id, name=entry.exposed, arguments=json.dumps(dict(arguments))

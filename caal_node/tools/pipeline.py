@@ -73,6 +73,9 @@ ERROR_CHARS: Final = 8_192
 """Characters of an error's text that are kept. Servers put whole pages into their errors."""
 MAX_OUTCOMES: Final = 256
 """Call ids whose outcome is kept until it is asked for; far fewer run at once."""
+OWN_ERROR_CHARS: Final = 65_536
+"""Characters of a `ToolError` that the model is shown: twice the window of a local model. A search
+of ten times as many for secrets holds the event loop for 20 ms, in a thread as well."""
 _OUTCOMES: Final[Mapping[str, Outcome]] = {
     "timeout": "timeout",
     "refused": "refused",
@@ -304,8 +307,10 @@ class Pipeline:
             outcome = outcome_of(error)
             if isinstance(error, ToolFailure):
                 self._redact_failure(error)
-            elif isinstance(error, ToolError) and self.redact(error.message) != error.message:
-                raise ToolError(self.redact(error.message)) from None
+            elif isinstance(error, ToolError):
+                said = self.redaction.beginning(error.message, OWN_ERROR_CHARS)
+                if (said := self._gates.redact(said)) != error.message:
+                    raise ToolError(said) from None
             raise
         finally:
             self._under_way.discard(task)

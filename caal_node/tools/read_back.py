@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.core.prompt_files import read
+from caal_node.core.prompt_files import read, sentence
 from caal_node.core.tool_spec import ToolSpec
 
 VALUE_CHARS: Final = 100
@@ -58,19 +58,38 @@ def read_back(
 
     `redact` takes secrets out of each value. A value cannot end the sentence.
     """
+    tool, said = in_words(spec, arguments, redact)
+    if spec.tier == "mcp":
+        tool = say("tool_of_server", server=_words(spec.source), tool=tool)
+    return say("ask_with", tool=tool, arguments=said) if said else say("ask", tool=tool)
+
+
+def would_have(
+    spec: ToolSpec, arguments: Mapping[str, Any], redact: Callable[[str], str] = str
+) -> str:
+    """Return one sentence of what the call would have done, in the words of `read_back`."""
+    tool, said = in_words(spec, arguments, redact)
+    if spec.tier == "mcp":
+        tool = say("server_used", server=_words(spec.source), tool=tool)
+    if not said:
+        return sentence("would_have").replace("{tool}", tool)
+    text = sentence("would_have_with")
+    return re.sub(r"\{(\w+)\}", lambda found: {"tool": tool, "arguments": said}[found[1]], text)
+
+
+def in_words(
+    spec: ToolSpec, arguments: Mapping[str, Any], redact: Callable[[str], str]
+) -> tuple[str, str]:
+    """Return the words of a tool's name, and its arguments as one phrase, "" for none."""
     tool = _words(spec.own_name or spec.name)
     spoken = list(_values(arguments, redact))
     if spoken and f" {tool}".endswith(f" {spoken[0][0]}"):
         spoken[0] = "", spoken[0][1]  # "unlock door: front" and not "unlock door: door front"
-    if spec.tier == "mcp":
-        tool = say("tool_of_server", server=_words(spec.source), tool=tool)
-    if not spoken:
-        return say("ask", tool=tool)
     said = [say("value", name=name, value=value).strip() for name, value in spoken[:MAX_VALUES]]
     if rest := spoken[MAX_VALUES:]:
         names = ", ".join(name for name, _ in rest[:NAMED_MORE])
         said.append(say("more_values", count=str(len(rest)), names=names))
-    return say("ask_with", tool=tool, arguments=", ".join(said))
+    return tool, ", ".join(said)
 
 
 def _values(

@@ -46,6 +46,10 @@ _LOGGED: Final = 20
 """So many tools that are missing or new are logged one by one; a server may list thousands."""
 
 
+class RemoteTool(RawFunctionTool[..., Any]):
+    """LiveKit's form of a tool of a remote tier: its calls go through the pipeline."""
+
+
 class RemoteToolset(Toolset):
     """Owns the sources and the table, and gives LiveKit a function tool for each remote entry."""
 
@@ -197,13 +201,13 @@ class RemoteToolset(Toolset):
             result = result_of(failure, self._pipeline.redact)
         return said(result, context) if isinstance(result, VerbatimResult) else result
 
-    def _function_tool(self, entry: ToolEntry) -> RawFunctionTool[..., Any]:
+    def _function_tool(self, entry: ToolEntry) -> RemoteTool:
         async def call(
             raw_arguments: dict[str, object], context: RunContext[Any]
         ) -> str | ToolResult:
             return await self._call(entry, raw_arguments, context)
 
-        return function_tool(call, raw_schema=dict(entry.schema["function"]))
+        return RemoteTool(call, function_tool(call, raw_schema=dict(entry.schema["function"])).info)
 
     def _on_change(self, tier: TierName, listing: ToolListing) -> None:
         self._listings[tier] = listing

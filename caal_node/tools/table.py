@@ -70,6 +70,13 @@ class ToolTable:
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
+    def offers(self, entry: ToolEntry) -> bool:
+        """Say whether the model has a tool without a search.
+
+        It has what LiveKit's toolsets have found since the table was made.
+        """
+        return entry.spec.tier == "agent" or entry.exposed in self._entries
+
     def get(self, name: str) -> ToolEntry | None:
         return self._entries.get(name)
 

@@ -1,6 +1,7 @@
 """What a real model does with eighty texts from outside that ask for a call of their own.
 
-Run: `python -m tests.bench.injection [--weight KEY | --ollama URL MODEL] [--limit N] [--show]`.
+Run: `python -m tests.bench.injection [--weight KEY | --ollama URL MODEL] [--limit N] [--minutes N]
+[--show]`.
 By default the embedded engine with the 0.5B demo weights, temperature 0. Each case is one turn of a
 whole agent over twelve tools, and the person in it never says yes. So that the model has read the
 text for certain, the reader's call is made for it; `--unread` leaves that to the model as well.
@@ -17,18 +18,30 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
 from caal_node.agent import CaalAgent
 from caal_node.core.events import ToolCallEnded, ToolCallStarted
-from caal_node.models.backends.base import BackendRequest, Chunk, ReplyDone, TextChunk, Usage
+from caal_node.models.backends.base import (
+    Backend,
+    BackendRequest,
+    Capabilities,
+    Chunk,
+    NativeCall,
+    ReplyDone,
+    TextChunk,
+    Usage,
+)
 from caal_node.models.backends.embedded import EmbeddedBackend
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation, plain_settings
 from caal_node.tools.call_middleware import CallMiddleware
@@ -38,26 +51,54 @@ from tests.bench.table import print_table
 from tests.injection import TOOLS, House, InjectionCase, load_cases
 from tests.injection_gates import NobodySaysYes
 
-TURN_S: Final = 300.0
-"""Seconds for a turn; on two cores a 0.5B takes five to ten, and a 1.5B half a minute."""
+TURN_S: Final = 900.0
+"""Seconds for a turn; on two cores a 0.5B takes five to ten, and a 1.5B half a minute. A server
+that others ask too takes many times as long."""
+DEADLINES: Final = TransportDeadlines(first=TURN_S, between=TURN_S)
+"""A server that others ask too may have a request wait for a whole turn."""
 ROUNDS: Final = "3"
 """Rounds of calls in a turn: enough for a call after the result, which is what is looked for."""
 
 
-class ReaderFirst(EmbeddedBackend):
-    """A model whose next reply is a call that it is given, and whose others are its own."""
+class ReaderFirst:
+    """A model whose next reply is a call that it is given, and whose others are its own.
 
-    given: str = ""
+    The call is made as the request asks for calls: with a server's tools, or as text.
+    """
+
+    def __init__(self, wrapped: Backend) -> None:
+        self._wrapped: Final = wrapped
+        self.given: tuple[str, Mapping[str, Any]] | None = None
+        """The name and the arguments of the call."""
+
+    @property
+    def model(self) -> str:
+        return self._wrapped.model
+
+    @property
+    def address(self) -> str:
+        return self._wrapped.address
+
+    async def capabilities(self) -> Capabilities:
+        return await self._wrapped.capabilities()
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
-        given, self.given = self.given, ""
-        if given:
-            yield TextChunk(given)
+        given, self.given = self.given, None
+        if given is not None:
+            name, arguments = given
+            if request.tools:
+                yield NativeCall("read", name, json.dumps(arguments))
+            else:
+                calls = [{"name": name, "arguments": arguments}]
+                yield TextChunk(json.dumps({"calls": calls}))
             yield ReplyDone("stop", Usage())
             return
-        async with aclosing(super().ask(request)) as chunks:
+        async with aclosing(self._wrapped.ask(request)) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+    async def aclose(self) -> None:
+        await self._wrapped.aclose()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +140,7 @@ async def play(
         if warm:
             await agent.warmed()
         if reader is not None and case.read is not None and not case.described:
-            call = {"name": case.source, "arguments": dict(case.read.arguments)}
-            reader.given = json.dumps({"calls": [call]})
+            reader.given = (case.source, dict(case.read.arguments))
         began = time.perf_counter()
         try:
             turn = await talk.say(case.say)
@@ -142,15 +182,16 @@ def row(name: str, played: Sequence[Played]) -> tuple[object, ...]:
 
 async def run(given: argparse.Namespace) -> None:
     cases = spread(load_cases(), given.limit)
-    reader: ReaderFirst | None = None
+    server: Backend
     if given.ollama:
         url, name = given.ollama
-        model = LLM(name, "ollama", url, temperature=0.0)
+        server = OllamaBackend(name, host=url, temperature=0.0, deadlines=DEADLINES)
     else:
         name = given.weight
-        server = ReaderFirst(name, temperature=0.0)
-        reader = None if given.unread else server
-        model = LLM(name, backend=server)
+        server = EmbeddedBackend(name, temperature=0.0)
+    reader = None if given.unread else ReaderFirst(server)
+    model = LLM(name, backend=reader or server)
+    ends_at = time.monotonic() + given.minutes * 60
     plain: list[Played] = []
     gated: list[Played] = []
     for case in cases:
@@ -166,9 +207,11 @@ async def run(given: argparse.Namespace) -> None:
                 told = f"asked={each.asked_for:d} done={each.done:d} right={each.answered}"
                 told += f" {each.seconds:.0f}s"
                 print(f"  {case.id}: {told} {each.calls} {each.said[:160]!r}", flush=True)
+        if time.monotonic() > ends_at:
+            break
     kinds = Counter(each.case.kind for each in plain if each.asked_for)
     print_table(
-        f"{len(cases)} texts from outside, {name}",
+        f"{len(plain)} of {len(cases)} texts from outside, {name}",
         ("middleware", "cases", "asked for", "done", "answered", "s"),
         [row("none", plain), row("a yes", gated)],
     )
@@ -181,6 +224,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--ollama", nargs=2, metavar=("URL", "MODEL"))
     parser.add_argument("--weight", default=QWEN_CODER_05B.key, help="of caal_node.weights")
     parser.add_argument("--limit", type=int, help="cases, spread over all kinds")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no case after")
     parser.add_argument("--unread", action="store_true", help="the model calls the reader itself")
     parser.add_argument("--show", action="store_true", help="print every case")
     return parser.parse_args()

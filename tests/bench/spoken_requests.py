@@ -127,3 +127,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return sorted(str(_plain(one)) for one in cast("list[Any]", value))
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def is_right(request: Spoken, call: Called) -> bool:
+    """Return whether one call is among those that `request` wants."""
+    return any(_is_called(wanted, [call]) for wanted in request.calls)

@@ -88,6 +88,7 @@ async def test_a_reload_without_a_body_reaches_the_only_room() -> None:
         "changed": ["timer"],
         "failed": ["files"],
         "new": [],
+        "faults": [],
         "tool_name": None,
         "found": None,
     }

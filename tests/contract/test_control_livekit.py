@@ -112,6 +112,7 @@ async def test_a_separate_control_process_reloads_a_live_agent(livekit: LiveKit)
             "changed": [],
             "failed": ["files"],
             "new": [],
+            "faults": [],
             "tool_name": None,
             "found": None,
         }

@@ -13,7 +13,8 @@ from pydantic import SecretStr
 
 from caal_node.cli.checks.tools import check_embedding
 from caal_node.config.settings import Settings, load_settings
-from caal_node.models.embedding import BATCH, ServerEmbedder, make_embedder
+from caal_node.models.embedding import BATCH, MAX_CHARS, ServerEmbedder, make_embedder
+from caal_node.redaction.settings import RedactionSettings
 from caal_node.weights import MINILM
 from mcp_bridge import EmbeddingUnavailable, MiniLM
 from tests.cached_weights import cached
@@ -59,6 +60,49 @@ async def test_texts_become_rows_of_unit_length_in_their_order(
     sent = server.asked[0]
     assert sent["model"] == "small"
     assert sent.get("keep_alive") == ("30m" if api == "ollama" else None)
+
+
+# The key's middle is where a text is cut.
+SAID = f"mail ann@example.org of /home/ann/a.txt {'word ' * 800}sk-{'x1Y' * 40}"
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_server_elsewhere_reads_neither_keys_nor_personal_data(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    asked: list[str] = []
+
+    def judge(settings: Settings) -> bool:
+        asked.append(settings.model_address)
+        return elsewhere
+
+    monkeypatch.setattr("caal_node.models.embedding.is_elsewhere", judge)
+    redaction = RedactionSettings(personal=("email",), paths=True)
+    embedder = await embedder_of(chosen(server, "openai", redaction=redaction))
+    try:
+        await embedder.embed([SAID, "turn on the lamp"])
+    finally:
+        await embedder.aclose()
+    assert asked == [f"{server.url}/v1"]
+    read, plain = server.asked[0]["input"]
+    assert plain == "turn on the lamp"
+    if elsewhere:
+        assert read.startswith("mail [email] of ~/a.txt word ")
+        assert read.endswith("word ***")
+    else:
+        assert read == SAID[:MAX_CHARS]
+
+
+async def test_one_of_this_machine_reads_no_more_where_local_models_are_redacted(
+    server: EmbeddingServer,
+) -> None:
+    redaction = RedactionSettings(personal=("email",), local_models=True)
+    embedder = await embedder_of(chosen(server, "ollama", redaction=redaction))
+    try:
+        await embedder.embed(["ask ann@example.org"])
+    finally:
+        await embedder.aclose()
+    assert server.asked[0]["input"] == ["ask [email]"]
 
 
 async def test_it_can_be_used_again_after_closing(server: EmbeddingServer) -> None:

@@ -134,7 +134,8 @@ def test_a_call_is_tried_and_not_run(house: Path) -> None:
     assert code == 0
     assert "policy\tallowed\tcaal.toml, line 16" in output
     code, output = ran_here(*call, "--json")
-    asked = json.loads(output)["decisions"][-1]
+    _, limits, _, asked = json.loads(output)["decisions"]
+    assert limits == {"by": "limits", "verdict": "allowed", "line": "no limit", "says": ""}
     assert (code, asked["by"], asked["verdict"]) == (0, "confirmation", "asks")
     assert asked["line"] == "mode house: destructive"
     assert "front" in asked["says"]
@@ -179,7 +180,7 @@ def test_a_dry_run_is_told_with_what_would_be_said(house: Path) -> None:
     *_, last = json.loads(output)["decisions"]
     told = (last["by"], last["verdict"], last["line"])
     assert told == ("dry_run", "dry_run", "caal.toml, line 2")
-    assert "I would have used set timer with minutes 5" in last["says"]
+    assert "I would have used set timer: minutes 5" in last["says"]
 
 
 def test_the_doctor_names_a_fault_with_its_mend(house: Path) -> None:

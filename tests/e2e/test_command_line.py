@@ -126,7 +126,7 @@ async def test_a_chat_that_is_a_dry_run_calls_nothing_and_says_so(tmp_path: Path
         )
     assert done.returncode == 0, done.stderr
     assert "dry_run is on: no tool is called" in done.stdout
-    assert "I would have used light oven with degrees 200." in done.stdout
+    assert "I would have used light oven: degrees 200." in done.stdout
     assert not (tmp_path / "lit").exists()
 
 

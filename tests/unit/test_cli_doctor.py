@@ -26,12 +26,13 @@ from caal_node.cli.checks.check import (
     run_check,
     warn,
 )
-from caal_node.cli.checks.model import SHARED_HINT, check_model
+from caal_node.cli.checks.model import SHARED_HINT, check_model, check_second_look
 from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.tools import check_mcp, check_n8n
 from caal_node.cli.doctor import run_checks
 from caal_node.config.settings import Settings
 from caal_node.control.rooms import LiveKitRooms
+from caal_node.policy.policy import Policy
 from tests import virtual_loop
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
@@ -419,3 +420,27 @@ def test_a_command_of_another_distribution_in_the_place_of_ours_is_told(
     for finding in found:
         assert str(tmp_path / "mcp-bridge") in finding.found
         assert "caal-node mcp serve" in finding.mend
+
+
+def second_look(of: Any, reference: str = "") -> Sequence[Finding]:
+    settings = Settings(tools=Policy(second_look=of, second_look_model=reference))
+    transport = httpx2.MockTransport(serving(OLLAMA))
+    return asyncio.run(check_second_look(settings, transport))
+
+
+def test_a_model_for_the_second_look_that_is_not_there_is_named_with_what_follows() -> None:
+    (found,) = second_look("writes", "ollama:judge:3b")
+    assert found.status == "fail"
+    assert "judge:3b is not on the server" in found.found
+    assert "calls run without a second look" in found.found
+    assert "ollama pull judge:3b" in found.mend
+    assert "second_look_model in [tools]" in found.mend
+
+
+def test_a_second_look_in_order_is_told_and_none_is_not() -> None:
+    assert second_look("off", "ollama:judge:3b") == []
+    (by_itself,) = second_look("all")
+    (by_another,) = second_look("writes", "ollama:qwen3:8b")
+    (by_none,) = second_look("writes", "none")
+    assert {by_itself.status, by_another.status, by_none.status} == {"ok"}
+    assert "qwen3:8b" in by_another.found

@@ -234,3 +234,28 @@ def test_settings_in_code_take_the_same_table() -> None:
     assert Settings(tools={"mode": "read-only"}).tools.mode == "read-only"  # type: ignore[arg-type]
     broken = Settings(tools={"mode": "x"}).tools  # type: ignore[arg-type]
     assert broken.faults[0].startswith("tools, tools.mode: 'x' does not fit")
+
+
+def test_the_second_look_is_read_with_its_line() -> None:
+    policy = policy_of('[tools]\nsecond_look = "writes"\nsecond_look_model = "ollama:qwen3:8b"\n')
+    assert policy.faults == ()
+    assert (policy.second_look, policy.second_look_model) == ("writes", "ollama:qwen3:8b")
+    assert policy.lines["second_look"] == "caal.toml, line 2"
+    assert policy_of("").second_look == "off"
+
+
+@pytest.mark.parametrize(
+    ("line", "mend"),
+    [
+        ('second_look = "some"', "write off, writes or all"),
+        ("second_look = true", "write off, writes or all"),
+        ('second_look_model = "two words"', "write a model's name"),
+        ("second_look_model = 3", "write a model in quotes"),
+        ('second_look_model = "embedded:some.gguf"', "name a model of a server"),
+    ],
+)
+def test_a_wrong_second_look_is_a_fault_with_its_mend(line: str, mend: str) -> None:
+    policy = policy_of(f"[tools]\n{line}\n")
+    (fault,) = policy.faults
+    assert fault.startswith("caal.toml, line 2, tools.second_look")
+    assert mend in fault

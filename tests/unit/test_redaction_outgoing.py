@@ -6,6 +6,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import redirect_stderr
 from typing import Any
 
 import pytest
@@ -64,6 +65,51 @@ def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
     logging.getLogger().addHandler(handler)
     yield logger, written
     logging.getLogger().removeHandler(handler)
+
+
+def test_a_handler_that_comes_later_gets_redacted_records_too() -> None:
+    written, console = io.StringIO(), io.StringIO()
+    late = logging.StreamHandler(written)
+    late.setFormatter(logging.Formatter("%(message)s %(detail)s"))
+    logger = logging.getLogger("some_program.of_the_owner")
+    logger.propagate = False
+    with logs_redacted(REDACTION):
+        logger.addHandler(late)
+        logger.error("no %s", KEY, extra={"detail": SECRET})
+        logger.removeHandler(late)
+        with redirect_stderr(console):  # Python's own last resort, where there is no handler
+            logger.error("still no %s", KEY)
+    assert written.getvalue() == "no *** ***\n"
+    assert KEY not in console.getvalue()
+
+
+def test_a_record_is_redacted_once_however_many_handlers_and_packages_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+
+    def by_value(text: str) -> str:
+        looked.append(text)
+        return text
+
+    redaction = OutgoingRedaction(RedactionSettings(), by_value)
+    logger = logging.getLogger("livekit.some_plugin")
+    handlers = [logging.StreamHandler(io.StringIO()) for _ in range(3)]
+    for handler in handlers:
+        logger.addHandler(handler)
+    with logs_redacted(REDACTION):
+        ours: Any = logging.Logger.callHandlers
+
+        def theirs(logger: logging.Logger, record: logging.LogRecord) -> None:
+            ours(logger, record)
+
+        # Another package does as Sentry's does.
+        monkeypatch.setattr(logging.Logger, "callHandlers", theirs)
+        with logs_redacted(redaction):
+            logger.error("hello")
+    for handler in handlers:
+        logger.removeHandler(handler)
+    assert looked == ["hello"]
 
 
 def test_a_record_of_any_logger_is_redacted(log: tuple[logging.Logger, io.StringIO]) -> None:

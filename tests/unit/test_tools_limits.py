@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from livekit.agents import ToolError, function_tool
 
 from caal_node.agent import CaalAgent
 from caal_node.control.messages import CallAnswer, CallFailure, CallTool
+from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolBroke, ToolRefused
 from caal_node.core.events import ToolCallEnded
 from caal_node.core.tool_spec import ToolSpec
@@ -23,10 +25,11 @@ from caal_node.testing import (
     ScriptedToolSource,
     plain_settings,
 )
-from caal_node.tools.call_middleware import CallMiddleware
+from caal_node.tools.call_middleware import CallMiddleware, Preview, ToolCallRequest
 from caal_node.tools.middleware.limits import CallLimits, in_words
 from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import Arguments
+from caal_node.tools.table import ToolEntry
 from tests.before_call import BeforeCall
 from tests.virtual_clock import VirtualClock
 
@@ -252,3 +255,24 @@ async def test_a_rule_that_stays_keeps_its_count_when_others_change() -> None:
 )
 def test_a_wait_is_told_as_people_say_it_and_is_never_too_short(wait_s: float, words: str) -> None:
     assert in_words(wait_s) == words
+
+
+async def test_a_preview_names_the_limits_of_a_call_and_counts_nothing() -> None:
+    clock = VirtualClock()
+    rules = [
+        LimitRule(per_turn=3, line="line 4"),
+        LimitRule(per_hour=1, tools=("stir",), line="line 7"),
+    ]
+    limits = CallLimits(rules, clock=clock.time)
+    spec = remote("n8n", "stir")
+    request = ToolCallRequest(ToolEntry("stir", spec, {}), "c1", {}, Caller("terminal"))
+    mail = replace(request, entry=ToolEntry("mail", replace(spec, name="mail"), {}))
+    for _ in range(2):  # the first has counted nothing
+        lines = "line 4, per_turn = 3; line 7, per_hour = 1"
+        assert limits.preview(request) == Preview("allowed", lines)
+    await limits.run(request, lambda: asyncio.sleep(0))
+    shown = limits.preview(request)
+    assert (shown.verdict, shown.line) == ("refused", "line 7, per_hour = 1")
+    assert shown.says == "Sorry, I may do that only once an hour. I can do it again in 60 minutes."
+    assert limits.preview(mail) == Preview("allowed", "line 4, per_turn = 3")
+    assert CallLimits().preview(request) == Preview("allowed", "no limit")

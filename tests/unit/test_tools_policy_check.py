@@ -302,10 +302,12 @@ async def test_a_policy_that_breaks_before_a_reload_stops_writes_until_it_is_men
         mended = await agent.on_reload(ReloadRequest())
         after = await agent.on_tools(call)
     assert report.failed == ("policy",)
+    (fault,) = report.faults
+    assert fault.startswith(f"{tmp_path / 'caal.toml'}")
     assert str(tmp_path / "caal.toml") in caplog.text
     assert isinstance(broken, CallFailure)
     assert isinstance(read, CallAnswer)
-    assert mended.failed == ()
+    assert (mended.failed, mended.faults) == ((), ())
     assert isinstance(after, CallAnswer)
 
 

@@ -18,6 +18,7 @@ from caal_node.tools.read_back import (
     VALUE_CHARS,
     arguments_hash,
     read_back,
+    would_have,
 )
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -55,6 +56,21 @@ def test_name_and_values_become_one_plain_sentence(
     tool: ToolSpec, arguments: dict[str, Any], sentence: str
 ) -> None:
     assert read_back(tool, arguments) == sentence
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        (spec(), {"door": "front"}, "I would have used unlock door: front."),
+        (spec("wipe"), {}, "I would have used wipe."),
+        (spec("unlock", "mcp", "home"), {}, "I would have used home to unlock."),
+        (spec("go", "mcp", "car"), {"to": "{tool}"}, "I would have used car to go: to {tool}."),
+    ],
+)
+def test_a_dry_run_is_told_in_the_same_words(
+    tool: ToolSpec, arguments: dict[str, Any], sentence: str
+) -> None:
+    assert would_have(tool, arguments) == sentence
 
 
 def test_what_is_left_out_is_counted_and_named() -> None:

@@ -10,12 +10,19 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from livekit.agents import ToolError
 
 from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ToolBroke
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.tools.pipeline import ERROR_CHARS, RESULT_CHARS, Pipeline, error_text
+from caal_node.tools.pipeline import (
+    ERROR_CHARS,
+    OWN_ERROR_CHARS,
+    RESULT_CHARS,
+    Pipeline,
+    error_text,
+)
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.table import ToolTable
 from n8n.calls.auth import BasicAuth, JwtSecretAuth, secrets_of
@@ -113,6 +120,32 @@ async def test_an_error_is_redacted_for_whoever_is_told_of_it() -> None:
     assert len(str(raised.value)) <= ERROR_CHARS
     assert SECRET not in error_text(raised.value)
     assert raised.value.words == "The key *** is wrong."
+
+
+async def test_a_tool_error_of_megabytes_is_cut_before_it_is_searched() -> None:
+    searched: list[int] = []
+
+    def known() -> list[str]:
+        return [SECRET]
+
+    class Counting(Redaction):
+        def beginning(self, text: str, max_chars: int) -> str:
+            searched.append(max_chars)
+            return super().beginning(text, max_chars)
+
+        def text(self, text: str) -> str:
+            raise AssertionError("all of it")
+
+    pipeline = Pipeline(ToolDataCache(), redaction=Counting(known))
+
+    async def fail() -> Any:
+        raise ToolError(f"No: {SECRET} " + "x" * 2_000_000)
+
+    with pytest.raises(ToolError) as raised:
+        await pipeline.run_own(ENTRY, "c1", {}, fail, validate=True, becomes_text=lambda _: True)
+    assert raised.value.message.startswith("No: *** x")
+    assert len(raised.value.message) <= OWN_ERROR_CHARS
+    assert searched == [OWN_ERROR_CHARS]
 
 
 def test_every_secret_of_the_settings_is_known() -> None:

@@ -16,7 +16,7 @@ from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, 
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.core.model_ref import CLOUD
+from caal_node.core.model_ref import CLOUD, parse_reference
 from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
 from caal_node.factories import make_llm
 from caal_node.http_client import UnfitAnswer, open_client
@@ -24,6 +24,7 @@ from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.embedded_engine import require_engine
 from caal_node.models.model_preparation import probe
 from caal_node.network.guard import refusal_in
+from caal_node.tools.second_opinion import NO_MODEL
 from caal_node.weights.gguf import find_gguf
 
 REQUEST_S: Final = 5.0
@@ -36,6 +37,8 @@ SHARED_HINT: Final = (
 )
 
 CALL_STRATEGY: Final = "way of asking"
+SECOND_LOOK: Final = "second look"
+_KEY: Final = "second_look_model in [tools]"
 SAMPLE_S: Final = 30.0
 """A small question to a model that is loaded takes a second or two."""
 
@@ -269,6 +272,27 @@ async def _sample_request(settings: Settings) -> str:
         if native
         else "the text protocol: it answered a sample request without a structured call"
     )
+
+
+async def check_second_look(
+    settings: Settings, transport: httpx2.AsyncBaseTransport | None = None
+) -> Sequence[Finding]:
+    """Check the model that looks at calls once more, where one is set. `transport` is for tests."""
+    policy = settings.tools
+    if policy.second_look == "off":
+        return []
+    if not (reference := policy.second_look_model):
+        return [ok(SECOND_LOOK, f"{policy.second_look}, by the model that made the call")]
+    if reference == NO_MODEL:
+        return [ok(SECOND_LOOK, f"{policy.second_look}, by a call's own confidence")]
+    found = await check_model(settings.with_model(parse_reference(reference)), transport)
+    without = "calls run without a second look"
+    failed = [
+        fail(SECOND_LOOK, f"{each.found}; {without}", each.mend.replace("CAAL_MODEL", _KEY))
+        for each in found
+        if each.status == "fail"
+    ]
+    return failed or [ok(SECOND_LOOK, f"{policy.second_look}, by {reference}")]
 
 
 def _fallback_model(name: str, settings: Settings, validity: Validity) -> Finding:

@@ -89,6 +89,16 @@ class Evidence:
             kept[name] = value
         return JudgedCall(kept, tuple(unsaid))
 
+    def share(self, tool: ToolSchema, arguments: Mapping[str, Any]) -> float:
+        """Return the share of `arguments` with evidence, required ones too; 1 without any."""
+        schema: Mapping[str, Any] = tool["function"].get("parameters") or {}
+        properties: Mapping[str, Any] = schema.get("properties") or {}
+        found = [
+            self._has_evidence(name, _schema_of(properties.get(name)), value)
+            for name, value in arguments.items()
+        ]
+        return sum(found) / len(found) if found else 1.0
+
     def _as_said(self, schema: Mapping[str, Any], value: Any) -> Any:
         """Return the one value of an enum that was said, if the model chose one that was not."""
         options = schema.get("enum")

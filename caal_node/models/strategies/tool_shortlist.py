@@ -109,7 +109,7 @@ def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
     All tools are returned where none fits well by its words: "yes, do that" says nothing of a
     tool. Tools that this conversation has called already stay on the list.
     """
-    relevance = _relevance_of(question.tools)
+    relevance = relevance_of(question.tools)
     said = [item.text for item in question.items if isinstance(item, UserItem)]
     parts = split_request(said[-1] if said else "", relevance, least_score=PART_SCORE)
     if len(parts) > 1 and not isinstance(question.items[-1], ResultItem):
@@ -127,7 +127,7 @@ def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
 def fits(question: Question) -> dict[str, float]:
     """Return how well each tool fits the newest request by the words that they share."""
     said = [item.text for item in question.items if isinstance(item, UserItem)]
-    return _relevance_of(question.tools).scores(said[-1] if said else "")
+    return relevance_of(question.tools).scores(said[-1] if said else "")
 
 
 def split_request(request: str, relevance: ToolRelevance, *, least_score: float) -> tuple[str, ...]:
@@ -154,5 +154,6 @@ def _named(question: Question, names: Sequence[str]) -> tuple[ToolSchema, ...]:
 
 
 @lru_cache(TABLES_MAX)  # For 196 tools it takes 18 ms, which is too long for every turn.
-def _relevance_of(tools: PromptTools) -> ToolRelevance:
+def relevance_of(tools: PromptTools) -> ToolRelevance:
+    """Return the index of `tools`, which is made once for a table."""
     return ToolRelevance(tools.schemas, tools.examples)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from caal_node.core.prompt_files import sentence
 from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
+from caal_node.tools.read_back import would_have
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.mcp_offer import MCP_SOURCE
 from mcp_bridge import DISCOVER
@@ -26,24 +26,11 @@ MESSAGE: Final = (
     "have been done; never say that it was done."
 )
 """What the model reads of the call."""
-VALUE_CHARS: Final = 60
-"""Characters of an argument that are spoken. A longer one is only named, as nobody checks it by ear
-and a cut may leave half of a secret, which nothing takes out any more."""
-SPOKEN_ARGUMENTS: Final = 4
 
 
-def would_have(call: ToolCallRequest) -> str:
-    """Return one sentence of what a call would have done, made of name and arguments alone."""
-    tool = _plain(call.entry.exposed)
-    given = [f"{_plain(name)} {_said(value)}" for name, value in call.arguments.items()]
-    if not given:
-        return sentence("would_have").replace("{tool}", tool)
-    if len(given) > SPOKEN_ARGUMENTS:
-        given[SPOKEN_ARGUMENTS:] = [f"{len(given) - SPOKEN_ARGUMENTS} more"]
-    *first, last = given
-    listed = f"{', '.join(first)} and {last}" if first else last
-    text = sentence("would_have_with").replace("{tool}", tool)
-    return text.replace("{arguments}", listed)
+def words_of(call: ToolCallRequest) -> str:
+    """Return one sentence of what a call would have done, as a person is asked about one."""
+    return would_have(call.entry.spec, call.arguments, call.redact)
 
 
 class DryRun(CallMiddleware):
@@ -57,7 +44,7 @@ class DryRun(CallMiddleware):
     name = "dry_run"
 
     def __init__(
-        self, is_dry: IsDry, *, words: Callable[[ToolCallRequest], str] = would_have
+        self, is_dry: IsDry, *, words: Callable[[ToolCallRequest], str] = words_of
     ) -> None:
         self._is_dry: Final = is_dry
         self._words: Final = words
@@ -88,16 +75,3 @@ def _result(call: ToolCallRequest) -> Mapping[str, Any]:
         "message": MESSAGE,
         "would_have": {"tool": call.entry.exposed, "arguments": dict(call.arguments)},
     }
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.replace("_", " ").replace("-", " ").split())
-
-
-def _said(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | dict):
-        return f"of {len(value)} parts"  # pyright: ignore[reportUnknownArgumentType]
-    text = " ".join(str(value).split())
-    return text if len(text) <= VALUE_CHARS else f"of {len(text)} characters"

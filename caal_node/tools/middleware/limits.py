@@ -18,7 +18,7 @@ import json
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -29,7 +29,7 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Effect
 from caal_node.policy.call_counts import CallCounts
 from caal_node.policy.limit_rules import LimitRule
-from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
+from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
 from caal_node.tools.table import ToolEntry
 
 FAILURES_MAX: Final = 2
@@ -110,6 +110,20 @@ class CallLimits(CallMiddleware):
         finally:
             self._end(turn, keys, counts=counts)
 
+    def preview(self, call: ToolCallRequest) -> Preview:
+        """See `CallMiddleware`. Of a call that may run, `line` has the limits that count it."""
+        known = call.context and self._turns.get(call.context.speech_handle.id)
+        turn = known or _Turn()
+        if turn.failures[_digest(call)] >= FAILURES_MAX:
+            return Preview("refused", FAILING_LINE, _failing(call).words or "")
+        lines: list[str] = []
+        for line, period, most, key, length_s in self._quotas_of(call):
+            lines.append(f"{line}, {period} = {most}")
+            if wait_s := self._wait_s(turn, key, most, length_s):
+                words = _limited(call, period, most, wait_s).words
+                return Preview("refused", lines[-1], words or "")
+        return Preview("allowed", "; ".join(lines) or "no limit")
+
     def on_invalid(self, call: ToolCallRequest) -> None:
         began = time.perf_counter()
         turn, digest = self._turn(call), _digest(call)
@@ -119,31 +133,31 @@ class CallLimits(CallMiddleware):
 
     def _admit(self, call: ToolCallRequest, turn: _Turn, began: float) -> list[Key]:
         """Count a call that every rule admits, and return where it is counted."""
-        if not (rules := self._rules()):
-            return []
-        tool = call.entry.exposed
         keys: list[Key] = []
-        line = ""
-        for rule in self._fitting_rules(call.entry, rules):
-            if not rule.fits_caller(call.caller):
-                continue
-            line = line or rule.line
-            count = rule.count_of(tool, call.caller)
-            for period, most, length_s in _quotas(rule):
-                key = rule, period, count
-                wait_s = self._wait_s(turn, key, most, length_s)
-                if wait_s:
-                    refused = _limited(call, period, most, wait_s)
-                    self._refuse(call, turn, began, f"{rule.line}, {period} = {most}", refused)
-                keys.append(key)
+        first_line = ""
+        for line, period, most, key, length_s in self._quotas_of(call):
+            first_line = first_line or line
+            if wait_s := self._wait_s(turn, key, most, length_s):
+                refused = _limited(call, period, most, wait_s)
+                self._refuse(call, turn, began, f"{line}, {period} = {most}", refused)
+            keys.append(key)
         for key in keys:
             if key[1] == "per_turn":
                 turn.calls[key] += 1
             else:
                 self._counts.begin(key)
-        if line:
-            call.note(self.name, "allowed", line, began)
+        if first_line:
+            call.note(self.name, "allowed", first_line, began)
         return keys
+
+    def _quotas_of(self, call: ToolCallRequest) -> Iterator[tuple[str, str, int, Key, float]]:
+        """Yield each number that a call counts for: line, period, calls, count, seconds."""
+        rules, tool = self._rules(), call.entry.exposed
+        for rule in self._fitting_rules(call.entry, rules) if rules else ():
+            if rule.fits_caller(call.caller):
+                count = rule.count_of(tool, call.caller)
+                for period, most, length_s in _quotas(rule):
+                    yield rule.line, period, most, (rule, period, count), length_s
 
     def _fitting_rules(self, entry: ToolEntry, rules: Sequence[LimitRule]) -> list[LimitRule]:
         """Return those of `rules` that fit the tool, two that are the same once."""

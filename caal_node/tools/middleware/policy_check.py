@@ -34,7 +34,7 @@ from caal_node.tools.table import ToolEntry
 logger = logging.getLogger("caal_node.tools")
 
 LOGGED: Final = 20
-"""Faults and warnings that are logged; `caal-node doctor` has them all."""
+"""Faults and warnings that are logged, and told after a reload; `caal-node doctor` has all."""
 
 
 class PolicyCheck(CallMiddleware):
@@ -95,6 +95,19 @@ class PolicyCheck(CallMiddleware):
         if not self.policy.traces(call.entry.spec.tier, self._judge(call)):
             return ""
         return asked_for_by_a_tool(call, traced_as(call.entry, self.effect_of(call.entry)))
+
+    def looks_twice(self, call: ToolCallRequest) -> str:
+        """Return the line for which a call is judged once more; "" where it is not.
+
+        A person who is asked anyway needs no model that doubts.
+        """
+        of = self.policy.second_look
+        if of == "off" or (of == "writes" and self.effect_of(call.entry) == "read"):
+            return ""
+        if self.needs_yes(call) or self.asked_from_outside(call):
+            return ""
+        place = self.policy.lines.get("second_look")
+        return f"{place}, second_look {of}" if place else f"second_look {of}"
 
     def is_dry(self, call: ToolCallRequest) -> str:
         """Return the line for which a call is only told of; "" where it runs."""

@@ -13,6 +13,8 @@ from caal_node.tools.middleware.confirmation import Confirmation
 from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
 from caal_node.tools.middleware.limits import CallLimits
 from caal_node.tools.middleware.policy_check import PolicyCheck
+from caal_node.tools.middleware.second_look import SecondLook, doubted
+from caal_node.tools.second_opinion import SecondOpinion
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -23,7 +25,8 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     1. The policy refuses what may not be called at all.
     2. Limits refuse what was called too often.
     3. A dry run answers in place of the tool, and nobody is asked about what will not be done.
-    4. A person is asked for a yes.
+    4. What may be meant otherwise is looked at once more.
+    5. A person is asked for a yes.
     """
     source = settings.tools.source
     policy = PolicyCheck(
@@ -33,7 +36,12 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
         policy,
         CallLimits(lambda: policy.policy.limits, effect_of=policy.effect_of),
         DryRun(lambda call: dry_run_line(settings) or policy.is_dry(call)),
-        Confirmation(lambda call: policy.needs_yes(call) or policy.asked_from_outside(call)),
+        SecondLook(
+            policy.looks_twice, SecondOpinion(settings, lambda: policy.policy.second_look_model)
+        ),
+        Confirmation(
+            lambda call: policy.needs_yes(call) or policy.asked_from_outside(call) or doubted(call)
+        ),
     ]
 
 

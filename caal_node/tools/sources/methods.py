@@ -1,4 +1,5 @@
-"""The first tier: the agent's own function tools, sent through the pipeline.
+"""The first tier: the agent's own function tools, sent through the pipeline, and with them those
+that LiveKit's toolsets, its MCP servers and the session bring.
 
 LiveKit calls and validates them as it does all tools, and they end as they do in plain LiveKit.
 What the pipeline adds is the owner's gates, a check of raw schemas, which LiveKit leaves out, JSON
@@ -32,9 +33,10 @@ from caal_node.core.events import API_CALL
 from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
 from caal_node.tools.effects import declared_effect
 from caal_node.tools.pipeline import Pipeline, error_text
+from caal_node.tools.remote_toolset import RemoteTool
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.spoken_result import result_of, said
-from caal_node.tools.table import ToolEntry, ToolTable, unlisted
+from caal_node.tools.table import ToolTable, unlisted
 
 _CONTEXT: Final = "caal_run_context"
 """The keyword by which LiveKit passes the RunContext; no method has a parameter of that name."""
@@ -67,6 +69,7 @@ class OwnTools:
         self._bounded: Final = bounded
         self._text_of: Final = text_of
         self._guards: dict[OwnTool, OwnTool] = {}
+        self._guests: dict[OwnTool, OwnTool] = {}
 
     def guarded(self, tools: Iterable[Tool | Toolset]) -> list[Tool | Toolset]:
         """Return `tools` with each function tool guarded; the rest as it is."""
@@ -75,11 +78,27 @@ class OwnTools:
         for tool in tools:
             if isinstance(tool, (FunctionTool, RawFunctionTool)):
                 # The same tool has the same guard each time: LiveKit tells them apart by identity.
-                self._guards[tool] = known.get(tool) or guarded(tool, self._run)
+                self._guards[tool] = known.get(tool) or self.guard(tool)
                 made.append(self._guards[tool])
             else:
                 made.append(tool)
         return made
+
+    def guard_in(self, tools: list[Tool]) -> None:
+        """Guard, in the very list that LiveKit gives to a node, what nothing guards yet.
+
+        These are the function tools that toolsets and the session bring. LiveKit runs the calls of
+        a turn by what its node leaves in this list; toolsets and session keep the tools they have,
+        so that another agent of the same session runs them as ever.
+        """
+        known, self._guests = self._guests, {}
+        for index, tool in enumerate(tools):
+            if isinstance(tool, (FunctionTool, RawFunctionTool)) and not is_guarded(tool):
+                tools[index] = self._guests[tool] = known.get(tool) or self.guard(tool)
+
+    def guard(self, tool: OwnTool) -> OwnTool:
+        """Return the same tool guarded, or as it is if it is already."""
+        return tool if is_guarded(tool) else guarded(tool, functools.partial(self._run, tool))
 
     def specs(self, tools: Sequence[Tool | Toolset]) -> list[ToolSpec]:
         """Describe the function tools of `tools`, those of toolsets too, for the table."""
@@ -88,6 +107,7 @@ class OwnTools:
 
     async def _run(
         self,
+        tool: OwnTool,
         name: str,
         call_id: str,
         arguments: Mapping[str, Any],
@@ -97,7 +117,8 @@ class OwnTools:
         deadline: bool,
         context: RunContext[Any],
     ) -> Any:
-        entry = self._table().get(name) or self._unlisted(name)
+        # One that has come after the table was made is in none.
+        entry = self._table().get(name) or unlisted(name, self._source, declared_effect(tool))
         call = entry, call_id, arguments, execute
         text = self._text_of(call_id)
         try:
@@ -116,11 +137,6 @@ class OwnTools:
         if isinstance(value, VerbatimResult) and not call_id.startswith(API_CALL):
             return said(value, context)
         return value
-
-    def _unlisted(self, name: str) -> ToolEntry:
-        """Return the entry of a tool that has come after the table was made."""
-        tool = next((tool for tool in self._guards if tool.info.name == name), None)
-        return unlisted(name, self._source, declared_effect(original_of(tool)))
 
 
 class RunOwn(Protocol):
@@ -174,7 +190,7 @@ def original_of(tool: object) -> object:
 
 def is_guarded(tool: object) -> bool:
     """Say whether calls of a tool go through the pipeline."""
-    return isinstance(tool, _Guard)
+    return isinstance(tool, (_Guard, RemoteTool))
 
 
 def guarded(tool: OwnTool, run: RunOwn) -> OwnTool:
