@@ -193,10 +193,18 @@ async def test_a_needless_call_beside_a_meant_one_is_left_out_alone() -> None:
 @pytest.mark.parametrize("native", [True, False])
 async def test_a_place_that_nobody_named_is_asked_for_without_a_request(native: bool) -> None:
     first: Any = [call("get_weather", city="London")]
-    server = Server(first if native else written("get_weather", city="London"))
-    reply, _ = await heard(server, question("is it going to rain"), native=native)
-    assert reply.calls == []
-    assert reply.text == "For that I still need to know the name of the city."
+    reply = first if native else written("get_weather", city="London")
+    heard_now, _ = await heard(
+        Server(reply, model="llama3.2:1b"), question("is it going to rain"), native=native
+    )
+    assert heard_now.calls == []
+    assert heard_now.text == "For that I still need to know the name of the city."
+
+
+async def test_a_model_that_calls_well_asks_for_the_place_itself() -> None:
+    server = Server([call("get_weather", city="London")], "For which city?")
+    reply, _ = await heard(server, question("is it going to rain"), native=True)
+    assert (reply.calls, reply.text) == ([], "For which city?")
 
 
 async def test_a_streamed_needless_call_is_not_made_either() -> None:
