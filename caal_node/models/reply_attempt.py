@@ -185,8 +185,6 @@ class ReplyAttempt:
                 self._structured |= isinstance(chunk, NativeCall)
                 self._confidence.see(chunk)
                 for part in _slices(chunk):
-                    admitted = self._meant(self._limits.admit(reader.feed(part)))
-                    events = self._confidence.judged(admitted)
                     events = self._read(reader.feed(part))
                     if reader.doubt == "unsure":
                         self.signal = "unsure"
@@ -203,8 +201,6 @@ class ReplyAttempt:
                 if self._limits.reached:
                     break
         if self._limits.reached in (None, "size"):
-            admitted = self._meant(self._limits.admit(reader.finish()))
-            for event in self._certain(self._confidence.judged(admitted)):
             for event in self._certain(self._read(reader.finish())):
                 yield event
         self.signal = signal_of_reply(self._events, done)

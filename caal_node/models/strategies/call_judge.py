@@ -7,7 +7,6 @@ are small. What a server sends as a call keeps its arguments.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
 from typing import Any, Final, Literal, cast
 
 from caal_node.core.prompt_files import sentence
