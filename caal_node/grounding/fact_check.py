@@ -20,7 +20,7 @@ from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.request_words import language_of
 from caal_node.grounding.result_facts import Facts
-from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of
+from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of, looks_up
 from caal_node.grounding.result_reader import add_arguments, facts_of
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.grounding.spoken_times import weekday_of
@@ -42,6 +42,9 @@ _OFFER: Final = re.compile(
     re.IGNORECASE,
 )
 _ANSWER: Final = re.compile(r"\W*(?:yes|no|yeah|nope)\b[,.!:]\s*", re.IGNORECASE)
+_NOT_RUN: Final = frozenset({"pending", "refused", "dry_run"})
+"""States of calls of which other words tell than those of results."""
+_ALL_WELL: Final = listed("all_well")
 _NOTHING: Final = listed("nothing")
 _STATING: Final = listed("stating")
 _THERE_IS: Final = re.compile(
@@ -92,10 +95,11 @@ class _FactCheck:
             return Say(clause)
         if self._ledger_now() is not self._ledger:
             return Say(clause)
-        if any(entry.state == "pending" for entry in self._ledger.turn):
+        if any(entry.state in _NOT_RUN for entry in self._ledger.turn):
             return Say(clause)
         if not self._found:
-            return self._without_results(clause)
+            looked_up = all(map(looks_up, self._ledger.turn))
+            return self._without_results(clause) if looked_up else Say(clause)
         if self._elsewhere is not None and self._speaks_of_asked(clause, self._elsewhere):
             other = self._elsewhere
             return self._instead(clause, "found_elsewhere", found=other.found, asked=other.asked)
@@ -190,9 +194,12 @@ class _FactCheck:
 
     def _states_something(self, clause: str) -> bool:
         """Say whether a clause tells how something is of which nothing is known."""
+        said = words(_ANSWER.sub("", clause))
+        failed = any(entry.state == "failed" for entry in self._ledger.turn)
+        if not failed and not _ALL_WELL.isdisjoint(said):
+            return False
         if _THERE_IS.search(clause):
             return True
-        said = words(_ANSWER.sub("", clause))
         if _STATING.isdisjoint(said):
             return False
         asked = f"{self._ledger.request} {' '.join(map(_arguments, self._ledger.turn))}"
