@@ -19,7 +19,7 @@ from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.request_words import language_of
-from caal_node.grounding.result_facts import Facts
+from caal_node.grounding.result_facts import Fact, Facts
 from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of, looks_up
 from caal_node.grounding.result_reader import add_arguments, facts_of
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
@@ -53,7 +53,9 @@ _THERE_IS: Final = re.compile(
     re.IGNORECASE,
 )
 _SUPPOSING: Final = listed("supposing")
-_COMMON: Final = COMMON | stemmed("stating")
+_DENYING: Final = stemmed("nothing") - stemmed("also_states")
+_TIME_WORDS: Final = stemmed("time_words")
+_COMMON: Final = COMMON | stemmed("stating") | _TIME_WORDS | {stem("new"), stem("any")}
 
 
 def fact_check(
@@ -148,7 +150,7 @@ class _FactCheck:
             facts.words.update(map(stem, words(f"{entry.tool} {entry.description[:KNOWN_CHARS]}")))
         for entry in self._ledger.turn:
             if entry not in self._found:
-                facts.add_text(entry.result[:KNOWN_CHARS])
+                _add_error(facts, entry.result[:KNOWN_CHARS])
         return facts
 
     @cached_property
@@ -202,13 +204,16 @@ class _FactCheck:
             return True
         if _STATING.isdisjoint(said):
             return False
-        asked = f"{self._ledger.request} {' '.join(map(_arguments, self._ledger.turn))}"
+        asked = " ".join(map(_arguments, self._ledger.turn))
+        if failed:
+            # An empty list may be told in other words than that; of an error nothing can be told.
+            asked = f"{self._ledger.request} {asked}"
         about = frozenset(map(stem, words(asked))) - _COMMON
         return not about.isdisjoint(map(stem, said))
 
     def _speaks_of_asked(self, clause: str, other: Elsewhere) -> bool:
         said = frozenset(map(stem, words(clause)))
-        if not said.isdisjoint(map(stem, _NOTHING)):
+        if not said.isdisjoint(_DENYING):
             return False
         said |= _days_named(clause)
         asked, found = _namings(other.asked), _namings(other.found)
@@ -238,6 +243,13 @@ def _states_nothing(clause: str) -> bool:
     return not _SUPPOSING.isdisjoint(words(clause))
 
 
+def _add_error(facts: Facts, text: str) -> None:
+    """Add the words and numbers of an error, which may be told, but times follow from none."""
+    facts.words.update(map(stem, words(text)))
+    for figure in stated_in(text).figures:
+        facts.figures.append(Fact(figure.value, None, frozenset(), -1))
+
+
 def _arguments(entry: LedgerEntry) -> str:
     return " ".join(str(value)[:KNOWN_CHARS] for value in entry.arguments.values())
 
@@ -245,7 +257,13 @@ def _arguments(entry: LedgerEntry) -> str:
 def _about(entry: LedgerEntry) -> str:
     """Return what a call asked for in words, as the person hears it."""
     texts = [value for value in entry.arguments.values() if isinstance(value, str)]
-    named = [text for text in texts if text[:1].isalpha() and len(text) <= NAMED_CHARS]
+    named = [
+        text
+        for text in texts
+        if text[:1].isalpha()
+        and len(text) <= NAMED_CHARS
+        and not _TIME_WORDS.issuperset(map(stem, words(text)))
+    ]
     return named[0] if named else ""
 
 

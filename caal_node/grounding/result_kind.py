@@ -21,7 +21,7 @@ NAMED_CHARS: Final = 60
 _EMPTY_CHARS: Final = 80
 """Characters up to which a text may say that there is nothing; a longer one says something."""
 _EMPTY: Final = re.compile(
-    rf"\W*(?:(?:sorry|success|ok)\W+)?(?:{'|'.join(map(re.escape, WORDS['empty_results']))})\b"
+    rf"\W*(?:(?:sorry|success|ok)\W+)?(?:{'|'.join(WORDS['empty_results'])})\b"
 )
 _EMPTY_WORDS: Final = listed("empty_words")
 _COUNTS: Final = listed("count_keys")
