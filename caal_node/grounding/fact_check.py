@@ -19,8 +19,8 @@ from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.request_words import language_of
-from caal_node.grounding.result_facts import Facts
-from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of
+from caal_node.grounding.result_facts import Fact, Facts
+from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of, looks_up
 from caal_node.grounding.result_reader import add_arguments, facts_of
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.grounding.spoken_times import weekday_of
@@ -42,6 +42,9 @@ _OFFER: Final = re.compile(
     re.IGNORECASE,
 )
 _ANSWER: Final = re.compile(r"\W*(?:yes|no|yeah|nope)\b[,.!:]\s*", re.IGNORECASE)
+_NOT_RUN: Final = frozenset({"pending", "refused", "dry_run"})
+"""States of calls of which other words tell than those of results."""
+_ALL_WELL: Final = listed("all_well")
 _NOTHING: Final = listed("nothing")
 _STATING: Final = listed("stating")
 _THERE_IS: Final = re.compile(
@@ -50,7 +53,9 @@ _THERE_IS: Final = re.compile(
     re.IGNORECASE,
 )
 _SUPPOSING: Final = listed("supposing")
-_COMMON: Final = COMMON | stemmed("stating")
+_DENYING: Final = stemmed("nothing") - stemmed("also_states")
+_TIME_WORDS: Final = stemmed("time_words")
+_COMMON: Final = COMMON | stemmed("stating") | _TIME_WORDS | {stem("new"), stem("any")}
 
 
 def fact_check(
@@ -92,10 +97,11 @@ class _FactCheck:
             return Say(clause)
         if self._ledger_now() is not self._ledger:
             return Say(clause)
-        if any(entry.state == "pending" for entry in self._ledger.turn):
+        if any(entry.state in _NOT_RUN for entry in self._ledger.turn):
             return Say(clause)
         if not self._found:
-            return self._without_results(clause)
+            looked_up = all(map(looks_up, self._ledger.turn))
+            return self._without_results(clause) if looked_up else Say(clause)
         if self._elsewhere is not None and self._speaks_of_asked(clause, self._elsewhere):
             other = self._elsewhere
             return self._instead(clause, "found_elsewhere", found=other.found, asked=other.asked)
@@ -144,7 +150,7 @@ class _FactCheck:
             facts.words.update(map(stem, words(f"{entry.tool} {entry.description[:KNOWN_CHARS]}")))
         for entry in self._ledger.turn:
             if entry not in self._found:
-                facts.add_text(entry.result[:KNOWN_CHARS])
+                _add_error(facts, entry.result[:KNOWN_CHARS])
         return facts
 
     @cached_property
@@ -190,18 +196,24 @@ class _FactCheck:
 
     def _states_something(self, clause: str) -> bool:
         """Say whether a clause tells how something is of which nothing is known."""
+        said = words(_ANSWER.sub("", clause))
+        failed = any(entry.state == "failed" for entry in self._ledger.turn)
+        if not failed and not _ALL_WELL.isdisjoint(said):
+            return False
         if _THERE_IS.search(clause):
             return True
-        said = words(_ANSWER.sub("", clause))
         if _STATING.isdisjoint(said):
             return False
-        asked = f"{self._ledger.request} {' '.join(map(_arguments, self._ledger.turn))}"
+        asked = " ".join(map(_arguments, self._ledger.turn))
+        if failed:
+            # An empty list may be told in other words than that; of an error nothing can be told.
+            asked = f"{self._ledger.request} {asked}"
         about = frozenset(map(stem, words(asked))) - _COMMON
         return not about.isdisjoint(map(stem, said))
 
     def _speaks_of_asked(self, clause: str, other: Elsewhere) -> bool:
         said = frozenset(map(stem, words(clause)))
-        if not said.isdisjoint(map(stem, _NOTHING)):
+        if not said.isdisjoint(_DENYING):
             return False
         said |= _days_named(clause)
         asked, found = _namings(other.asked), _namings(other.found)
@@ -231,6 +243,13 @@ def _states_nothing(clause: str) -> bool:
     return not _SUPPOSING.isdisjoint(words(clause))
 
 
+def _add_error(facts: Facts, text: str) -> None:
+    """Add the words and numbers of an error, which may be told, but times follow from none."""
+    facts.words.update(map(stem, words(text)))
+    for figure in stated_in(text).figures:
+        facts.figures.append(Fact(figure.value, None, frozenset(), -1))
+
+
 def _arguments(entry: LedgerEntry) -> str:
     return " ".join(str(value)[:KNOWN_CHARS] for value in entry.arguments.values())
 
@@ -238,7 +257,13 @@ def _arguments(entry: LedgerEntry) -> str:
 def _about(entry: LedgerEntry) -> str:
     """Return what a call asked for in words, as the person hears it."""
     texts = [value for value in entry.arguments.values() if isinstance(value, str)]
-    named = [text for text in texts if text[:1].isalpha() and len(text) <= NAMED_CHARS]
+    named = [
+        text
+        for text in texts
+        if text[:1].isalpha()
+        and len(text) <= NAMED_CHARS
+        and not _TIME_WORDS.issuperset(map(stem, words(text)))
+    ]
     return named[0] if named else ""
 
 

@@ -11,18 +11,19 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from caal_node.grounding.fact_words import WORDS, listed
 from caal_node.grounding.ledger import LedgerEntry
-from caal_node.grounding.quantities import stated_in
+from caal_node.grounding.quantities import Stated, stated_in
 from caal_node.grounding.spoken_times import weekday_of
 from caal_node.policy.heard_words import COMMON, stem, words
 
 Kind: TypeAlias = Literal["found", "empty", "failed"]
 NAMED_CHARS: Final = 60
 """Characters of what was asked for or found that a person hears."""
-_EMPTY_CHARS: Final = 120
+_EMPTY_CHARS: Final = 80
 """Characters up to which a text may say that there is nothing; a longer one says something."""
 _EMPTY: Final = re.compile(
-    rf"\W*(?:(?:sorry|success|ok)\W+)?(?:{'|'.join(map(re.escape, WORDS['empty_results']))})\b"
+    rf"\W*(?:(?:sorry|success|ok)\W+)?(?:{'|'.join(WORDS['empty_results'])})\b"
 )
+_EMPTY_WORDS: Final = listed("empty_words")
 _COUNTS: Final = listed("count_keys")
 _READING: Final = frozenset(map(stem, WORDS["reading"]))
 _SAME_NAMES: Final = tuple(frozenset(map(stem, group)) for group in WORDS["same_names"])
@@ -52,14 +53,27 @@ def kind_of(entry: LedgerEntry) -> Kind:
         except (ValueError, RecursionError):
             return "found"
     if isinstance(value, str):
-        short = len(value) <= _EMPTY_CHARS
-        if value in ("", "null"):
-            return "empty" if _reads(entry) else "found"
-        return "empty" if short and _EMPTY.match(value.lower()) else "found"
-    return "empty" if _reads(entry) and _has_nothing(value, entry.arguments) else "found"
+        nothing = not value or _says_nothing(value)
+    else:
+        nothing = _has_nothing(value, entry.arguments)
+    return "empty" if nothing and looks_up(entry) else "found"
 
 
-def _reads(entry: LedgerEntry) -> bool:
+def _says_nothing(text: str) -> bool:
+    """Say whether a text says that there is nothing, and nothing else that could be told."""
+    lower = text.lower().strip(" \t\n.!")
+    if lower in _EMPTY_WORDS:
+        return True
+    begun = _EMPTY.match(lower)
+    # "No match today, the next one is on Friday" has something to tell.
+    return (
+        begun is not None
+        and len(text) <= _EMPTY_CHARS
+        and stated_in(lower[begun.end() :]) == Stated()
+    )
+
+
+def looks_up(entry: LedgerEntry) -> bool:
     """Say whether a call looks something up, by its effect or by its name."""
     return entry.effect == "read" or not _READING.isdisjoint(map(stem, words(entry.tool)))
 
@@ -88,7 +102,7 @@ def _is_nothing(name: str, member: Any) -> bool:
     if member is None or member in ("", [], {}):
         return True
     if isinstance(member, str):
-        return _EMPTY.match(member.lower()) is not None
+        return _says_nothing(member)
     return member is not False and member == 0 and not _COUNTS.isdisjoint(words(name))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -240,3 +241,26 @@ def test_without_figures_answers_to_nothing_and_to_an_error_are_found() -> None:
     missed = [p.clause for p in wrong if said(p.check(figures=False), p.clause) == p.clause]
     assert len(wrong) >= 35
     assert missed == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "result", "clause"),
+    [
+        ("list_open_windows", [], "Yes, all the windows are closed."),
+        ("list_alerts", {"alerts": []}, "Everything is fine with the windows."),
+        ("next_match", "No match today, the next one is on Friday at 18:00.", "It is on Friday."),
+        ("lookup", "Nothing to do, the windows are already clean.", "The windows are dirt free."),
+        ("close_windows", [], "The windows are shut tight."),
+        ("run_workflow", {"items": []}, "The windows workflow was started."),
+    ],
+)
+def test_an_empty_list_may_say_that_all_is_well(tool: str, result: Any, clause: str) -> None:
+    call = entry(result, tool=tool)
+    call = replace(call, effect="read" if tool.startswith(("list", "next", "look")) else "write")
+    assert said(fact_check(of("are the windows closed", (call,)), figures=False), clause) == clause
+
+
+@pytest.mark.parametrize("state", ["refused", "dry_run"])
+def test_a_call_that_was_not_made_is_told_of_elsewhere(state: CallState) -> None:
+    check = fact_check(of("is the door locked", (entry({"error": "refused"}, state=state),)))
+    assert said(check, "The door is still locked.") == "The door is still locked."
