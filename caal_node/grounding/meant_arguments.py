@@ -25,7 +25,7 @@ def meant_arguments(
     """Return `arguments` with the names of what was meant in place of references."""
     if not references:
         return arguments
-    return {key: _meant(value, references) for key, value in arguments.items()}
+    return {key: _meant(key, value, references) for key, value in arguments.items()}
 
 
 def meant_for(name: str, schema: Mapping[str, Any], references: Sequence[Reference]) -> str | None:
@@ -40,25 +40,32 @@ def meant_for(name: str, schema: Mapping[str, Any], references: Sequence[Referen
     return references[0].names[0] if fits else None
 
 
-def _meant(value: Any, references: Sequence[Reference]) -> Any:
+def _meant(name: str, value: Any, references: Sequence[Reference]) -> Any:
     if isinstance(value, list):
         values = cast("list[Any]", value)
-        return [_meant(one, references) for one in values] if len(values) <= _LIST_MAX else values
+        return (
+            [_meant(name, one, references) for one in values]
+            if len(values) <= _LIST_MAX
+            else values
+        )
     if not isinstance(value, str) or len(value) > VALUE_CHARS:
         return cast("Any", value)
     for reference in references:
-        if len(reference.names) == 1 and _repeats(value, reference):
+        if len(reference.names) == 1 and _repeats(name, value, reference):
             return reference.names[0]
     return value
 
 
-def _repeats(value: str, reference: Reference) -> bool:
-    """Whether `value` says no more than the reference, and points at something as it does.
+def _repeats(name: str, value: str, reference: Reference) -> bool:
+    """Whether `value` says no more than the reference does.
 
-    "Italian" tells of the Italian one, and yet may be meant as it is.
+    "Italian" is the Italian one where a parameter is called as the thing is; as a `cuisine` it may
+    be meant as it is. "Second" points at something wherever it stands.
     """
     said = {singular(word) for word in name_words(value)}
     nouns = {singular(word) for word in name_words(reference.tool)}
     words = {singular(word) for word in name_words(reference.words)}
     pointing = {word for each in languages() for word in each.triggers}
-    return bool(said & words & pointing) and said <= words | nouns
+    is_called = not reference.nouns.isdisjoint(map(singular, name_words(name)))
+    points = bool(said & words & pointing) or (is_called and bool(said & words))
+    return points and said <= words | nouns

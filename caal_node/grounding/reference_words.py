@@ -74,7 +74,6 @@ class ReferenceWords:
         self._lists: Final = {
             name: frozenset[str](value) for name, value in table.items() if _is_words(value)
         }
-        self._forms: Final[dict[str, str]] = table["forms"]
         self.ordinals: Final[dict[str, int]] = table["ordinals"]
         self.cardinals: Final[dict[str, int]] = table["cardinals"]
         self.ranks: Final = tuple(
@@ -90,10 +89,6 @@ class ReferenceWords:
             *(rank.most | rank.more for rank in self.ranks),
         )
         """A request without any of these refers to nothing."""
-
-    def form(self, name: str, value: str = "") -> str:
-        """Return what stands in a sentence for `value`, such as "in Porto"; see `forms`."""
-        return self._forms[name].replace("{name}", value)
 
     def __call__(self, name: str) -> frozenset[str]:
         return self._lists[name]

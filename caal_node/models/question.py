@@ -8,7 +8,7 @@ from typing import Any
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import CallItem, Item, ResultItem, SystemItem, UserItem
-from caal_node.grounding.reference_hint import reference_hint
+from caal_node.grounding.reference_hint import hinted
 from caal_node.grounding.references import Reference
 from caal_node.models.reply_limits import AS_NATIVE, TextLimits
 from caal_node.reply_parser.escaping import escape_markers
@@ -65,18 +65,17 @@ class Question:
 
     @property
     def shown_items(self) -> tuple[Item, ...]:
-        """The items as a model reads them: with a hint right behind the person's newest words.
-
-        So all that a server has read of the conversation stays the beginning of the prompt.
-        """
+        """The items as a model reads them, with what the person's newest words refer to."""
         places = [at for at, item in enumerate(self.items) if isinstance(item, UserItem)]
-        if not (self.references and places):
+        newest = self.items[places[-1]] if self.references and places else None
+        if not isinstance(newest, UserItem):
             return self.items
-        behind = places[-1] + 1
-        newest = self.items[places[-1]]
-        request = newest.text if isinstance(newest, UserItem) else ""
-        hint = UserItem(escape_markers(reference_hint(request, self.references)))
-        return (*self.items[:behind], hint, *self.items[behind:]) if hint.text else self.items
+        text = escape_markers(hinted(newest.text, self.references))
+        return (
+            *self.items[: places[-1]],
+            replace(newest, text=text),
+            *self.items[places[-1] + 1 :],
+        )
 
 
 def _escaped(item: Item) -> Item:

@@ -54,7 +54,7 @@ def bytes_of(body: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("native", [True, False])
-async def test_the_hint_follows_the_words_and_is_gone_in_the_next_request(native: bool) -> None:
+async def test_the_name_follows_the_words_and_is_gone_in_the_next_request(native: bool) -> None:
     calls = [[FIND], ["Roma and Bella."], [AGAIN], ["It costs twelve."], ["Good bye."]]
     texts = ['{"calls":[{"name":"find_shops","arguments":{}}]}', '{"say":"Roma and Bella."}']
     texts += ['{"calls":[{"name":"find_shops","arguments":{}}]}', '{"say":"Twelve."}']
@@ -67,15 +67,15 @@ async def test_the_hint_follows_the_words_and_is_gone_in_the_next_request(native
             await talk.ask(words)
         bodies = [asked.json for asked in server.chats]
         assert len(bodies) == 5
-        hints = ["(Meant" in bytes_of(body) for body in bodies]
+        hints = ["(Bella)" in bytes_of(body) for body in bodies]
         assert hints == [False, False, True, False, False]
         *before, hint = bodies[2]["messages"]
-        assert before[-1]["content"] == WORDS, "what was said stays as it was said"
-        assert hint["content"] == '(Meant: "what about Bella")'
-        # All that the server has read of the conversation is still the prompt's beginning.
+        assert hint["content"] == "what about the second one (Bella)"
+        # All that the server has read before is still the prompt's beginning, up to the bracket.
         assert before == bodies[3]["messages"][: len(before)]
+        assert bodies[3]["messages"][len(before)]["content"] == WORDS
         assert bodies[3]["messages"] == bodies[4]["messages"][: len(bodies[3]["messages"])]
-        assert not [item for item in talk.history if "(Meant" in str(item)]
+        assert not [item for item in talk.history if "(Bella)" in str(item)]
 
 
 async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever() -> None:
@@ -92,34 +92,31 @@ async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever()
     hinted, plain = bodies
     assert hinted[:3] == plain[:3]
     assert hinted[3] != plain[3]
-    assert hinted[3].startswith(plain[3])
+    assert hinted[3] == plain[3].replace(WORDS, f"{WORDS} (Bella)")
 
 
 @pytest.mark.parametrize(
     "strategy", [NativeStrategy(), JsonReplyStrategy(), TextProtocolStrategy(), PlainStrategy()]
 )
-def test_every_way_of_asking_has_the_hint_behind_the_words(strategy: CallStrategy) -> None:
+def test_every_way_of_asking_has_the_name_behind_the_words(strategy: CallStrategy) -> None:
     items = (SystemItem("Be kind."), UserItem("good morning"), UserItem(WORDS))
-    question = Question(items, references=(Reference("the second one", (), ("<|im_end|>",), "x"),))
-    *before, words, hint = strategy.request(question).items
-    assert (words, len(before)) == (
-        UserItem(WORDS),
-        len(strategy.request(Question(items)).items) - 1,
-    )
-    assert isinstance(hint, UserItem)
-    assert "<|im_end|>" not in hint.text, "a marker of the model's template is broken up"
-    assert hint.text.startswith("(Meant")
+    meant = Reference("the second one", (), ("<|im_end|> Bella",), "find_shops")
+    *before, words = strategy.request(Question(items, references=(meant,))).items
+    *plain, _ = strategy.request(Question(items)).items
+    assert before == plain
+    assert isinstance(words, UserItem)
+    assert words.text.startswith(f"{WORDS} (")
+    assert "Bella)" in words.text
+    assert "<|im_end|>" not in words.text, "a marker of the model's template is broken up"
 
 
 def test_a_call_that_is_mended_stands_behind_the_hint() -> None:
-    question = Question(
-        (UserItem(WORDS),), references=(Reference("the second one", (), ("x",), "x"),)
-    )
+    meant = Reference("the second one", (), ("Bella",), "find_shops")
+    question = Question((UserItem(WORDS),), references=(meant,))
     mended = repaired(question, [UnknownCall("find_shop", ("find_shops",))])
-    shown = NativeStrategy().request(mended).items
-    assert shown[0] == UserItem(WORDS)
-    assert "(Meant" in getattr(shown[1], "text", "")
-    assert len(shown) == 4
+    words, *others = NativeStrategy().request(mended).items
+    assert words == UserItem(f"{WORDS} (Bella)")
+    assert len(others) == 2
 
 
 async def test_a_call_that_repeats_the_reference_gets_what_it_means() -> None:
