@@ -17,7 +17,7 @@ from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import Say
 from tests.fact_pairs import pairs_of
 
-PARTS: Final = ("tuning", "held_out", "unseen", "unseen_2", "unseen_3", "unseen_4")
+PARTS: Final = ("tuning", "held_out", "unseen", "unseen_2", "unseen_3", "unseen_4", "unseen_empty")
 ROUNDS: Final = 5
 """How often each clause is timed; the quickest counts, as others use the machine too."""
 

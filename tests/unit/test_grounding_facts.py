@@ -218,7 +218,7 @@ def test_no_value_of_an_unknown_scale_is_put_in_place_of_one_with_a_scale() -> N
 
 
 @pytest.mark.parametrize(
-    "part", ["tuning", "held_out", *(f"unseen{n}" for n in ("", "_2", "_3", "_4"))]
+    "part", ["tuning", "held_out", *(f"unseen{n}" for n in ("", "_2", "_3", "_4", "_empty"))]
 )
 def test_without_figures_nothing_right_is_doubted(part: str) -> None:
     pairs = list(pairs_of(part))
