@@ -225,7 +225,7 @@ async def test_one_call_at_a_time_is_one_call(way: str, parallel: bool) -> None:
 
 async def test_the_schema_has_room_for_one_call_where_one_is_allowed() -> None:
     async with StandInModel(written("json", TIMER)) as server, asked_by("json", server) as model:
-        await reply_of(model, parallel_tool_calls=False)
+        await reply_of(model, "five minutes", parallel_tool_calls=False)
         calls = server.chats[0].json["format"]["anyOf"][0]["properties"]["calls"]
         assert calls["maxItems"] == 1
 

@@ -29,7 +29,7 @@ class House(CaalAgent):
         path.write_text(
             f'[tools]\nsecond_look = "writes"\nsecond_look_model = "{reference}"\n', "utf-8"
         )
-        settings = load_settings({"CAAL_CUES": "off"}, path)
+        settings = load_settings({"CAAL_CUES": "off", "CAAL_NEEDLESS_CALLS": "off"}, path)
         super().__init__(settings=settings, tiers={}, warm=False)
 
     @function_tool
