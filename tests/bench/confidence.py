@@ -1,6 +1,6 @@
 """How far a call's confidence can be taken at its word: fits its weights, and draws its curve.
 
-Run: `python -m tests.bench.confidence --ollama URL MODEL [MODEL ...] [--fit] [--draw FILE.svg]`.
+Run: `python -m tests.bench.confidence --ollama URL --folder F [--fit] [--draw FILE.svg] MODEL ...`.
 Each request of `spoken_requests` is asked once, with every call believed, and each call counts as
 right where the request wants exactly it. `--fit` writes `prompts/call_confidence.toml` by the calls
 of the tuning requests, those of `needless_calls` too; the table and the curve are always of the
