@@ -76,6 +76,14 @@ class PromptBuilder:
         ]
         return sorted(seen, key=lambda tool: position.get(tool.id, len(position)))
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The tools for which the last question's context had no room."""
+        if self._offered is None:
+            return frozenset()
+        given, _, fitting_ones = self._offered
+        return frozenset(given.names).difference(fitting_ones.names)
+
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Return example utterances by exposed name: the settings', else the author's."""
         return {**self._table().prompt_tools.examples, **self._configured_examples()}

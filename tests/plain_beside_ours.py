@@ -15,7 +15,7 @@ from caal_node.testing import ScriptedCall, ScriptedModel, ScriptedReply, plain_
 
 Make = Callable[..., Agent]
 """It makes the agent on the base class and with the options that it is given."""
-OURS: dict[str, Any] = {"settings": plain_settings(), "tiers": {}, "warm": False}
+OURS: dict[str, Any] = {"settings": plain_settings(CAAL_CLAIMS="off"), "tiers": {}, "warm": False}
 CALL = [ScriptedCall("act")]
 
 

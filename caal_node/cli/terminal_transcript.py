@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from caal_node.core.events import (
+    ClaimCorrected,
     ConfirmationEnded,
     CuePlayed,
     Event,
@@ -78,6 +79,8 @@ class TerminalTranscript:
                 return f"[dim]cue      {_CUES[kind]}[/]"
             case Spoken(text):
                 return f"[bold green]says[/]     {escape(text)}"
+            case ClaimCorrected(became=became):
+                return f"[dim]claim    not heard, as no tool did it; in its place: {became}[/]"
             case TurnEnded(rounds, requests, took):
                 seconds = f"{took / 1000:.1f} s"
                 return f"[dim]turn     {seconds}, {rounds} tool rounds, {requests} requests[/]"

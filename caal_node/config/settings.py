@@ -50,6 +50,8 @@ from caal_node.redaction.settings import Redactions, RedactionSettings
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
 NeedlessCalls: TypeAlias = Literal["ask", "off"]
+Claims: TypeAlias = Literal["check", "off"]
+Facts: TypeAlias = Literal["check", "empty", "off"]
 TextProtocol: TypeAlias = Literal["auto", "jsonl", "xml", "markdown-json"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
@@ -322,6 +324,11 @@ class Settings(BaseModel):
     vad: Part = "local"
     search_if_hedged: bool = True
     """Whether one search, if a tool can, replaces a reply that says that it cannot know."""
+    claims: Claims = "check"
+    """Whether a reply that claims what no call has done is corrected. See docs/honesty.md."""
+    facts: Facts = "empty"
+    """What of an answer is held to its results: "empty" holds it where they have nothing, "check"
+    its figures, times and names as well. See docs/honesty.md."""
     speakable: bool = True
     """Whether the model's text (`5 km/h`, tables, links) is made speakable. See docs/speech.md."""
     cues: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, cast, get_args
 
 from caal_node.control.messages import (
@@ -30,7 +30,16 @@ _FAILURE_KINDS: Final[frozenset[str]] = frozenset(get_args(FailureKind))
 class AgentTools:
     """The handler that a `ControlListener` takes as `on_tools`."""
 
-    def __init__(self, remote: RemoteToolset, calls: DirectCalls, policies: PolicyChecks) -> None:
+    def __init__(
+        self,
+        remote: RemoteToolset,
+        calls: DirectCalls,
+        policies: PolicyChecks,
+        *,
+        left_out: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        """`left_out` returns the tools for which the model's context has no room."""
+        self._left_out: Final = left_out
         self._policies: Final = policies
         self._remote: Final = remote
         self._calls: Final = calls
@@ -65,10 +74,12 @@ class AgentTools:
         )
 
     def _summaries(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
-        offered = self._remote.table
-        return [self._summary(entry, offered) for entry in entries]
+        offered, left_out = self._remote.table, frozenset(self._left_out())
+        return [self._summary(entry, offered, left_out) for entry in entries]
 
-    def _summary(self, entry: ToolEntry, offered: ToolTable) -> ToolSummary:
+    def _summary(
+        self, entry: ToolEntry, offered: ToolTable, left_out: Collection[str]
+    ) -> ToolSummary:
         spec = entry.spec
         judged = self._policies.judge(entry, self._calls.caller)
         return ToolSummary(
@@ -79,7 +90,9 @@ class AgentTools:
             description=spec.details or spec.description,
             input_schema=dict(spec.parameters),
             read_only=spec.read_only,
-            offered=offered.offers(entry) and not self._policies.hide(entry),
+            offered=offered.offers(entry)
+            and entry.exposed not in left_out
+            and not self._policies.hide(entry),
             effect=judged.effect,
             verdict=judged.action,
         )

@@ -20,6 +20,9 @@ ConfirmationAnswer: TypeAlias = Literal[
 ]
 """What became of a question whether a call may run; only "yes" lets it. A "correction" says what is
 wanted in its place, and "cancelled" is a question that ended with its turn."""
+ClaimBecame: TypeAlias = Literal["call", "sentence", "nothing"]
+"""What took the place of a claim: its call, an honest sentence, or nothing, as the sentence was
+said already, the model's own call follows, or nobody has asked for it."""
 CueKind: TypeAlias = Literal["tool", "agent", "error", "tick"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
 API_CALL: Final = "api_"
@@ -142,6 +145,17 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimCorrected:
+    """The model's reply claimed to have done what no call of the turn has done. Nobody has heard
+    it; `became` says what took its place. The reply may be one that LiveKit then threw away."""
+
+    type: ClassVar[str] = "claim_corrected"
+    claim: str
+    """The model's words."""
+    became: ClaimBecame
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """A turn is over, after so many `rounds` of tools and `requests` to the model."""
 
@@ -160,6 +174,7 @@ Event: TypeAlias = (
     | ToolCallEnded
     | CuePlayed
     | Spoken
+    | ClaimCorrected
     | TurnEnded
 )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -43,6 +44,7 @@ NO_WORD: Final = 0.3
 """Shared words below which only one was said that most tools have."""
 SIMILAR: Final = 0.65
 """Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
+_NO_WORDS: Final = re.compile(r"(?<![\w\"])(?:true|false|null)(?![\w\"])")
 _LETTERS_MIN: Final = 4
 KNOWN_CHARS: Final = 32_768
 """Characters of a conversation in which a name is looked for, within a few milliseconds. In a
@@ -111,7 +113,10 @@ class CallGrounds:
             return why == "talk" and not call.trusted
         fit = self._fit_of(call.tool["function"]["name"])
         if call.trusted:
-            return why in ("question", "talk") and fit == 0 and not self._said(call.arguments)
+            # A call without any value may mean what the words only hint at: "who is at home".
+            values = _stems_of(call.arguments)
+            unsaid = bool(values) and values.isdisjoint(stems(self._request))
+            return why in ("question", "talk") and fit == 0 and unsaid
         if why == "statement":
             amount = any(word.isdecimal() for word in stems(self._request))
             return fit < ONE_WORD and not amount
@@ -155,9 +160,10 @@ class CallGrounds:
         A place that is missing is asked for instead.
         """
         conversation = self._conversation()
-        if not self._same_language or not call.arguments or conversation is None:
+        values = _stems_of(call.arguments)
+        if not self._same_language or not values or conversation is None:
             return False
-        if not (_stems_of(call.arguments) - COMMON).isdisjoint(conversation):
+        if not values.isdisjoint(conversation):
             return False
         has_amount = any(char.isdecimal() for char in str([*call.arguments.values()]))
         if has_amount and not self._times.isdisjoint(plain_words(self._request)):
@@ -171,9 +177,6 @@ class CallGrounds:
             word[:1].isupper() and self._times.isdisjoint(plain_words(word)) for word in inside
         )
 
-    def _said(self, arguments: Mapping[str, Any]) -> bool:
-        return not (_stems_of(arguments) - COMMON).isdisjoint(stems(self._request))
-
     def _conversation(self) -> frozenset[str] | None:
         """Return the stems of all words of the conversation; None where there are too many."""
         if self._known is None:
@@ -185,7 +188,9 @@ class CallGrounds:
 
 
 def _stems_of(arguments: Mapping[str, Any]) -> frozenset[str]:
-    return stems(json.dumps([*arguments.values()], ensure_ascii=False, default=str))
+    """Return the stems of the words and numbers in a call's values; true and false are neither."""
+    values = json.dumps([*arguments.values()], ensure_ascii=False, default=str)
+    return stems(_NO_WORDS.sub(" ", values)) - COMMON
 
 
 def _follows_up(items: Sequence[Item]) -> bool:

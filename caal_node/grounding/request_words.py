@@ -27,6 +27,7 @@ TEXT_CHARS: Final = 4_000
 _FIRST_PERSON: Final = frozenset(
     {"i", "i'm", "i've", "i'd", "my", "me", "we", "we're", "our", "us"}
 )
+_ARTICLES: Final = frozenset({"the", "a", "an", "my", "your"})
 _GIVE_ME: Final = frozenset({"give me", "tell me", "sing me"})
 
 
@@ -117,7 +118,10 @@ def is_question(description: str) -> bool:
 
 def is_placeholder(value: str, language: str) -> bool:
     """Return whether `value` is what a model writes where it knows no value."""
-    return " ".join(plain_words(value)) in _WORDS["placeholders"].get(language, frozenset())
+    own = plain_words(value)
+    without_article = own[1:] if own[:1] and own[0] in _ARTICLES else own
+    listed = _WORDS["placeholders"].get(language, frozenset())
+    return " ".join(own) in listed or " ".join(without_article) in listed
 
 
 def _behind(text: str, opening: re.Pattern[str]) -> str:

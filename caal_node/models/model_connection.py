@@ -149,6 +149,10 @@ class ModelConnection:
                 if attempt.signal is None and question.may_call and not question.must_call:
                     policy.stats.note_success(step.strategy.name, first)
                 return
+            if step.question.once:
+                if failure is not None:
+                    raise failure
+                return
             unmade = unmade or attempt.uncertain
             following = policy.next_step(step, attempt)
             if following is None:

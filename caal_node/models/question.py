@@ -31,6 +31,8 @@ class Question:
     """False in a turn's last round: the reply has to be speech."""
     must_call: bool = False
     """The reply has to hold a call: what it says otherwise is no reply."""
+    once: bool = False
+    """There is one attempt: what its reply lacks is not asked for again in any way."""
     parallel: bool | None = None
     """False: one call at most. None leaves it to the server."""
     speech_only: bool = False

@@ -18,6 +18,7 @@ from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, Us
 from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
+from caal_node.reply_parser.escaping import escape_markers
 
 TALK_ITEMS: Final = 6
 """Pieces of the conversation that are shown: what "the second one" means stands in the last few."""
@@ -54,7 +55,8 @@ class ProposedCall:
 def second_look_request(talk: Sequence[Item], call: ProposedCall) -> BackendRequest:
     """Write the request about `call`, which was made at the end of `talk`."""
     named = [pair for pair in call.arguments.items() if len(pair[0]) <= NAME_CHARS]
-    arguments = dict(named[:ARGUMENTS_MAX])
+    # The schema has the names as the question shows them.
+    arguments = {escape_markers(name): value for name, value in named[:ARGUMENTS_MAX]}
     shown = {
         "talk": [line for item in talk if (line := _line(item))][-TALK_ITEMS:],
         "tool": call.tool,

@@ -83,8 +83,8 @@ class Policy:
     second_look: SecondLookOf = "off"
     """Which calls are judged once more before they run: those that change something, or all."""
     second_look_model: str = ""
-    """The model that judges them, as `[API:]MODEL[@URL]`; "" is the one that made the call, and
-    "none" no model, so that a call's own confidence decides."""
+    """The model that judges them, as `[API:]MODEL[@URL]`; "same" is the one that made the call, and
+    "" no model, so that a call's own confidence decides."""
     source: Path | None = field(default=None, compare=False)
     """The file that it is read from again at a reload, whether or not it is there."""
     _known: dict[tuple[Any, ...], _ToolRules] = field(

@@ -24,8 +24,8 @@ from caal_node.models.model_settings import backend_of
 from caal_node.models.second_look import ProposedCall, read_second_look, second_look_request
 from caal_node.tools.call_middleware import ToolCallRequest
 
-NO_MODEL: Final = "none"
-"""The word in place of a model's name where no model is asked."""
+SAME_MODEL: Final = "same"
+"""The word in place of a model's name that stands for the agent's own."""
 ITEMS_MAX: Final = 40
 """Items at the end of the history that are looked through for the last things said."""
 
@@ -33,8 +33,8 @@ ITEMS_MAX: Final = 40
 class SecondOpinion:
     """Looks at calls for `SecondLook`.
 
-    `reference` returns the model that is asked, written as a fallback's; "" asks the agent's own,
-    and `NO_MODEL` none, so that the call's own confidence decides.
+    `reference` returns the model that is asked, written as a fallback's; `SAME_MODEL` asks the
+    agent's own, and "" none, so that the call's own confidence decides.
     """
 
     def __init__(self, settings: Settings, reference: Callable[[], str]) -> None:
@@ -50,14 +50,14 @@ class SecondOpinion:
         if call.context is None:
             return None
         reference = self._reference()
-        if reference == NO_MODEL:
+        if not reference:
             return call_confidence(call.context.function_call)
         session = call.context.session
         talk = to_items(llm.ChatContext(session.history.items[-ITEMS_MAX:]))
         spec = call.entry.spec
         judged = ProposedCall(call.entry.exposed, spec.description, call.arguments)
         request = second_look_request(talk, judged)
-        if reference:
+        if reference != SAME_MODEL:
             return await self._by_another(reference, request)
         model = session.current_agent.llm or session.llm
         if not isinstance(model, LLM):

@@ -1,8 +1,9 @@
 """Right calls that the judge of needless calls leaves out, and what it takes. No model is asked.
 
-Run: `python -m tests.bench.call_grounds`. Each request that needs calls is given exactly the right
-ones: those of the three sets of spoken requests, with and without their tools' examples, and the
-typed ones of BFCL. `trusted` is how a model is judged that calls well, `small` how another is.
+Run: `python -m tests.bench.call_grounds [--bfcl]`. Each request that needs calls is given exactly
+the right ones: those of the three sets of spoken requests, with and without their tools' examples,
+and the typed ones of BFCL, whose wheel is downloaded once. `trusted` is how a model is judged that
+calls well, `small` how another is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import SystemItem, UserItem
@@ -23,6 +24,7 @@ from tests.bench import bfcl_data
 from tests.bench.spoken_requests import load
 from tests.bench.table import print_table
 
+TYPED: Final[tuple[bfcl_data.Category, ...]] = ("simple", "multiple")
 Right = tuple[Question, str, Mapping[str, Any]]
 """What is asked, and one call that it needs."""
 
@@ -55,13 +57,16 @@ def _one(value: Any) -> Any:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bfcl", action="store_true", help="BFCL's typed requests as well")
+    with_typed: bool = parser.parse_args().bfcl
     sets: list[tuple[str, list[Right]]] = [
         (f"{name}{'' if examples else ', no examples'}", [*spoken(name, examples=examples)])
         for name in ("measured", "tuning", "needs")
         for examples in (True, False)
     ]
-    sets += [(f"BFCL {category}", [*typed(category)]) for category in ("simple", "multiple")]
+    if with_typed:
+        sets += [(f"BFCL {category}", [*typed(category)]) for category in TYPED]
     rows: list[tuple[object, ...]] = []
     for name, calls in sets:
         lost = {True: 0, False: 0}

@@ -3,9 +3,9 @@
 Run: `python -m tests.bench.confidence --ollama URL MODEL [MODEL ...] [--fit] [--draw FILE.svg]`.
 Each request of `spoken_requests` is asked once, with every call believed, and each call counts as
 right where the request wants exactly it. `--fit` writes `prompts/call_confidence.toml` by the calls
-of the `tuning` requests; the table and the curve are always of the `measured` ones. Replies are
-kept in `--folder`, so that what reads them can be changed without asking again; `--kept` asks
-nothing at all.
+of the tuning requests, those of `needless_calls` too; the table and the curve are always of the
+measured and held-out ones. Replies are kept in `--folder`, so that what reads them can be changed
+without asking again; without `--ollama` nothing is asked at all.
 """
 
 from __future__ import annotations
@@ -17,28 +17,32 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
 
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.errors import ModelUnreachable
+from caal_node.core.errors import ModelError, ModelUnreachable
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
-from caal_node.grounding.confidence import CallSignals, confidence_of, features_of
+from caal_node.grounding.confidence import CallSignals, confidence_of, features_of, sigmoid
 from caal_node.models.backends.base import Backend, BackendRequest, Capabilities, Chunk, ReplyDone
 from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.call_confidence import CallConfidence
 from caal_node.models.question import Question
 from caal_node.models.strategies import JsonReplyStrategy
+from caal_node.models.strategies.base import ReplyReader
+from caal_node.models.strategies.evidence import Evidence
 from caal_node.reply_parser import ToolCallEnd
+from tests.bench.needless_calls import part
 from tests.bench.recorded_replies import RecordedBackend
 from tests.bench.spoken_requests import Requests, Spoken, is_right, load
 from tests.bench.table import print_table
 
 TABLE: Final = Path(__file__).parents[2] / "prompts" / "call_confidence.toml"
-PATIENT: Final = TransportDeadlines(first=1_800.0, between=300.0)
+PATIENT: Final = TransportDeadlines(first=3_600.0, between=300.0, whole=3_600.0)
 REPLY_TOKENS: Final = 200
 RIDGE: Final = 0.5
 """Weight of the squared weights in the fit: with some sixty calls it keeps them small."""
@@ -81,8 +85,13 @@ def server(url: str | None, model: str) -> Backend:
     return OllamaBackend(model, host=url, temperature=0.0, deadlines=PATIENT)
 
 
-async def made_calls(backend: Backend, requests: Requests, at_once: int) -> list[MadeCall]:
-    """Ask every request, some at once, so that the server reads what they share but once."""
+async def made_calls(
+    backend: Backend, requests: Requests, at_once: int, *, all_calls: bool = False
+) -> list[MadeCall]:
+    """Ask every request, some at once, so that the server reads what they share but once.
+
+    `all_calls` takes also those which the node leaves out as needless.
+    """
     tools = PromptTools(requests.tools, requests.examples)
     head = SystemItem(read("system.md"))
     room = asyncio.Semaphore(at_once)
@@ -93,8 +102,8 @@ async def made_calls(backend: Backend, requests: Requests, at_once: int) -> list
         )
         async with room:
             try:
-                found = await _calls_of(backend, question)
-            except ModelUnreachable:
+                found = await _calls_of(backend, question, all_calls=all_calls)
+            except ModelError:
                 return []
         return [
             MadeCall(request, call, signals, is_right(request, (call.name, call.arguments)))
@@ -105,9 +114,13 @@ async def made_calls(backend: Backend, requests: Requests, at_once: int) -> list
     return [each for calls in found for each in calls]
 
 
-async def _calls_of(backend: Backend, question: Question) -> list[tuple[ToolCallEnd, CallSignals]]:
+async def _calls_of(
+    backend: Backend, question: Question, *, all_calls: bool
+) -> list[tuple[ToolCallEnd, CallSignals]]:
     strategy = JsonReplyStrategy()
     reader, judge = strategy.reader(question), CallConfidence(question)
+    if all_calls:
+        reader = ReplyReader(question, in_thinking=False)
     found: list[tuple[ToolCallEnd, CallSignals]] = []
     async with aclosing(backend.ask(strategy.request(question))) as chunks:
         async for chunk in chunks:
@@ -115,17 +128,40 @@ async def _calls_of(backend: Backend, question: Question) -> list[tuple[ToolCall
                 continue
             judge.see(chunk)
             for event in reader.feed(chunk):
-                if isinstance(event, ToolCallEnd):
-                    found.append((event, judge.signals(event)))
+                if not isinstance(event, ToolCallEnd):
+                    continue
+                call = _as_said(question, event) if all_calls else event
+                if call is not None:
+                    found.append((call, judge.signals(call)))
     return found
+
+
+def _as_said(question: Question, call: ToolCallEnd) -> ToolCallEnd | None:
+    """Return the call with what was said of it, as the node makes it; None if too little was."""
+    schema = next(t for t in question.tools.schemas if t["function"]["name"] == call.name)
+    examples = question.tools.examples.get(call.name, ())
+    judged = Evidence(question.items).judge(schema, call.arguments, examples)
+    return None if judged.unsaid else replace(call, arguments=judged.arguments)
+
+
+def tuning_sets() -> tuple[Requests, ...]:
+    return load("tuning"), part("tuning").requests
+
+
+def measured_sets() -> tuple[Requests, ...]:
+    return load("measured"), part("held_out").requests
 
 
 def without_odds(signals: CallSignals) -> CallSignals:
     return replace(signals, odds=None, name=None, value=None)
 
 
-def fit(calls: Sequence[MadeCall]) -> dict[str, dict[str, float]]:
-    """Return both tables. No signal weighs less than nothing, as each speaks for a call."""
+def fit(calls: Sequence[MadeCall], made: Sequence[MadeCall]) -> dict[str, dict[str, float]]:
+    """Return both tables. No signal weighs less than nothing, as each speaks for a call.
+
+    The signals' weights are of all `calls`, also of those that the node leaves out as needless. The
+    bias is of those that it has `made`, as they are the ones that are told of.
+    """
     tables: dict[str, dict[str, float]] = {}
     for name, seen in (("with_odds", _as_it_is), ("without_odds", without_odds)):
         rows = [features_of(seen(each.signals)) for each in calls]
@@ -142,8 +178,23 @@ def fit(calls: Sequence[MadeCall]) -> dict[str, dict[str, float]]:
             weights = weights - 0.5 * np.linalg.solve(spread, slope)
             signed = [0.0 if one != "bias" else -math.inf for one in names]
             weights = np.maximum(weights, signed)
-        tables[name] = dict(zip(names, map(float, weights), strict=True))
+        table = dict(zip(names, map(float, weights), strict=True))
+        tables[name] = {**table, "bias": _bias(table, [(seen(e.signals), e.right) for e in made])}
     return tables
+
+
+def _bias(table: Mapping[str, float], calls: Sequence[tuple[CallSignals, bool]]) -> float:
+    """Return the bias at which the mean confidence of `calls` is the share of right ones."""
+    rows = [features_of(signals) for signals, _ in calls]
+    rest = [sum(table[one] * row[one] for one in row if one != "bias") for row in rows]
+    share = sum(right for _, right in calls)
+    low, high = -20.0, 20.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if sum(sigmoid(middle + x) for x in rest) < share else (low, middle)
+        )
+    return low
 
 
 def _as_it_is(signals: CallSignals) -> CallSignals:
@@ -180,8 +231,15 @@ class Curve:
 
 def curve_of(name: str, judged: Sequence[tuple[float, bool]]) -> Curve:
     ranked = sorted(judged)
-    parts = [part for part in np.array_split(np.array(ranked, dtype=float), BINS) if len(part)]
-    points = tuple((float(p[:, 0].mean()), float(p[:, 1].mean()), len(p)) for p in parts)
+    parts: list[list[tuple[float, bool]]] = [[]]
+    for each in ranked:
+        # Calls of one confidence stay together: which of them is in which part would be chance.
+        if len(parts[-1]) >= len(ranked) / BINS and parts[-1][-1][0] < each[0]:
+            parts.append([])
+        parts[-1].append(each)
+    points = tuple(
+        (fmean(p for p, _ in part), fmean(r for _, r in part), len(part)) for part in parts
+    )
     error = sum(abs(x - y) * count for x, y, count in points) / max(1, len(ranked))
     brier = sum((p - right) ** 2 for p, right in ranked) / max(1, len(ranked))
     good = [p for p, right in ranked if right]
@@ -264,24 +322,24 @@ def options() -> argparse.Namespace:
 
 
 async def run(given: argparse.Namespace) -> None:
-    fitted, curves = list[MadeCall](), list[Curve]()
+    fitted, made, curves = list[MadeCall](), list[MadeCall](), list[Curve]()
     rows: list[tuple[object, ...]] = []
     measured: dict[str, list[MadeCall]] = {}
     for model in given.models:
         backend = RecordedBackend(server(given.ollama, model), given.folder)
         try:
-            for part in ("tuning", "measured"):
-                requests = load(part).first(given.limit)
-                calls = await made_calls(backend, requests, given.at_once)
-                if part == "tuning":
-                    fitted += calls
-                else:
-                    measured[model] = calls
+            for requests in tuning_sets():
+                asked = requests.first(given.limit)
+                fitted += await made_calls(backend, asked, given.at_once, all_calls=True)
+                made += await made_calls(backend, asked, given.at_once)
+            for requests in measured_sets():
+                calls = await made_calls(backend, requests.first(given.limit), given.at_once)
+                measured.setdefault(model, []).extend(calls)
         finally:
             await backend.aclose()
     tables: dict[str, Any] = {}
     if given.fit:
-        tables = {"tables": fit(fitted)}
+        tables = {"tables": fit(fitted, made)}
         write(tables["tables"], len(fitted))
     for model, calls in measured.items():
         for way, seen in (("with odds", _as_it_is), ("without odds", without_odds)):
@@ -291,8 +349,8 @@ async def run(given: argparse.Namespace) -> None:
             curve = curve_of(f"{model}, {way}", judged)
             curves.append(curve)
             right = sum(right for _, right in judged)
-            row = (model, way, len(judged), right, curve.brier, curve.error, curve.area)
-            rows.append(row)
+            worth = (f"{each:.2f}" for each in (curve.brier, curve.error, curve.area))
+            rows.append((model, way, len(judged), right, *worth))
     columns = ("model", "way", "calls", "right", "Brier", "ECE", "AUC")
     print_table(f"measured calls; weights of {len(fitted)} tuning calls", columns, rows)
     for curve in curves:

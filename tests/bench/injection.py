@@ -56,6 +56,7 @@ TURN_S: Final = 900.0
 that others ask too takes many times as long."""
 DEADLINES: Final = TransportDeadlines(first=TURN_S, between=TURN_S)
 """A server that others ask too may have a request wait for a whole turn."""
+UNANSWERED: Final = "(no answer in time)"
 ROUNDS: Final = "3"
 """Rounds of calls in a turn: enough for a call after the result, which is what is looked for."""
 
@@ -146,7 +147,7 @@ async def play(
             turn = await talk.say(case.say)
             said = turn.text
         except TimeoutError:
-            said = "(no answer in time)"
+            said = UNANSWERED
         started, ended = talk.events_of(ToolCallStarted), talk.events_of(ToolCallEnded)
     outcomes = {event.call_id: event.outcome for event in ended}
     calls = tuple(
@@ -210,11 +211,15 @@ async def run(given: argparse.Namespace) -> None:
         if time.monotonic() > ends_at:
             break
     kinds = Counter(each.case.kind for each in plain if each.asked_for)
+    rows = {"none": plain, "a yes": gated}
+    # A model that has said nothing in time has not kept from anything either.
+    kept = {name: [e for e in each if e.said != UNANSWERED] for name, each in rows.items()}
     print_table(
         f"{len(plain)} of {len(cases)} texts from outside, {name}",
         ("middleware", "cases", "asked for", "done", "answered", "s"),
-        [row("none", plain), row("a yes", gated)],
+        [row(name, each) for name, each in kept.items() if each],
     )
+    print(f"  no answer in time: {len(plain) - len(kept['none'])}")
     print(f"  asked for, by kind: {dict(kinds)}", flush=True)
     await model.aclose()
 

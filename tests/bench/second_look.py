@@ -17,15 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from caal_node.core.errors import ModelUnreachable
+from caal_node.core.errors import ModelError
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.grounding.confidence import confidence_of
 from caal_node.models.second_look import ProposedCall, read_second_look, second_look_request
 from caal_node.tools.middleware.second_look import DOUBT_BELOW, SURE_FROM
-from tests.bench.confidence import MadeCall, curve_of, made_calls, server
+from tests.bench.confidence import (
+    MadeCall,
+    curve_of,
+    made_calls,
+    measured_sets,
+    server,
+    tuning_sets,
+)
 from tests.bench.recorded_replies import RecordedBackend
-from tests.bench.spoken_requests import load
 from tests.bench.table import print_table
 
 
@@ -50,7 +56,7 @@ async def looked_at(
             try:
                 async with aclosing(backend.ask(second_look_request(talk, proposed))) as reply:
                     found = await read_second_look(reply)
-            except ModelUnreachable:
+            except ModelError:
                 return None
             took = time.perf_counter() - began
         alone = at_once == 1 and backend.asked > asked
@@ -96,10 +102,14 @@ def options() -> argparse.Namespace:
 
 
 async def run(given: argparse.Namespace) -> None:
-    requests = load(given.set)
-    does = {tool["function"]["name"]: tool["function"]["description"] for tool in requests.tools}
+    sets = measured_sets() if given.set == "measured" else tuning_sets()
+    does: dict[str, str] = {}
+    calls: list[MadeCall] = []
     kept = RecordedBackend(server(None, given.caller), given.folder)
-    calls = await made_calls(kept, requests, at_once=1)
+    for requests in sets:
+        functions = [tool["function"] for tool in requests.tools]
+        does |= {each["name"]: each["description"] for each in functions}
+        calls += await made_calls(kept, requests, at_once=1)
     if given.limit:
         calls = calls[:: max(1, len(calls) // given.limit)]
     backend = RecordedBackend(server(given.ollama, given.looker), given.folder)

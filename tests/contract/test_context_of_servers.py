@@ -13,6 +13,7 @@ from caal_node.agent import CaalAgent
 from caal_node.cli.checks.offer import check_offer
 from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
+from caal_node.control.messages import ListAnswer, ListTools
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.core.tool_spec import ToolSpec
@@ -97,6 +98,11 @@ async def test_tools_for_which_the_context_is_too_small_are_left_out_and_told_of
         offered = server.chats[-1].json["tools"]
         assert said(server.chats[-1]) == ["first", "second"]
         first = server.chats[1].json["tools"]
+        listed = await talk.agent.on_tools(ListTools())
+    assert isinstance(listed, ListAnswer)
+    assert len(listed.tools) == 55
+    shown = {tool["function"]["name"] for tool in offered}
+    assert {tool.name for tool in listed.tools if tool.offered} == shown
     assert 5 < len(offered) < 55
     assert offered == first
     told = [r.getMessage() for r in caplog.records if "do not fit" in r.getMessage()]

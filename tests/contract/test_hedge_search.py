@@ -47,7 +47,8 @@ async def test_a_hedge_after_another_tool_is_searched_for_too() -> None:
         StandInModel(
             [Call("get_weather", {"city": "Paris"})], [HEDGE], ["The blue team won."]
         ) as server,
-        conversation(server, tier=tier) as talk,
+        # Else nobody needs the weather for this.
+        conversation(server, tier=tier, env={"CAAL_NEEDLESS_CALLS": "off"}) as talk,
     ):
         assert await talk.ask("who won the match last night?") == "The blue team won."
         assert tier.calls[1:] == ASKED

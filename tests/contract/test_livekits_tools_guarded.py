@@ -288,3 +288,25 @@ async def test_what_the_author_says_it_does_at_worst_counts(tmp_path: Path) -> N
         turn = await talk.say("burn the shed")
     error = json.loads(turn.calls[0].result or "")
     assert error["say"] == sentence("refused_without_yes")
+
+
+@pytest.mark.parametrize("then", ["allow", "confirm", "dry_run"])
+async def test_what_a_nodes_own_list_adds_is_shown_only_where_it_may_simply_run(
+    tmp_path: Path, then: Action
+) -> None:
+    garden = Garden("session", tmp_path)
+
+    class Adding(CaalAgent):
+        async def llm_node(
+            self, chat_ctx: llm.ChatContext, tools: list[llm.Tool], model_settings: ModelSettings
+        ) -> AsyncGenerator[Any]:
+            tools.append(garden.tool)  # LiveKit runs it, and nothing else sees its calls
+            async for chunk in super().llm_node(chat_ctx, tools, model_settings):
+                yield chunk
+
+    check = PolicyCheck(Policy([Rule(then, tools=["burn"])]), asks=True, runs_dry=True)
+    model = ScriptedModel("Hello.")
+    async with AgentConversation(agent_with([check], Adding), model) as talk:
+        await talk.say("hello")
+    shown = {schema["function"]["name"] for schema in model.requests[0].tools}
+    assert shown == ({"burn"} if then == "allow" else set())

@@ -134,7 +134,8 @@ def test_a_call_is_tried_and_not_run(house: Path) -> None:
     assert code == 0
     assert "policy\tallowed\tcaal.toml, line 16" in output
     code, output = ran_here(*call, "--json")
-    _, limits, _, asked = json.loads(output)["decisions"]
+    _, limits, _, look, asked = json.loads(output)["decisions"]
+    assert look["by"] == "second_look"
     assert limits == {"by": "limits", "verdict": "allowed", "line": "no limit", "says": ""}
     assert (code, asked["by"], asked["verdict"]) == (0, "confirmation", "asks")
     assert asked["line"] == "mode house: destructive"

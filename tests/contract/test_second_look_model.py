@@ -17,7 +17,7 @@ from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel
 from tests.stand_in_model import Hang, Refuse, Reply, StandInModel
 
 CALL = ScriptedCall("set_lamp", {"lamp": "bedroom"})
-WORDS = "why do cats purr"
+WORDS = "make it brighter"
 EVENT_S = 20.0
 """For what must come; a test that runs into it has failed."""
 

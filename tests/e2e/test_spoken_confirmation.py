@@ -240,4 +240,11 @@ async def test_calls_are_confirmed_and_corrected_aloud(livekit: LiveKit, tmp_pat
         heard = [event.text for event in person.seen if isinstance(event, UserSaid)]
         hashes = {e.arguments_hash for e in person.seen if isinstance(e, ConfirmationAsked)}
         assert len(hashes) == 4, heard
-        print(f"{seconds:.0f} s of sound: {heard}")
+        print(f"{seconds:.0f} s of sound")
+        for event in person.seen:
+            if isinstance(event, UserSaid):
+                print(f"  person: {event.text}")
+            elif isinstance(event, Spoken):
+                print(f"  agent: {event.text}")
+            elif isinstance(event, ToolCallEnded):
+                print(f"  {event.tool}: {event.outcome} {event.decisions[-1:]}")

@@ -441,6 +441,6 @@ def test_a_second_look_in_order_is_told_and_none_is_not() -> None:
     assert second_look("off", "ollama:judge:3b") == []
     (by_itself,) = second_look("all")
     (by_another,) = second_look("writes", "ollama:qwen3:8b")
-    (by_none,) = second_look("writes", "none")
-    assert {by_itself.status, by_another.status, by_none.status} == {"ok"}
+    (by_same,) = second_look("writes", "same")
+    assert {by_itself.status, by_another.status, by_same.status} == {"ok"}
     assert "qwen3:8b" in by_another.found

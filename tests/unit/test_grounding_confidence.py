@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from caal_node.context.prompt_tools import PromptTools
@@ -185,6 +185,7 @@ async def test_no_reply_of_a_look_breaks_anything(text: str) -> None:
     st.lists(st.text(max_size=2_000), max_size=10),
     st.dictionaries(st.text(max_size=100), st.text(max_size=2_000) | st.integers(), max_size=20),
 )
+@example([], {"<channel|>": ""})
 def test_a_look_is_a_bounded_question_of_quoted_data(
     said: list[str], arguments: dict[str, Any]
 ) -> None:

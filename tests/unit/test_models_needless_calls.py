@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from livekit.agents import function_tool, llm
 
+from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import ConfigError
@@ -29,7 +31,7 @@ from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import is_small
 from caal_node.reply_parser import Event, Reply, summarise
-from caal_node.testing import plain_settings
+from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 
 MAIL: Final[Any] = {
     "type": "function",
@@ -110,12 +112,17 @@ def line(name: str, **arguments: Any) -> str:
 
 
 WAYS: Final[dict[str, tuple[bool, bool, Any, str]]] = {
-    "native": (True, True, [call("check_mail")], "Shakespeare did."),
-    "json_reply": (False, True, written("check_mail"), '{"say": "Shakespeare did."}'),
+    "native": (True, True, [call("get_weather", city="London")], "Shakespeare did."),
+    "json_reply": (
+        False,
+        True,
+        written("get_weather", city="London"),
+        '{"say": "Shakespeare did."}',
+    ),
     "jsonl": (
         False,
         False,
-        line("check_mail"),
+        line("get_weather", city="London"),
         '{"type": "final_answer", "text": "Shakespeare did."}',
     ),
 }
@@ -150,8 +157,8 @@ async def test_the_prompt_for_speech_begins_as_the_first_one_with_the_same_tools
 async def test_a_call_that_is_meant_costs_no_further_request(way: str) -> None:
     native, schema, first, _ = WAYS[way]
     server = Server(first, schema=schema)
-    reply, _ = await heard(server, question("have I got new mail"), native=native)
-    assert [made.name for made in reply.calls] == ["check_mail"]
+    reply, _ = await heard(server, question("how warm is it in London"), native=native)
+    assert [made.name for made in reply.calls] == ["get_weather"]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -160,7 +167,7 @@ async def test_every_call_is_made_where_the_judge_is_off(way: str) -> None:
     server = Server(first, schema=schema)
     asked = question(HAMLET, judges_calls=False)
     reply, _ = await heard(server, asked, native=native)
-    assert [made.name for made in reply.calls] == ["check_mail"]
+    assert [made.name for made in reply.calls] == ["get_weather"]
 
 
 @pytest.mark.parametrize("way", ["native", "jsonl"])
@@ -178,7 +185,7 @@ async def test_a_call_that_has_to_be_made_is_not_judged() -> None:
 
 
 async def test_a_needless_call_beside_a_meant_one_is_left_out_alone() -> None:
-    server = Server([call("check_mail"), call("get_weather", city="London")])
+    server = Server([call("check_mail"), call("get_weather", city="London")], model="a:1b")
     reply, _ = await heard(server, question("have I got new mail"), native=True)
     assert [made.name for made in reply.calls] == ["check_mail"]
 
@@ -186,14 +193,22 @@ async def test_a_needless_call_beside_a_meant_one_is_left_out_alone() -> None:
 @pytest.mark.parametrize("native", [True, False])
 async def test_a_place_that_nobody_named_is_asked_for_without_a_request(native: bool) -> None:
     first: Any = [call("get_weather", city="London")]
-    server = Server(first if native else written("get_weather", city="London"))
-    reply, _ = await heard(server, question("is it going to rain"), native=native)
-    assert reply.calls == []
-    assert reply.text == "For that I still need to know the name of the city."
+    reply = first if native else written("get_weather", city="London")
+    heard_now, _ = await heard(
+        Server(reply, model="llama3.2:1b"), question("is it going to rain"), native=native
+    )
+    assert heard_now.calls == []
+    assert heard_now.text == "For that I still need to know the name of the city."
+
+
+async def test_a_model_that_calls_well_asks_for_the_place_itself() -> None:
+    server = Server([call("get_weather", city="London")], "For which city?")
+    reply, _ = await heard(server, question("is it going to rain"), native=True)
+    assert (reply.calls, reply.text) == ([], "For which city?")
 
 
 async def test_a_streamed_needless_call_is_not_made_either() -> None:
-    server = Server([call("check_mail")], "Shakespeare did.")
+    server = Server([call("get_weather", city="London")], "Shakespeare did.")
     asked = replace(question(HAMLET), stream=True)
     reply, _ = await heard(server, asked, native=True)
     assert (reply.calls, reply.text) == ([], "Shakespeare did.")
@@ -235,10 +250,39 @@ def test_the_setting_switches_the_judge() -> None:
 
 
 def test_the_setting_reaches_the_question_of_an_ordinary_agent() -> None:
-    from livekit.agents import llm
-
     for value in ("ask", "off"):
         settings = Settings(needless_calls=value)
         model = LLM("qwen3:8b", settings=settings)
         asked = model.question(llm.ChatContext.empty(), [])
         assert asked.judges_calls is (value == "ask")
+
+
+class _Mailbox(CaalAgent):
+    def __init__(self, **values: str) -> None:
+        super().__init__(settings=plain_settings(**values), tiers={}, instructions="Help.")
+        self.checked = 0
+
+    @function_tool
+    async def check_mail(self, sender: str) -> str:
+        """Tell the person of unread mail."""
+        self.checked += 1
+        return "no mail"
+
+
+@pytest.mark.parametrize("detection", ["complete", "streamed"])
+async def test_in_a_conversation_a_needless_call_runs_nothing_and_is_answered(
+    detection: str,
+) -> None:
+    agent = _Mailbox(CAAL_DETECTION=detection)
+    model = ScriptedModel([ScriptedCall("check_mail", {"sender": "Bob"})], "Shakespeare did.")
+    async with AgentConversation(agent, model) as conversation:
+        turn = await conversation.say(HAMLET)
+    assert (turn.spoken, turn.calls, agent.checked) == ("Shakespeare did.", (), 0)
+
+
+async def test_in_a_conversation_every_call_runs_where_the_setting_is_off() -> None:
+    agent = _Mailbox(CAAL_NEEDLESS_CALLS="off")
+    model = ScriptedModel([ScriptedCall("check_mail", {"sender": "Bob"})], "There is no mail.")
+    async with AgentConversation(agent, model) as conversation:
+        await conversation.say(HAMLET)
+    assert agent.checked == 1

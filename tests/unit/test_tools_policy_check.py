@@ -220,7 +220,7 @@ then = "deny"
 
 
 class Shed(llm.Toolset):
-    """LiveKit runs the tools of a toolset by itself."""
+    """A toolset that LiveKit knows, and no table."""
 
     def __init__(self) -> None:
         self.burnt: list[str] = []
@@ -235,7 +235,7 @@ class Shed(llm.Toolset):
 
 @pytest.mark.parametrize("then", ["deny", "confirm", "dry_run"])
 @pytest.mark.parametrize("of_session", [False, True], ids=["toolset", "session"])
-async def test_a_tool_that_livekit_runs_by_itself_is_shown_only_where_it_may_simply_run(
+async def test_a_tool_of_a_toolset_or_a_session_does_not_run_where_a_rule_holds_it(
     then: Action, of_session: bool
 ) -> None:
     gates = Gates(middleware=[PolicyCheck(Policy([Rule(then, tools=["burn_*"])], "open"))])
@@ -245,7 +245,7 @@ async def test_a_tool_that_livekit_runs_by_itself_is_shown_only_where_it_may_sim
     assert await burning(model, of_session) == {"shed"}, "without the rule it runs"
 
 
-async def test_in_a_dry_run_it_is_not_shown_either() -> None:
+async def test_in_a_dry_run_it_does_not_run_either() -> None:
     model = ScriptedModel(*[[ScriptedCall("burn_shed")]] * 3, "I cannot.", "No.")
     assert await burning(model, of_session=False, CAAL_DRY_RUN="on") == set()
 

@@ -61,9 +61,10 @@ class House(CaalAgent):
         return "gone"
 
 
-def looking(folder: Path, of: str = "writes", more: str = "") -> Settings:
+def looking(folder: Path, of: str = "writes", more: str = "", *, model: str = "same") -> Settings:
     path = folder / "caal.toml"
-    path.write_text(f'[tools]\nsecond_look = "{of}"\n{more}', encoding="utf-8")
+    named = f'second_look_model = "{model}"\n' if model else ""
+    path.write_text(f'[tools]\nsecond_look = "{of}"\n{named}{more}', encoding="utf-8")
     # A call that stands on nothing would not be made in the first place.
     return load_settings({"CAAL_CUES": "off", "CAAL_NEEDLESS_CALLS": "off"}, path)
 
@@ -132,6 +133,15 @@ async def test_what_is_looked_at_is_what_the_setting_says(
     assert model.replies_left == 0
 
 
+async def test_what_a_rule_allows_is_not_looked_at(tmp_path: Path) -> None:
+    allow = '[[tools.rules]]\ntools = ["set_*"]\nthen = "allow"\n'
+    agent = House(looking(tmp_path, "all", allow))
+    async with AgentConversation(agent, ScriptedModel([CALL], "It is on.")) as talk:
+        await talk.say("make it brighter")
+        assert looks(talk) == []
+    assert agent.ran == ["set_lamp bedroom"]
+
+
 async def test_what_needs_a_yes_anyway_is_not_looked_at(tmp_path: Path) -> None:
     agent = House(looking(tmp_path, "all"))
     model = ScriptedModel([ScriptedCall("forget_lamp", {"lamp": "bedroom"})], "It is gone.")
@@ -166,7 +176,7 @@ async def test_a_look_that_fails_lets_the_call_run_as_without_it(
 
 
 async def test_without_a_model_the_calls_own_confidence_decides(tmp_path: Path) -> None:
-    agent = House(looking(tmp_path, more='second_look_model = "none"\n'))
+    agent = House(looking(tmp_path, model=""))
     said = ScriptedCall("set_lamp", {"lamp": "bedroom", "on": True})
     unsaid = ScriptedCall("set_lamp", {"lamp": "cellar", "on": True})
     model = ScriptedModel([said], "It is on.", [unsaid], "Then not.")
@@ -249,6 +259,18 @@ def with_silent_look(server: _Silent, look_s: float) -> Gates:
         return 0.0
 
     return Gates([SecondLook(lambda _: "always", look, look_s=look_s)])
+
+
+async def test_a_call_that_is_sure_already_is_not_looked_at() -> None:
+    async def look(call: ToolCallRequest) -> float | None:
+        raise AssertionError("it was asked")
+
+    agent = House(gates=Gates([SecondLook(lambda _: "always", look, sure_from=0.5)]))
+    async with AgentConversation(agent, ScriptedModel([CALL], "It is on.")) as talk:
+        await talk.say("switch the bedroom lamp on")
+        (seen,) = looks(talk)
+    assert seen.line.startswith("always; sure already: 0.")
+    assert agent.ran == ["set_lamp bedroom"]
 
 
 async def test_a_look_that_takes_too_long_is_given_up_and_its_request_closed() -> None:

@@ -24,7 +24,7 @@ from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.embedded_engine import require_engine
 from caal_node.models.model_preparation import probe
 from caal_node.network.guard import refusal_in
-from caal_node.tools.second_opinion import NO_MODEL
+from caal_node.tools.second_opinion import SAME_MODEL
 from caal_node.weights.gguf import find_gguf
 
 REQUEST_S: Final = 5.0
@@ -282,9 +282,9 @@ async def check_second_look(
     if policy.second_look == "off":
         return []
     if not (reference := policy.second_look_model):
-        return [ok(SECOND_LOOK, f"{policy.second_look}, by the model that made the call")]
-    if reference == NO_MODEL:
         return [ok(SECOND_LOOK, f"{policy.second_look}, by a call's own confidence")]
+    if reference == SAME_MODEL:
+        return [ok(SECOND_LOOK, f"{policy.second_look}, by the model that made the call")]
     found = await check_model(settings.with_model(parse_reference(reference)), transport)
     without = "calls run without a second look"
     failed = [

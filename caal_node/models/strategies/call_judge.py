@@ -77,10 +77,11 @@ class CallJudge:
             if self._question.judges_calls:
                 signs = CallSigns(tool, arguments, trusted=self._trusted)
                 grounds = self._grounds_of_question()
-                if grounds.is_needless(signs):
+                unsaid = grounds.unsaid(signs)
+                # A model that calls well asks for a name better than a fixed sentence does.
+                if grounds.is_needless(signs) or (unsaid and self._trusted):
                     self.doubt = self.doubt or "needless"
                     return []
-                unsaid = grounds.unsaid(signs)
             if self._as_said:
                 if self._evidence is None:
                     self._evidence = Evidence(self._question.items)
@@ -118,6 +119,7 @@ def _about(tool: ToolSchema, name: str) -> Mapping[str, Any]:
 
 
 def _spoken_name(tool: ToolSchema, name: str) -> str:
-    schema = tool["function"]["parameters"]["properties"][name]
+    properties: Mapping[str, Any] = tool["function"]["parameters"].get("properties") or {}
+    schema: Mapping[str, Any] = properties.get(name) or {}
     about = str(schema.get("description") or "")
     return about if 0 < len(about) <= SPOKEN_CHARS else name.replace("_", " ")

@@ -99,10 +99,14 @@ class PolicyCheck(CallMiddleware):
     def looks_twice(self, call: ToolCallRequest) -> str:
         """Return the line for which a call is judged once more; "" where it is not.
 
-        A person who is asked anyway needs no model that doubts.
+        A person who is asked anyway needs no model that doubts, and what a rule allows is allowed
+        whatever a model says.
         """
         of = self.policy.second_look
         if of == "off" or (of == "writes" and self.effect_of(call.entry) == "read"):
+            return ""
+        judged = self._judge(call)
+        if judged.by_rule and judged.action == "allow":
             return ""
         if self.needs_yes(call) or self.asked_from_outside(call):
             return ""

@@ -1,0 +1,288 @@
+"""Holds the clauses of an answer to the results that it is made of.
+
+Only an answer for which tools ran is judged, and in it only what states something: questions,
+offers and suppositions are let through. What is wrong is said again rightly where one value alone
+can be meant; else one honest sentence takes the place of the first such clause, and nothing that
+of those behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Final
+
+from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
+from caal_node.core.prompt_files import sentence
+from caal_node.grounding.fact_words import WORDS, listed, stemmed
+from caal_node.grounding.ledger import Ledger, LedgerEntry
+from caal_node.grounding.quantities import stated_in
+from caal_node.grounding.request_words import language_of
+from caal_node.grounding.result_facts import Fact, Facts
+from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of, looks_up
+from caal_node.grounding.result_reader import add_arguments, facts_of
+from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
+from caal_node.grounding.spoken_times import weekday_of
+from caal_node.grounding.stated_figures import StatedFigures, Wrong
+from caal_node.grounding.stated_names import StatedNames
+from caal_node.grounding.stated_states import StatedStates
+from caal_node.policy.heard_words import COMMON, stem, words
+
+KNOWN_CHARS: Final = 3_000
+"""Characters of earlier results, and of what was said before, that are read, the newest of each:
+three minutes of speech."""
+CLAUSE_CHARS: Final = 400
+"""Characters of a clause that is judged; a longer one is no clause, and is let through."""
+LANGUAGE: Final = "en"
+"""The language of `prompts/stated_facts.toml`. Figures of another one are written otherwise."""
+_OWN_WORDS: Final = listed("own_words")
+_OFFER: Final = re.compile(
+    rf"\W*(?:(?:and|but|so|or|then)\s+)?(?:{'|'.join(map(re.escape, WORDS['offers']))})",
+    re.IGNORECASE,
+)
+_ANSWER: Final = re.compile(r"\W*(?:yes|no|yeah|nope)\b[,.!:]\s*", re.IGNORECASE)
+_NOT_RUN: Final = frozenset({"pending", "refused", "dry_run"})
+"""States of calls of which other words tell than those of results."""
+_ALL_WELL: Final = listed("all_well")
+_NOTHING: Final = listed("nothing")
+_STATING: Final = listed("stating")
+_THERE_IS: Final = re.compile(
+    r"\b(?:there(?:['’]s| is| are| was| were)|you(?:['’]ve| have)(?: got)?)\s+"
+    r"(?:a|an|some|several|many|one|two|three|four|five|six|seven|eight|nine|ten|\d+)\b",
+    re.IGNORECASE,
+)
+_SUPPOSING: Final = listed("supposing")
+_DENYING: Final = stemmed("nothing") - stemmed("also_states")
+_TIME_WORDS: Final = stemmed("time_words")
+_COMMON: Final = COMMON | stemmed("stating") | _TIME_WORDS | {stem("new"), stem("any")}
+
+
+def fact_check(
+    ledger: Callable[[], Ledger], known: Iterable[str] = (), *, figures: bool = True
+) -> SpokenCheck:
+    """Return the check of one answer.
+
+    Args:
+        ledger: It gives the turn's calls. From the moment at which the answer makes calls itself,
+            and it gives another ledger, nothing is judged: they have no results yet.
+        known: Other texts whose facts may be told again, the most important last.
+        figures: Whether figures, times and names are held against results that have some. Without
+            it, only answers to results that have nothing are judged, and opposites of states.
+    """
+    return _FactCheck(ledger, tuple(known), figures=figures)
+
+
+def told_in(items: Sequence[Item]) -> list[str]:
+    """Return what a conversation has told besides calls and results, the instructions last."""
+    spoken = [item.text for item in items if isinstance(item, UserItem | AssistantItem)]
+    return [*spoken, *(item.text for item in items if isinstance(item, SystemItem))]
+
+
+class _FactCheck:
+    def __init__(
+        self, ledger: Callable[[], Ledger], known: Sequence[str], *, figures: bool
+    ) -> None:
+        self._judges_figures = figures
+        self._ledger_now = ledger
+        self._known = known
+        self._is_sorry = False
+        """Whether the honest sentence was said."""
+
+    def check(self, clause: str) -> Say | NotDone:
+        """Say what is spoken of `clause`."""
+        if not self._ledger.turn or len(clause) > CLAUSE_CHARS or _states_nothing(clause):
+            return Say(clause)
+        if not _is_readable(f"{self._ledger.request} {clause}"):
+            return Say(clause)
+        if self._ledger_now() is not self._ledger:
+            return Say(clause)
+        if any(entry.state in _NOT_RUN for entry in self._ledger.turn):
+            return Say(clause)
+        if not self._found:
+            looked_up = all(map(looks_up, self._ledger.turn))
+            return self._without_results(clause) if looked_up else Say(clause)
+        if self._elsewhere is not None and self._speaks_of_asked(clause, self._elsewhere):
+            other = self._elsewhere
+            return self._instead(clause, "found_elsewhere", found=other.found, asked=other.asked)
+        return self._with_results(clause)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return self._ledger_now()
+
+    @cached_property
+    def _earlier(self) -> tuple[LedgerEntry, ...]:
+        """The newest calls of earlier turns, as many as are read."""
+        left, found = KNOWN_CHARS, list[LedgerEntry]()
+        for entry in reversed(self._ledger.earlier):
+            left -= len(entry.result)
+            if left < 0:
+                break
+            found.append(entry)
+        return tuple(found)
+
+    @cached_property
+    def _found(self) -> tuple[LedgerEntry, ...]:
+        return tuple(entry for entry in self._ledger.turn if kind_of(entry) == "found")
+
+    @cached_property
+    def _elsewhere(self) -> Elsewhere | None:
+        others = [elsewhere(entry) for entry in self._found]
+        return others[0] if len(others) == 1 else None
+
+    @cached_property
+    def _turn_facts(self) -> Facts:
+        return facts_of(self._found)
+
+    @cached_property
+    def _said_facts(self) -> Facts:
+        """Whatever may rightly be told besides the results of this turn."""
+        facts = facts_of(self._earlier)
+        left = KNOWN_CHARS
+        for text in (self._ledger.request, *reversed(self._known)):
+            if left > 0:
+                facts.add_text(text[-left:])
+                left -= len(text)
+        every = (*self._ledger.turn, *self._earlier)
+        add_arguments(facts, every)
+        for entry in every:
+            facts.words.update(map(stem, words(f"{entry.tool} {entry.description[:KNOWN_CHARS]}")))
+        for entry in self._ledger.turn:
+            if entry not in self._found:
+                _add_error(facts, entry.result[:KNOWN_CHARS])
+        return facts
+
+    @cached_property
+    def _figures(self) -> StatedFigures:
+        return StatedFigures(self._turn_facts, self._said_facts)
+
+    @cached_property
+    def _names(self) -> StatedNames:
+        return StatedNames(self._turn_facts.words | self._said_facts.words)
+
+    @cached_property
+    def _states(self) -> StatedStates:
+        return StatedStates(self._ledger.turn)
+
+    def _with_results(self, clause: str) -> Say:
+        if (right := self._states.rightly(clause)) is not None:
+            return Say(right)
+        if not self._judges_figures:
+            return Say(clause)
+        if not (self._turn_facts.is_whole and self._said_facts.is_whole):
+            return Say(clause)
+        wrong = self._figures.wrong_in(clause, stated_in(clause))
+        if self._names.unknown_in(clause) or any(one.right is None for one in wrong):
+            return self._instead(clause, "found_unsure")
+        return Say(_mended(clause, wrong))
+
+    def _without_results(self, clause: str) -> Say:
+        """Judge a clause of an answer whose calls have brought nothing or have failed."""
+        said = {word.lower() for word in words(_ANSWER.sub("", clause))}
+        if not said.isdisjoint(_NOTHING):
+            return Say(clause)
+        known = self._said_facts
+        wrong = self._figures.wrong_in(clause, stated_in(clause)) if known.is_whole else []
+        if not (wrong or self._names.unknown_in(clause) or self._states_something(clause)):
+            return Say(clause)
+        kinds = {kind_of(entry) for entry in self._ledger.turn}
+        what = next((_about(entry) for entry in self._ledger.turn if _about(entry)), "")
+        if "failed" in kinds:
+            return self._instead(clause, "found_failed")
+        if what:
+            return self._instead(clause, "found_nothing_about", what=what)
+        return self._instead(clause, "found_nothing")
+
+    def _states_something(self, clause: str) -> bool:
+        """Say whether a clause tells how something is of which nothing is known."""
+        said = words(_ANSWER.sub("", clause))
+        failed = any(entry.state == "failed" for entry in self._ledger.turn)
+        if not failed and not _ALL_WELL.isdisjoint(said):
+            return False
+        if _THERE_IS.search(clause):
+            return True
+        if _STATING.isdisjoint(said):
+            return False
+        asked = " ".join(map(_arguments, self._ledger.turn))
+        if failed:
+            # An empty list may be told in other words than that; of an error nothing can be told.
+            asked = f"{self._ledger.request} {asked}"
+        about = frozenset(map(stem, words(asked))) - _COMMON
+        return not about.isdisjoint(map(stem, said))
+
+    def _speaks_of_asked(self, clause: str, other: Elsewhere) -> bool:
+        said = frozenset(map(stem, words(clause)))
+        if not said.isdisjoint(_DENYING):
+            return False
+        said |= _days_named(clause)
+        asked, found = _namings(other.asked), _namings(other.found)
+        return not said.isdisjoint(asked - found) and said.isdisjoint(found - asked)
+
+    def _instead(self, clause: str, key: str, **values: str) -> Say:
+        if self._is_sorry:
+            return Say("")
+        self._is_sorry = True
+        text = sentence(key)
+        for name, value in values.items():
+            text = text.replace("{" + name + "}", " ".join(value.split()))
+        before = clause[: len(clause) - len(clause.lstrip())]
+        after = clause[len(clause.rstrip()) :]
+        return Say(before + text + after)
+
+
+def _is_readable(text: str) -> bool:
+    """Say whether a text is in the language whose figures and words are known here."""
+    language = language_of((text,))
+    return language == LANGUAGE or (not language and not _OWN_WORDS.isdisjoint(words(text)))
+
+
+def _states_nothing(clause: str) -> bool:
+    if clause.rstrip().endswith("?") or _OFFER.match(clause) is not None:
+        return True
+    return not _SUPPOSING.isdisjoint(words(clause))
+
+
+def _add_error(facts: Facts, text: str) -> None:
+    """Add the words and numbers of an error, which may be told, but times follow from none."""
+    facts.words.update(map(stem, words(text)))
+    for figure in stated_in(text).figures:
+        facts.figures.append(Fact(figure.value, None, frozenset(), -1))
+
+
+def _arguments(entry: LedgerEntry) -> str:
+    return " ".join(str(value)[:KNOWN_CHARS] for value in entry.arguments.values())
+
+
+def _about(entry: LedgerEntry) -> str:
+    """Return what a call asked for in words, as the person hears it."""
+    texts = [value for value in entry.arguments.values() if isinstance(value, str)]
+    named = [
+        text
+        for text in texts
+        if text[:1].isalpha()
+        and len(text) <= NAMED_CHARS
+        and not _TIME_WORDS.issuperset(map(stem, words(text)))
+    ]
+    return named[0] if named else ""
+
+
+def _namings(text: str) -> frozenset[str]:
+    """Return the stems of a value's words or, where it is a date, what may be said for it."""
+    dates = _days_named(text)
+    return dates or frozenset(map(stem, words(text))) - COMMON
+
+
+def _days_named(text: str) -> frozenset[str]:
+    """Return how days are named in a text: by weekday and by the day of the month."""
+    stated = stated_in(text)
+    named = {f"{day.day}." for day in stated.days if day.day}
+    named |= {f"{one.value:.0f}." for one in stated.figures if one.number.ordinal}
+    weekdays = (weekday_of(day) for day in stated.days)
+    return frozenset(named | {WORDS["weekdays"][day] for day in weekdays if day is not None})
+
+
+def _mended(clause: str, wrong: Sequence[Wrong]) -> str:
+    for one in reversed(wrong):
+        clause = f"{clause[: one.start]}{one.right}{clause[one.end :]}"
+    return clause

@@ -1,0 +1,215 @@
+"""What a text states that can be held against a result: figures with units, times, dates, codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from caal_node.grounding.fact_words import UNIT_BEHIND, UNITS, WORDS, Unit, listed
+from caal_node.grounding.spoken_numbers import Number, numbers
+from caal_node.grounding.spoken_times import Day, Time, clock_times, days, iso_days, spoken_times
+
+TEXT_CHARS: Final = 4_096
+"""Characters of one text that are read: four minutes of speech."""
+_CODE: Final = re.compile(r"(?<![\w.,:-])\+?\(?\d[\d ()/-]{5,22}\d(?![\w:]|[.,]\d)")
+_CODE_DIGITS: Final = 7
+"""Digits from which on a row of groups is a telephone number or a code, and no figure."""
+_COIN: Final = re.compile(r"[$€£]\s?$")
+_PART_OF: Final = re.compile(
+    r"\b(?P<part>half an?|(?:a )?quarter of an?|three quarters of an?)\s(?P<unit>[a-z]+)"
+)
+_PARTS: Final = {"h": 0.5, "q": 0.25, "a": 0.25, "t": 0.75}
+_AN_HOUR_AND: Final = re.compile(
+    r"\b(?:an|a) (?P<unit>hour|minute)(?= and \d| and [a-z]+ (?:min|sec))"
+)
+_AND_A_HALF: Final = re.compile(r"\b(?:an?|one) (?P<unit>[a-z]+) and an? (?P<part>half|quarter)\b")
+_HALF_BEHIND: Final = re.compile(r" and an? (half|quarter)\b")
+_ANYTHING: Final = re.compile(
+    r"\d|\b(?:"
+    + "|".join((*WORDS["small_numbers"], *WORDS["weekdays"], *WORDS["magnitudes"]))
+    + r"|half|quarter|dozen|noon|midday|midnight)"
+)
+"""What a text has if it states anything. Most texts of results have nothing of it."""
+_AND: Final = re.compile(r",? (?:and )?")
+_BELOW_ZERO: Final = re.compile(r" below (?:zero|freezing)\b")
+_HEDGES: Final = tuple(
+    (
+        name,
+        re.compile(rf"(?<!\w)(?:{'|'.join(sorted(listed(key)))})(?: (?:than|a|an|the|of|to))*\s?$"),
+    )
+    for name, key in (("above", "above"), ("below", "below"), ("about", "approximate"))
+)
+_BETWEEN: Final = re.compile(r"\bbetween\s\S+(?:\s\S+)?\sand\s$")
+_TO: Final = re.compile(r"\s?(?:to|and|or|-|–)\s?")
+_HEDGE_CHARS: Final = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with what is said around it. `start` and `end` are its characters and its unit's."""
+
+    start: int
+    end: int
+    number: Number
+    value: float
+    step: float = 1.0
+    unit: Unit | None = None
+    hedge: str = ""
+    """ "about", "above" or "below": how the value may lie beside the right one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A telephone number or another row of digits, which is right or wrong as a whole."""
+
+    start: int
+    end: int
+    digits: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """Everything of one text that can be held against a result, each kind in its order."""
+
+    figures: tuple[Figure, ...] = ()
+    times: tuple[Time, ...] = ()
+    days: tuple[Day, ...] = ()
+    codes: tuple[Code, ...] = ()
+
+
+def stated_in(text: str) -> Stated:
+    """Read what the first TEXT_CHARS of a text state; offsets are those of `text`."""
+    text = text[:TEXT_CHARS]
+    lower = text.lower()
+    if _ANYTHING.search(lower) is None:
+        return Stated()
+    if len(lower) != len(text):  # A letter whose small form is longer would move the offsets.
+        lower = "".join(one if len(one.lower()) != 1 else one.lower() for one in text)
+    times, dates, codes = list[Time](), list[Day](), list[Code]()
+    for day, time in iso_days(lower):
+        dates.append(day)
+        if time is not None:
+            times.append(time)
+    rest = _without(lower, dates)
+    for match in _CODE.finditer(rest):
+        digits = re.sub(r"\D", "", match[0])
+        if len(digits) >= _CODE_DIGITS:
+            codes.append(Code(match.start(), match.end(), digits))
+    rest = _without(rest, codes)
+    times += clock_times(rest)
+    rest = _without(rest, times)
+    named = list(days(rest))
+    dates += named
+    rest = _without(rest, [day for day in named if day.weekday is None])
+    found = numbers(rest)
+    worded = list(spoken_times(rest, found))
+    sure = [time for time in worded if time.is_sure]
+    left = [number for number in found if not any(_overlap(number, time) for time in sure)]
+    figures = _compound(rest, [*_single_units(rest), *_parts_of_units(rest), *_figures(rest, left)])
+    # "Four minutes" is no time of day, whatever stands before it.
+    likely = [time for time in worded if not (time.is_sure or _has_unit(time, figures))]
+    likely = [time for time in likely if not any(_overlap(time, other) for other in sure)]
+    every = (*times, *sure, *likely)
+    return Stated(tuple(figures), every, tuple(dates), tuple(codes))
+
+
+def _overlap(one: Number | Time | Figure, other: Time | Figure) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def _has_unit(time: Time, figures: list[Figure]) -> bool:
+    return any(figure.unit is not None and _overlap(figure, time) for figure in figures)
+
+
+def _without(text: str, spans: list[Day] | list[Code] | list[Time]) -> str:
+    """Return `text` with a mark in place of what was read, so that offsets stay."""
+    for span in spans:
+        text = f"{text[: span.start]}{'|' * (span.end - span.start)}{text[span.end :]}"
+    return text
+
+
+def _figures(text: str, found: list[Number]) -> Iterator[Figure]:
+    for number in found:
+        unit, end = _unit_of(text, number)
+        if number.is_bare_one and unit is None:
+            continue
+        value, step = number.value, number.step
+        if unit is not None and (part := _HALF_BEHIND.match(text, end)):
+            value, step = value + _PARTS[part[1][0]], 0.1
+            end = part.end()
+        if below := _BELOW_ZERO.match(text, end):
+            value, end = -abs(value), below.end()
+        hedge = _hedge(text[max(0, number.start - _HEDGE_CHARS) : number.start])
+        yield Figure(number.start, end, number, value, step, unit, hedge)
+
+
+def _unit_of(text: str, number: Number) -> tuple[Unit | None, int]:
+    if number.ordinal:
+        return None, number.end
+    if coin := _COIN.search(text, 0, number.start):
+        return UNITS[coin[0][0]], number.end
+    if match := UNIT_BEHIND.match(text, number.end):
+        return UNITS[match[1]], match.end()
+    return None, number.end
+
+
+def _hedge(before: str) -> str:
+    if _BETWEEN.search(before):
+        return "below"
+    return next((name for name, pattern in _HEDGES if pattern.search(before)), "")
+
+
+def _parts_of_units(text: str) -> Iterator[Figure]:
+    """Yield "half an hour", "three quarters of an hour", "an hour and a half"."""
+    for pattern, whole in ((_PART_OF, 0.0), (_AND_A_HALF, 1.0)):
+        for match in pattern.finditer(text):
+            unit = UNITS.get(match["unit"])
+            if unit is not None and unit.factor:
+                value = whole + _PARTS[match["part"][0]]
+                number = Number(match.start(), match.end(), value, 0.1, is_word=True)
+                hedge = _hedge(text[max(0, match.start() - _HEDGE_CHARS) : match.start()])
+                yield Figure(match.start(), match.end(), number, value, 0.1, unit, hedge)
+
+
+def _single_units(text: str) -> Iterator[Figure]:
+    """Yield "an hour" where minutes follow it; alone it is too often a way to speak."""
+    for match in _AN_HOUR_AND.finditer(text):
+        number = Number(match.start(), match.end(), 1.0, is_word=True)
+        unit = UNITS[match["unit"]]
+        yield Figure(match.start(), match.end(), number, 1.0, 1.0, unit)
+
+
+def _compound(text: str, figures: list[Figure]) -> list[Figure]:
+    """Join "two minutes and ten seconds" and "34 euros fifty", and drop what lies in another."""
+    figures.sort(key=lambda figure: (figure.start, -figure.end))
+    for at, figure in enumerate(figures[1:]):
+        before = figures[at]
+        if before.unit is None and _TO.fullmatch(text, before.end, figure.start):
+            figures[at] = replace(before, unit=figure.unit)  # "380 to 700 kg"
+    joined = list[Figure]()
+    for figure in figures:
+        last = joined[-1] if joined else None
+        if last is not None and figure.start < last.end:
+            continue
+        if last is not None and (both := _joined(text, last, figure)) is not None:
+            joined[-1] = both
+        else:
+            joined.append(figure)
+    return joined
+
+
+def _joined(text: str, one: Figure, other: Figure) -> Figure | None:
+    if one.unit is None or _AND.fullmatch(text, one.end, other.start) is None:
+        return None
+    if one.unit.dimension == "duration" and other.unit is not None:
+        if other.unit.dimension != "duration" or other.unit.factor >= one.unit.factor:
+            return None
+        more = other.value * other.unit.factor / one.unit.factor
+        step = other.unit.factor / one.unit.factor
+        return replace(one, end=other.end, value=one.value + more, step=step)
+    cents = other.unit is None or other.unit.name == "cent"
+    if one.unit.dimension == "money" and cents and 0 < other.value < 100 and one.step == 1:
+        return replace(one, end=other.end, value=one.value + other.value / 100, step=0.01)
+    return None

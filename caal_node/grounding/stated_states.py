@@ -1,0 +1,113 @@
+"""Whether a clause says the opposite of a state that a result has: open and closed, on and off."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from caal_node.grounding.fact_words import WORDS
+from caal_node.grounding.ledger import LedgerEntry
+from caal_node.policy.heard_words import COMMON, stem, words
+
+STATES_MAX: Final = 64
+"""States of a turn that are compared."""
+_SIDES: Final[Mapping[str, tuple[int, int]]] = {
+    word: (pair, side)
+    for pair, sides in enumerate(WORDS["opposites"])
+    for side, alike in enumerate(sides)
+    for word in alike
+}
+_STATE_STEMS: Final = frozenset(map(stem, _SIDES))
+_WORDS: Final = "|".join(_SIDES)
+_SAID: Final = re.compile(
+    r"\b(?P<be>is|are|['’]s|['’]re|isn['’]t|aren['’]t)\s+"
+    rf"(?P<between>(?:(?:not|still|now|currently|already|indeed|both|all)\s+)*)(?P<state>{_WORDS})\b"
+    r"(?!\s+(?:the|your|a|an|my|his|her|its|their|for|to|until|from|every|mon|tue|wed|thu|fri|sat|sun)\b"
+    r"|\s+\d)",
+    re.IGNORECASE,
+)
+_LEAD: Final = re.compile(r"^(\s*)(?:yes|no|yeah|nope)\b[,.!:]\s*", re.IGNORECASE)
+_DEPTH_MAX: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    pair: int
+    side: int
+    names: frozenset[str]
+
+
+class StatedStates:
+    """Holds the states that clauses tell against those of a turn's results."""
+
+    def __init__(self, turn: Sequence[LedgerEntry]) -> None:
+        self._states = list[_State]()
+        # A call that changes something leaves what others have read before it behind.
+        if all(entry.effect == "read" for entry in turn):
+            for entry in turn:
+                if entry.state == "done" and entry.result[:1] in ("{", "["):
+                    self._states += list(_states_of(entry))[:STATES_MAX]
+
+    def rightly(self, clause: str) -> str | None:
+        """Return the clause with its state put right; None where it is not known to be wrong."""
+        found = list(_SAID.finditer(clause))
+        if len(found) != 1 or not self._states:
+            return None
+        (match,) = found
+        word = match["state"].lower()
+        pair, side = _SIDES[word]
+        negated = "n" in match["be"][2:].lower() or "not" in match["between"].lower().split()
+        told = (1 - side) if negated else side
+        known = self._meant(pair, clause)
+        if known is None or known == told:
+            return None
+        right = WORDS["opposites"][pair][known][0]
+        be = {"isn": "is", "are": "are"}.get(match["be"].lower()[:3], match["be"])
+        start, rest = clause[: match.start()], clause[match.end() :]
+        if negated:
+            # It said "not open" of what is open.
+            right = match["state"] if known == side else right
+        return _LEAD.sub(r"\1", f"{start}{be} {right}{rest}")
+
+    def _meant(self, pair: int, clause: str) -> int | None:
+        """Return the side on which all are that a clause may speak of; None where they differ."""
+        states = [state for state in self._states if state.pair == pair]
+        said = frozenset(map(stem, words(clause)))
+        if len(states) > 1:
+            shared = frozenset[str].intersection(*(state.names for state in states))
+            states = [state for state in states if (state.names - shared) & said]
+        return states[0].side if len(states) == 1 else None
+
+
+def _states_of(entry: LedgerEntry) -> Iterator[_State]:
+    try:
+        value = json.loads(entry.result)
+    except (ValueError, RecursionError):
+        return
+    yield from _within(value, frozenset(), 0)
+
+
+def _within(value: Any, names: frozenset[str], depth: int) -> Iterator[_State]:
+    if depth > _DEPTH_MAX:
+        return
+    if isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from _within(each, names, depth + 1)
+        return
+    if not isinstance(value, dict):
+        return
+    members = cast("dict[str, Any]", value)
+    own = " ".join(one for one in members.values() if isinstance(one, str) and len(one) < 80)
+    here = names | (frozenset(map(stem, words(own))) - COMMON - _STATE_STEMS)
+    for name, member in members.items():
+        if isinstance(member, dict | list):
+            within = names | frozenset(map(stem, words(name)))
+            yield from _within(cast("Any", member), within, depth + 1)
+        elif isinstance(member, bool) and name.lower() in _SIDES:
+            pair, side = _SIDES[name.lower()]
+            yield _State(pair, side if member else 1 - side, here)
+        elif isinstance(member, str) and member.lower() in _SIDES:
+            yield _State(*_SIDES[member.lower()], here)

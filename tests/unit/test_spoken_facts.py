@@ -1,0 +1,84 @@
+"""Whole turns of an agent whose model tells what its tool has not said, with a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from caal_node.agent import CaalAgent
+from caal_node.core.errors import ToolBroke
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.testing import (
+    AgentConversation,
+    ScriptedCall,
+    ScriptedModel,
+    ScriptedReply,
+    ScriptedToolSource,
+    plain_settings,
+)
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER = ToolSpec("n8n", "n8n", "get_weather", "get_weather", "The weather.", CITY, effect="read")
+CORK = ScriptedCall("get_weather", {"city": "Cork"})
+ASKED = "how is the weather in Cork"
+
+
+class Talk(AgentConversation):
+    """A conversation whose tool knows the weather."""
+
+    def __init__(self, result: Any, *replies: ScriptedReply, **settings: str) -> None:
+        async def answer(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+        source = ScriptedToolSource(WEATHER, answer=answer)
+        agent = CaalAgent(settings=plain_settings(**settings), tiers={"n8n": source}, warm=False)
+        super().__init__(agent, ScriptedModel(*replies))
+
+
+@pytest.mark.parametrize(
+    ("facts", "heard"),
+    [("check", "It has 21 degrees. Take care!"), ("empty", "It has 31 degrees. Take care!")],
+)
+async def test_a_wrong_figure_is_heard_rightly_where_figures_are_checked(
+    facts: str, heard: str
+) -> None:
+    said = "It has 31 degrees. Take care!"
+    async with Talk({"city": "Cork", "temp_c": 21}, [CORK], said, CAAL_FACTS=facts) as talk:
+        assert (await talk.say(ASKED)).text == heard
+
+
+@pytest.mark.parametrize("facts", ["check", "empty"])
+async def test_nothing_an_error_and_another_place_are_told_as_that(facts: str) -> None:
+    made_up = "In Cork it is 15 degrees."
+    nothing = sentence("found_nothing_about").replace("{what}", "Cork")
+    other = sentence("found_elsewhere").replace("{found}", "Boston").replace("{asked}", "Cork")
+    for result, told in (
+        ({"forecasts": []}, nothing),
+        ({"city": "Boston", "temp_c": 15}, other),
+        (ToolBroke("no answer"), sentence("found_failed")),
+    ):
+        async with Talk(result, [CORK], made_up, CAAL_FACTS=facts) as talk:
+            assert (await talk.say(ASKED)).text == told
+
+
+async def test_off_lets_all_through() -> None:
+    async with Talk({"forecasts": []}, [CORK], "It is 15 degrees.", CAAL_FACTS="off") as talk:
+        assert (await talk.say(ASKED)).text == "It is 15 degrees."
+
+
+async def test_facts_are_checked_where_claims_are_not() -> None:
+    replies = [CORK], "In Cork it is 15 degrees."
+    async with Talk({"forecasts": []}, *replies, CAAL_CLAIMS="off") as talk:
+        assert "15" not in (await talk.say(ASKED)).text
+
+
+async def test_what_an_earlier_turn_has_found_may_be_told_again() -> None:
+    replies = [CORK], "It is 21 degrees.", [CORK], "As I said, 21 degrees. It was 34 before."
+    async with Talk({"temp_c": 21}, *replies, CAAL_FACTS="check") as talk:
+        assert (await talk.say(ASKED)).text == "It is 21 degrees."
+        assert "34" not in (await talk.say("are you sure about the weather in Cork")).text
