@@ -21,14 +21,16 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
 from livekit.agents.types import NOT_GIVEN
 
+from caal_node.checked_reply import CheckedReply
 from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
 from caal_node.context.pairing import rounds_done
@@ -44,29 +46,18 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
-from caal_node.core.items import Item, SystemItem
+from caal_node.core.items import SystemItem
 from caal_node.core.model_ref import CLOUD
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.grounding.claim_check import ClaimCheck
-from caal_node.grounding.fact_check import fact_check, told_in
-from caal_node.grounding.spoken_check import SpokenCheck
 from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.chat_context import known_failure, spoken_key, to_chat_ctx, to_items
 from caal_node.models.chunk_limits import limited
-from caal_node.models.claim_correction import (
-    AskAgain,
-    ClaimCorrection,
-    ReplyLedger,
-    question_again,
-)
 from caal_node.models.clock_steps import ClockSteps
 from caal_node.models.embedding import make_embedder
-from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
-from caal_node.models.spoken_checks import checked
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.redaction.outgoing import OutgoingRedaction
@@ -280,29 +271,22 @@ class CaalAgent(Agent):
         question = self._prompt_builder.question(
             history, tools, stream=not complete, may_call=may_call
         )
-        self._services.note_request()
         self.reply_failure = None
         spoke, called = "", False
-        ledger = ReplyLedger(history, self._spec_of)
+        reply = CheckedReply(
+            question,
+            history,
+            self.settings,
+            ask=partial(self._ask, chat_ctx, tools, model_settings),
+            spec_of=self._spec_of,
+            asks_natively=self._asks_natively,
+            tell=self._services.emit,
+        )
         try:
-            async with AsyncExitStack() as asked:
-
-                @asynccontextmanager
-                async def ask_again(claim: str) -> AsyncGenerator[AsyncIterable[llm.ChatChunk]]:
-                    await asked.aclose()  # Many servers answer one request at a time.
-                    self._services.note_request()
-                    again = question_again(question, claim, native=self._asks_natively)
-                    async with self._ask(again, chat_ctx, tools, model_settings) as reply:
-                        yield reply
-
-                stream = await asked.enter_async_context(
-                    self._ask(question, chat_ctx, tools, model_settings)
-                )
-                replied = self._or_search(stream, question, history)
-                async for chunk in self._as_done(replied, question, ledger, ask_again):
+            async with aclosing(reply.chunks()) as chunks:
+                async for chunk in chunks:
                     if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                         self._services.note_server_run(chunk.delta.extra[SERVER_RUN])
-                        ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
                         continue
                     if chunk.delta and chunk.delta.tool_calls and spoke and not called:
                         self._services.note_interim(chunk.delta.tool_calls[0].call_id, spoke)
@@ -331,57 +315,21 @@ class CaalAgent(Agent):
         if not (spoke or called):
             yield sentence("empty_reply")
 
-    def _or_search(
-        self, stream: AsyncIterable[llm.ChatChunk], question: Question, history: Sequence[Item]
-    ) -> AsyncIterable[llm.ChatChunk]:
-        """Pass the reply on, or search once where it says that it cannot know and a tool can."""
-        if not (question.may_call and self.settings.search_if_hedged):
-            return stream
-        search = search_call(history, question.tools.schemas)
-        if search is None:
-            return stream
-        return searching_if_hedged(stream, search, whole=not question.stream)
-
-    def _as_done(
-        self,
-        stream: AsyncIterable[llm.ChatChunk],
-        question: Question,
-        ledger: ReplyLedger,
-        ask_again: AskAgain,
-    ) -> AsyncIterable[llm.ChatChunk]:
-        """Pass the reply on, but for what it claims to have done and no call has, and for facts
-        that are not in the results."""
-        checks: list[SpokenCheck] = []
-        if self.settings.claims == "check":
-            checks.append(ClaimCheck(ledger))
-        if (facts := self.settings.facts) != "off":
-            told = told_in(question.items)
-            checks.append(fact_check(ledger, told, figures=facts == "check"))
-        if not checks or self.settings.server_runs_tools:
-            return stream
-        correction = ClaimCorrection(
-            ledger,
-            question.tools.schemas,
-            ask_again if question.may_call and not question.must_call else None,
-            self._services.emit,
-        )
-        return checked(stream, checks, correction, ledger.note_call)
-
     def _spec_of(self, tool: str) -> ToolSpec | None:
         entry = self.table.get(tool)
         return None if entry is None else entry.spec
 
-    @property
     def _asks_natively(self) -> bool:
         return not isinstance(self.model, LLM) or self.model.retry_policy.native
 
     def _ask(
         self,
-        question: Question,
         chat_ctx: llm.ChatContext,
         tools: list[llm.Tool],
         model_settings: ModelSettings,
+        question: Question,
     ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
+        self._services.note_request()
         model, is_ours = self.model, isinstance(self.model, LLM)
         conn_options = self.session.conn_options.llm_conn_options
         tool_choice = model_settings.tool_choice if question.may_call else "none"

@@ -39,7 +39,7 @@ LAYERS = (
     ("evaluation",),
     ("factories",),
     ("room", "control"),
-    ("prompt_builder", "session_services"),
+    ("checked_reply", "prompt_builder", "session_services"),
     ("agent",),
     ("conversation",),
     ("testing",),
