@@ -216,3 +216,6 @@ def _frames(table: Mapping[str, Any]) -> dict[str, re.Pattern[str]]:
         compiled[key] = re.compile(pattern)
     compiled["amounts"] = re.compile(rf"(?:{table['amounts']})")
     return compiled
+
+
+action_words()  # With the module: it takes 27 ms, for which no turn may hold the event loop.

@@ -81,6 +81,8 @@ def covers(ledger: Ledger, claim: ActionClaim, request: RequestKind, words: Acti
     if not claim.by_agent and told and _so_already(claim, told, words):
         return True
     acted = [call for call in done if not call.reads]
+    if claim.action == ANYTHING and not acted and not request.actions:
+        acted = done  # "Done." behind a look-up, where nothing else was asked for
     things = things_of(claim, words)
     asked = known_stems(stems(ledger.request), words)
     alone = len(acted) == 1

@@ -97,7 +97,7 @@ class _FactCheck:
             return Say(clause)
         if self._ledger_now() is not self._ledger:
             return Say(clause)
-        if any(entry.state in _NOT_RUN for entry in self._ledger.turn):
+        if any(entry.by_server or entry.state in _NOT_RUN for entry in self._ledger.turn):
             return Say(clause)
         if not self._found:
             looked_up = all(map(looks_up, self._ledger.turn))

@@ -35,6 +35,8 @@ class LedgerEntry:
     """What the model reads of it: JSON on one line, or plain words."""
     effect: Effect = "write"
     description: str = ""
+    by_server: bool = False
+    """Whether the model's server has run it, so that nobody here has seen its result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,8 @@ class ReplyLedger:
     def note_server_run(self, run: ServerCall | ServerResult) -> None:
         """Add a call that the model's server runs by itself, or what became of it."""
         if isinstance(run, ServerCall):
-            self._add(self._entry(run.id, run.name, run.arguments, "pending"))
+            entry = self._entry(run.id, run.name, run.arguments, "pending")
+            self._add(replace(entry, by_server=True))
             return
         state: CallState = "failed" if run.failed else "done"
         ledger = self()

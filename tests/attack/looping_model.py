@@ -196,7 +196,7 @@ async def endless_prose(probe: Probe) -> Ending:
 
 @attack("a model that loops", "one sentence for ever", deadline_s=5)
 async def endless_sentence(probe: Probe) -> Ending:
-    return await _endless(probe, _endless_stream("I will look that up for you. " * 30_000, 29), 100)
+    return await _endless(probe, _endless_stream("It is told again and again. " * 30_000, 28), 100)
 
 
 @attack("a model that loops", "one word for ever, without a full stop", deadline_s=5)

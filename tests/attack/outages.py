@@ -53,8 +53,10 @@ CALL_S: Final = 2.0
 DAY_S: Final = 86_400.0
 SETTLE_S: Final = 5.0
 """For closed connections to be forgotten by both sides."""
-DO, HOLD, GONE, BACK = "Please do it.", "Please hold on.", "Please try again.", "Once more, please."
+DO, HOLD = "Please do it in Paris.", "Do it slowly in Paris."
+GONE, BACK = "Please try Paris again.", "Once more in Paris, please."
 DONE: Final = "Done."
+HERE: Final = "Here I am."
 WARM: Final = TransportDeadlines(first=1.5, between=1.5)
 """A cold model has two minutes for its first word, and half a minute for the next."""
 
@@ -188,7 +190,7 @@ async def _model_away(
 
 @attack("outages", "the model's server stays away for seven turns", deadline_s=10)
 async def model_away_for_long(probe: Probe) -> Ending:
-    async with StandInModel(answer=lambda _: [DONE]) as model, Gate(model.url) as gate:
+    async with StandInModel(answer=lambda _: [HERE]) as model, Gate(model.url) as gate:
         model.url = gate.url
         async with conversation(model, agent=CueAgent, env=WITH_CUES) as talk:
 
@@ -199,7 +201,7 @@ async def model_away_for_long(probe: Probe) -> Ending:
             heard = await probe.watch(seven_turns)
             await gate.restore()
             back = await talk.ask(BACK)
-    kept = set(heard) == {sentence("model_unreachable")} and back == DONE
+    kept = set(heard) == {sentence("model_unreachable")} and back == HERE
     return Ending(kept, f"{heard[-1]} and then: {back}")
 
 

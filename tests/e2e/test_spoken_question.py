@@ -44,7 +44,7 @@ def reply(asked: Asked) -> Reply:
     """A model's: it calls when it is asked to, then speaks."""
     last = asked.json["messages"][-1]
     if last["role"] == "tool":
-        return ["It is noted."]
+        return ["Thanks for that."]
     return [Call("live__ask", {}, id="c1")] if "timer" in last["content"] else ["Hello."]
 
 
@@ -127,6 +127,6 @@ async def test_a_servers_question_is_heard_and_answered_aloud(
         answered = result["content"].removeprefix("accept ")
         assert answered in said, "what was spoken aloud has reached the server"
         assert answered not in [m["content"] for m in last if m["role"] == "user"], "no request"
-        assert "It is noted." in [event.text for event in seen if isinstance(event, Spoken)]
+        assert "Thanks for that." in [event.text for event in seen if isinstance(event, Spoken)]
         loudness = float(np.sqrt((heard.astype(np.float64) ** 2).mean()))
         assert loudness > 50, "the question and the end are heard"

@@ -1,0 +1,117 @@
+"""A model's reply as people may hear it: searched for where it hedges, and held to what was done
+and found."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Final, TypeAlias
+
+from livekit.agents import llm
+
+from caal_node.config.settings import Settings
+from caal_node.core.events import ClaimCorrected
+from caal_node.core.items import Item
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.grounding.claim_check import ClaimCheck
+from caal_node.grounding.fact_check import fact_check, told_in
+from caal_node.grounding.spoken_check import SpokenCheck
+from caal_node.models.claim_correction import ClaimCorrection, ReplyLedger, question_again
+from caal_node.models.hedge_search import search_call, searching_if_hedged
+from caal_node.models.llm import SERVER_RUN
+from caal_node.models.question import Question
+from caal_node.models.spoken_checks import checked
+
+Ask: TypeAlias = Callable[[Question], AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]]
+"""It sends a question to the model."""
+
+
+class CheckedReply:
+    """The reply to one question.
+
+    Args:
+        question: What is asked.
+        history: The whole conversation, with what the question left out.
+        settings: They say what is checked.
+        ask: Whom it asks, for a claim's call a second time.
+        spec_of: It knows the tools by the model's names.
+        asks_natively: Whether the model is asked with its server's own tool calls by now.
+        tell: It is told of each claim that was corrected.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        history: Sequence[Item],
+        settings: Settings,
+        *,
+        ask: Ask,
+        spec_of: Callable[[str], ToolSpec | None],
+        asks_natively: Callable[[], bool],
+        tell: Callable[[ClaimCorrected], None],
+    ) -> None:
+        self._question: Final = question
+        self._history: Final = history
+        self._settings: Final = settings
+        self._ask: Final = ask
+        self._asks_natively: Final = asks_natively
+        self._tell: Final = tell
+        self._ledger: Final = ReplyLedger(history, spec_of)
+
+    async def chunks(self) -> AsyncGenerator[llm.ChatChunk]:
+        """Ask, and yield what may be heard and the calls. Close it, which ends its request.
+
+        Raises:
+            Exception: what the model's LLM raises.
+        """
+        async with AsyncExitStack() as first:
+            stream = await first.enter_async_context(self._ask(self._question))
+            heard = self._as_found(self._or_search(stream), first)
+            async for chunk in heard:
+                if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
+                    self._ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
+                yield chunk
+
+    def _or_search(self, stream: AsyncIterable[llm.ChatChunk]) -> AsyncIterable[llm.ChatChunk]:
+        """Pass the reply on, or search once where it says that it cannot know and a tool can."""
+        question = self._question
+        if not (question.may_call and self._settings.search_if_hedged):
+            return stream
+        search = search_call(self._history, question.tools.schemas)
+        if search is None:
+            return stream
+        return searching_if_hedged(stream, search, whole=not question.stream)
+
+    def _as_found(
+        self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
+    ) -> AsyncIterable[llm.ChatChunk]:
+        """Pass the reply on, but for what it claims to have done and no call has, and for facts
+        that are not in the results."""
+        checks = self._checks()
+        if not checks or self._settings.server_runs_tools:
+            return stream
+
+        @asynccontextmanager
+        async def ask_again(claim: str) -> AsyncGenerator[AsyncIterable[llm.ChatChunk]]:
+            await first.aclose()  # Many servers answer one request at a time.
+            again = question_again(self._question, claim, native=self._asks_natively())
+            async with self._ask(again) as reply:
+                yield reply
+
+        may_ask = self._question.may_call and not self._question.must_call
+        correction = ClaimCorrection(
+            self._ledger,
+            self._question.tools.schemas,
+            ask_again if may_ask else None,
+            self._tell,
+        )
+        return checked(stream, checks, correction, self._ledger.note_call)
+
+    def _checks(self) -> list[SpokenCheck]:
+        checks: list[SpokenCheck] = []
+        if self._settings.claims == "check":
+            checks.append(ClaimCheck(self._ledger))
+        if (facts := self._settings.facts) != "off":
+            told = told_in(self._question.items)
+            checks.append(fact_check(self._ledger, told, figures=facts == "check"))
+        return checks
