@@ -121,7 +121,8 @@ def _tells(asked: Asked) -> Reply:
 
 
 def _register(name: str, way: Way) -> None:
-    @attack("ways out", name, deadline_s=4)
+    # What was set anew holds for good, so a second play would find its own model's server refused.
+    @attack("ways out", name, deadline_s=4, tries=1 if way is taking_it_back else 3)
     async def goes_out(probe: Probe) -> Ending:
         with two_places() as places:
 
