@@ -76,6 +76,8 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.toolsets.base import ConfiguredToolset
+from caal_node.toolsets.registry import configured_toolsets
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
@@ -166,6 +168,9 @@ class CaalAgent(Agent):
             left_out=lambda: self._prompt_builder.left_out,
         )
         """Answers the requests of the Tools API."""
+        toolsets = configured_toolsets(self.settings, emit=self._services.emit, embedder=embedder)
+        for each in toolsets:
+            self._pipeline.redaction.add(partial(_secrets_of, each))
         self._prompt_builder = PromptBuilder(
             self.settings,
             self.tool_data,
@@ -182,7 +187,7 @@ class CaalAgent(Agent):
         )
         super().__init__(
             instructions=instructions_of(self.settings) if instructions is None else instructions,
-            tools=[*(tools or ()), self._remote],
+            tools=[*(tools or ()), *toolsets, self._remote],
             **agent_options,
         )
         # LiveKit takes the node from the agent itself, whatever a class below makes of it.
@@ -468,3 +473,7 @@ class CaalAgent(Agent):
     def _method_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""
         return self._own_tools.specs([tool for tool in self.tools if tool is not self._remote])
+
+
+def _secrets_of(toolset: ConfiguredToolset) -> tuple[str, ...]:
+    return toolset.secrets
