@@ -42,10 +42,13 @@ class LateClient:
     Args:
         timeout_s: Seconds for connecting, and for each piece of an answer.
         max_bytes: Bytes of an answer at most.
+        options: Anything else that `httpx2.AsyncClient` takes.
     """
 
-    def __init__(self, *, timeout_s: float, max_bytes: int = ANSWER_MAX_BYTES) -> None:
-        self._open = partial(open_client, max_bytes, timeout=timeout_s)
+    def __init__(
+        self, *, timeout_s: float, max_bytes: int = ANSWER_MAX_BYTES, **options: Any
+    ) -> None:
+        self._open = partial(open_client, max_bytes, timeout=timeout_s, **options)
         self._lock = asyncio.Lock()
         self._client: httpx2.AsyncClient | None = None
 

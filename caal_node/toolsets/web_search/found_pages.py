@@ -23,6 +23,7 @@ _ORDINALS: Final[Mapping[str, int]] = {
         1,
     )
 }
+_PAGE_WORDS: Final = stems("number result page link site")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
 
@@ -62,10 +63,10 @@ class FoundPages:
             for page in search.results:
                 if wanted and wanted in (page.address.casefold().rstrip("/"), page.site):
                     return page, search.query
-        return self._by_words(words)
+        return None if "://" in words else self._by_words(words)
 
     def _by_words(self, words: str) -> tuple[SearchResult, str] | None:
-        asked = stems(words) - COMMON
+        asked = {each for each in stems(words) - COMMON if not each.isdecimal()}
         best: tuple[SearchResult, str] | None = None
         most = 0
         for search in self._searches:
@@ -85,8 +86,8 @@ def _place_in(words: str) -> int | None:
         if (place := _ORDINALS.get(word)) is not None:
             return place
     found = [number for number in numbers(text) if number.value == int(number.value) >= 1]
-    says_more = len(stems(text) - COMMON - {"number", "result", "page"}) > 1
-    return int(found[0].value) if len(found) == 1 and not says_more else None
+    others = {each for each in stems(text) - COMMON - _PAGE_WORDS if not each.isdecimal()}
+    return int(found[0].value) if len(found) == 1 and not others else None
 
 
 def source_of(page: SearchResult) -> Source:

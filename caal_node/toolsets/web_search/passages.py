@@ -12,6 +12,8 @@ PARAGRAPHS_MAX: Final = 400
 """Paragraphs of a page that are compared; more is an index and no text."""
 PARAGRAPH_CHARS: Final = 600
 """Characters of one paragraph that are shown, so that one does not hide all others."""
+CUT_CHARS: Final = 80
+"""Characters below which the beginning of a further paragraph says nothing."""
 _HEAD_SCORE: Final = 0.5
 """What the first paragraph is worth by its place: it says what the page is about, and a paragraph
 with a word of the question is worth more."""
@@ -38,7 +40,7 @@ def rows_within(rows: list[str], ranked: Iterable[int], limit: int) -> list[str]
     left = limit
     for at in ranked:
         row = cut_text(rows[at], min(PARAGRAPH_CHARS, left)) if left > 0 else ""
-        if len(row) <= 1:
+        if not row or (chosen and row != rows[at] and len(row) < CUT_CHARS):
             break
         chosen[at] = row
         left -= len(row) + 1  # and the end of its line

@@ -116,5 +116,7 @@ def cut_text(text: str, limit: int) -> str:
     ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, limit + 1)]
     if ends and limit // 2 <= ends[-1] <= limit:
         return text[: ends[-1]]
-    beginning, blank, _ = text[: limit - 1].rpartition(" ")
-    return f"{beginning if blank else text[: limit - 1]}…"
+    beginning = text[: limit - 1]
+    if not text[limit - 1].isspace():
+        beginning = beginning.rpartition(" ")[0] or beginning
+    return f"{beginning.rstrip()}…"

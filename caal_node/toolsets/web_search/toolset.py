@@ -113,7 +113,7 @@ class WebSearch(ConfiguredToolset):
             found = await self._engine.search("weather")
         finally:
             await self._client.aclose()
-        return f"{self._engine.place} answers, with {len(found.results)} results for a test search"
+        return f"{self._engine.place} answers; a test search found {len(found.results)} pages"
 
     @tool("read")
     async def web_search(self, query: str) -> dict[str, Any] | VerbatimResult:
