@@ -15,6 +15,7 @@ from caal_node.core.events import (
     ConfirmationEnded,
     CuePlayed,
     Event,
+    SourcesCited,
     Spoken,
     ToolCallEnded,
     ToolCallStarted,
@@ -81,6 +82,9 @@ class TerminalTranscript:
                 return f"[bold green]says[/]     {escape(text)}"
             case ClaimCorrected(became=became):
                 return f"[dim]claim    not heard, as no tool did it; in its place: {became}[/]"
+            case SourcesCited(sources=sources):
+                read = ", ".join(dict.fromkeys(each.site for each in sources))
+                return f"[dim]read     {escape(read)}[/dim]"
             case TurnEnded(rounds, requests, took):
                 seconds = f"{took / 1000:.1f} s"
                 return f"[dim]turn     {seconds}, {rounds} tool rounds, {requests} requests[/]"

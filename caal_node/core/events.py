@@ -156,6 +156,27 @@ class ClaimCorrected:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Where something was read: a web page, a document. It is no event, but a part of one."""
+
+    title: str
+    address: str
+    """A URL, or a path in the owner's folders."""
+    site: str
+    """What people call the place: the host of a URL, the name of a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesCited:
+    """What the model reads next comes from these sources, the best first."""
+
+    type: ClassVar[str] = "sources_cited"
+    tool: str
+    """The tool that has read them."""
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """A turn is over, after so many `rounds` of tools and `requests` to the model."""
 
@@ -175,6 +196,7 @@ Event: TypeAlias = (
     | CuePlayed
     | Spoken
     | ClaimCorrected
+    | SourcesCited
     | TurnEnded
 )
 
@@ -188,7 +210,7 @@ def to_json(event: Event) -> str:
 
 
 def _plain(value: object) -> object:
-    return dataclasses.asdict(value) if isinstance(value, Decision) else str(value)
+    return dataclasses.asdict(value) if isinstance(value, Decision | Source) else str(value)
 
 
 _TYPES: Final = {event_type.type: event_type for event_type in get_args(Event)}
@@ -204,6 +226,8 @@ def from_json(line: str) -> Event:
     try:
         if "decisions" in fields:
             fields["decisions"] = tuple(Decision(**each) for each in fields["decisions"])
+        if "sources" in fields:
+            fields["sources"] = tuple(Source(**each) for each in fields["sources"])
         return _TYPES[fields.pop("type")](**fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("this line is no event") from error

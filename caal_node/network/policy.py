@@ -98,7 +98,7 @@ class NetworkPolicy:
         if self.lan and _is_private(address):
             return True
         return any(
-            name in self.names and (is_of_this_network(name) or _is_public(address))
+            name in self.names and (is_of_this_network(name) or is_public(address))
             for name in found_by
         )
 
@@ -230,11 +230,11 @@ def _is_private(address: Address) -> bool:
     return any(address in network for network in _PRIVATE)
 
 
-def _is_public(address: Address) -> bool:
-    """Return whether it is an address of the public Internet and nothing else."""
+def is_public(address: Address) -> bool:
+    """Return whether `address` is one of the public Internet and nothing else."""
     if isinstance(address, IPv6Address):
         if address in _NAT64:
-            return _is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
+            return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
         if address not in _IPV6_INTERNET or address.sixtofour or address.teredo:
             return False
     return address.is_global and not address.is_multicast

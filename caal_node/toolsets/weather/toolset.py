@@ -1,0 +1,181 @@
+"""The toolset `weather`: how it is and how it will be, at home and anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Annotated, Final, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field
+
+from caal_node.core.addresses import server_url
+from caal_node.core.errors import InvalidArguments
+from caal_node.tools.source import VerbatimResult
+from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
+from caal_node.toolsets.http_service import LateClient, spoken
+from caal_node.toolsets.weather.forecast import Forecast
+from caal_node.toolsets.weather.open_meteo import ASK_S, FORECAST_URL, GEOCODING_URL, OpenMeteo
+from caal_node.toolsets.weather.outlook import Outlook, outlooks, present
+from caal_node.toolsets.weather.places import Place, is_here
+from caal_node.toolsets.weather.sentences import About, Telling
+from caal_node.toolsets.weather.units import SYSTEMS, Units, UnitSystem, units_of
+from caal_node.toolsets.when import asked_when
+
+TOO_FAR: Final = "I only know the weather from yesterday to two weeks ahead."
+WHICH_PLACE: Final = "For which place?"
+_NOW: Final = frozenset(
+    {"", "now", "right now", "currently", "at the moment", "current", "present"}
+)
+
+
+def _address(text: str) -> str:
+    return server_url(text, ("http", "https"))
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class WeatherOptions(ToolsetOptions):
+    """The table `[toolsets.weather]`."""
+
+    home: str = Field(
+        default="",
+        max_length=80,
+        description="Your town, such as Oslo or Springfield, Illinois; or 59.91, 10.75",
+    )
+    units: UnitSystem | Literal["auto"] = Field(
+        default="auto", description="auto (what people use at home), metric, imperial or british"
+    )
+    forecast_url: Address = Field(
+        default=FORECAST_URL, description="The address of open-meteo, or of your own"
+    )
+    geocoding_url: Address = Field(
+        default=GEOCODING_URL, description="The address of open-meteo's search for places"
+    )
+
+
+class Weather(ConfiguredToolset):
+    """The weather by open-meteo.
+
+    Args:
+        client: Asks the service in place of a client of its own.
+    """
+
+    NAME = "weather"
+    SUMMARY = "Tells the weather now and for two weeks, without a key (open-meteo.com)."
+    Options = WeatherOptions
+
+    def __init__(
+        self,
+        options: WeatherOptions | None = None,
+        services: ToolsetServices | None = None,
+        *,
+        client: LateClient | None = None,
+    ) -> None:
+        options = options or WeatherOptions()
+        super().__init__(options, services)
+        self._home = options.home.strip()
+        self._system: UnitSystem | Literal["auto"] = options.units
+        self._client = client or LateClient(timeout_s=ASK_S)
+        self._service = OpenMeteo(
+            self._client,
+            self.services.now,
+            forecast_url=options.forecast_url,
+            geocoding_url=options.geocoding_url,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await super().aclose()
+        await self._client.aclose()
+
+    async def check(self) -> str:
+        """Look the home up, and ask for its weather."""
+        try:
+            if not self._home:
+                place = await self._service.place("Greenwich")
+                await self._service.forecast(place, units_of(place.country_code))
+                return "open-meteo answers; no home is set, so people have to name a place"
+            home = await self._service.place(self._home)
+            found = await self._service.forecast(home, self._units(home, home))
+        finally:
+            await self._client.aclose()
+        said = Telling(home.name, self._units(home, home), found.now.at.date())
+        parts = dict.fromkeys((home.name, home.region, home.country))
+        where = ", ".join(filter(None, parts)) or self._home
+        return f"home is {where}: {said.say(present(found), 'everything')}"
+
+    @tool("read")
+    async def get_weather(
+        self, place: str = "", when: str = "now", about: About = "everything"
+    ) -> VerbatimResult:
+        """Tell the weather: temperature, rain, wind, sunrise, at home or in another place.
+
+        Example: what's the weather like -> {}
+        Example: will it rain in Rome today -> {"place": "Rome", "when": "today", "about": "rain"}
+        Example: how cold is it on friday night -> {"when": "friday night", "about": "temperature"}
+
+        Args:
+            place: The town that was named. Leave it out for home.
+            when: The time in the person's words, such as tonight or saturday.
+            about: What was asked for.
+        """
+        where, home = await self._places(place)
+        units = self._units(where, home)
+        forecast = await self._service.forecast(where, units)
+        now = self.services.now().astimezone(await asyncio.to_thread(_zone_of, forecast))
+        found, goes_on = self._asked(forecast, when, now)
+        # A guest of another country would take degrees for their own.
+        with_scale = where is not home and units != units_of(where.country_code)
+        telling = Telling(where.called(home), units, now.date(), with_scale or home is None)
+        rows = [telling.row(each) for each in found]
+        value = {"place": ", ".join(filter(None, (where.name, where.country))) or "home"}
+        if len(found) == 1:
+            return VerbatimResult(value | rows[0], telling.say(found[0], about))
+        said = telling.say_days(found, about)
+        return VerbatimResult({**value, "days": rows}, said + goes_on)
+
+    async def _places(self, words: str) -> tuple[Place, Place | None]:
+        """Return the place that is meant, and the home.
+
+        Raises:
+            InvalidArguments: nobody named a place, and no home is set.
+        """
+        home = await self._service.place(self._home) if self._home else None
+        if not is_here(words):
+            there = await self._service.place(words)
+            is_home = home is not None and there == home
+            return (home, home) if is_home and home is not None else (there, home)
+        if home is None:
+            failure = InvalidArguments("place is missing, as no home is set; ask for which place.")
+            raise spoken(failure, WHICH_PLACE)
+        return home, home
+
+    def _units(self, place: Place, home: Place | None) -> Units:
+        if self._system != "auto":
+            return SYSTEMS[self._system]
+        return units_of((home or place).country_code)
+
+    def _asked(self, forecast: Forecast, when: str, now: datetime) -> tuple[list[Outlook], str]:
+        """Return the weather of the time that is asked for, and what is said if it is cut short.
+
+        Raises:
+            InvalidArguments: the words say no time, or one that no forecast has.
+        """
+        if " ".join(when.casefold().split()) in _NOW:
+            return [present(forecast)], ""
+        asked = asked_when("when", when, now)
+        if not (found := outlooks(forecast, asked)):
+            raise spoken(InvalidArguments("the forecast does not reach that far."), TOO_FAR)
+        last = forecast.days[-1].on
+        goes_on = asked.kind == "days" and asked.end.date() > last + timedelta(days=1)
+        return found, f" I know no further than {last:%B} {last.day}." if goes_on else ""
+
+
+def _zone_of(forecast: Forecast) -> tzinfo:
+    """Return a place's time zone; where its name is not known here, the hours it is ahead now."""
+    try:
+        return ZoneInfo(forecast.zone)
+    except (OSError, ValueError, KeyError):
+        return timezone(timedelta(seconds=forecast.offset_s))
