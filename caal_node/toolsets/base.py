@@ -58,7 +58,9 @@ class ToolsetOptions(BaseModel):
     default has to be answered. A `SecretStr` is asked for without an echo, and kept in `.env`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True
+    )
 
 
 class Announcer(Protocol):
