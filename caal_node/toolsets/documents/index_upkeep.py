@@ -162,9 +162,7 @@ async def _changes(folders: Sequence[Path]) -> AsyncIterator[None]:
         raise OSError("watchfiles is not installed") from None
     stop = asyncio.Event()
     try:
-        async for _ in watchfiles.awatch(
-            *folders, stop_event=stop, ignore_permission_denied=True
-        ):
+        async for _ in watchfiles.awatch(*folders, stop_event=stop, ignore_permission_denied=True):
             yield None
     finally:
         stop.set()

@@ -131,7 +131,7 @@ class PassageIndex:
 
     def by_ids(self, ids: Sequence[int], words: Sequence[str]) -> list[Found]:
         """Return passages by their ids, those that are still there, judged by `words` too."""
-        return self._do(lambda at: _judged(at, {one: 0.0 for one in ids}, words)) if ids else []
+        return self._do(lambda at: _judged(at, dict.fromkeys(ids, 0.0), words)) if ids else []
 
     def without_vector(self, embedder: str, limit: int) -> list[tuple[int, str]]:
         """Return ids and texts of passages that `embedder` has made no vector of."""
@@ -185,7 +185,9 @@ class PassageIndex:
 
     @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)) as connection:
+        with closing(
+            sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
+        ) as connection:
             connection.execute("BEGIN IMMEDIATE")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -227,7 +229,9 @@ def _by_words(at: sqlite3.Connection, words: Sequence[str]) -> list[Found]:
     return _judged(at, dict(rows), words)
 
 
-def _judged(at: sqlite3.Connection, scores: Mapping[int, float], words: Sequence[str]) -> list[Found]:
+def _judged(
+    at: sqlite3.Connection, scores: Mapping[int, float], words: Sequence[str]
+) -> list[Found]:
     total = int(at.execute("SELECT count(*) FROM words").fetchone()[0])
     places = ", ".join("?" * len(scores))
     covered = dict.fromkeys(scores, 0.0)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, cast
+from typing import Any, ClassVar, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
 from caal_node.tools.source import VerbatimResult
@@ -28,6 +28,7 @@ from caal_node.toolsets.documents.new_note import title_of, write_note
 from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
 from caal_node.toolsets.documents.passage_search import Match, PassageSearch
 from caal_node.toolsets.local_files.allowed_folders import AllowedFolders
+from caal_node.toolsets.local_files.folder_option import Folders
 from caal_node.toolsets.local_files.pdf_pages import require_pypdf
 
 logger = logging.getLogger("caal_node.toolsets.documents")
@@ -54,23 +55,12 @@ HOW: Final = "Answer from these texts alone and name the source. If they do not 
 NONE_HERE: Final = "The documents say nothing about it. Say so, or use another tool."
 
 
-def _listed(value: Any) -> Any:
-    """Take folders written in one line, as they are typed at a question."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return cast("Any", value)
-
-
 class DocumentsOptions(ToolsetOptions):
-    folders: Annotated[
-        tuple[OptionPath, ...],
-        BeforeValidator(_listed),
-        Field(
-            min_length=1,
-            max_length=32,
-            description="The folders with your notes and documents, separated by commas",
-        ),
-    ]
+    folders: Folders = Field(
+        min_length=1,
+        max_length=32,
+        description="The folders with your notes and documents, separated by commas",
+    )
     notes: OptionPath | None = Field(
         default=None, description="The folder for new notes; the first of the folders if not said"
     )
@@ -85,7 +75,9 @@ class Documents(ConfiguredToolset):
     """See docs/toolsets/documents.md."""
 
     NAME: ClassVar[str] = "documents"
-    SUMMARY: ClassVar[str] = "Answers from your notes, manuals and other documents, and writes notes."
+    SUMMARY: ClassVar[str] = (
+        "Answers from your notes, manuals and other documents, and writes notes."
+    )
     EXTRA: ClassVar[str] = "documents"
     Options = DocumentsOptions
 
@@ -124,7 +116,9 @@ class Documents(ConfiguredToolset):
     async def check(self) -> str:
         """See `ConfiguredToolset.check`: it reads what is in the folders."""
         missing = await asyncio.to_thread(lambda: self._folders.missing)
-        if gone := [path for path in missing if path != self._notes or path in self.options.folders]:
+        if gone := [
+            path for path in missing if path != self._notes or path in self.options.folders
+        ]:
             raise ConfigError(f"{gone[0]}: there is no such folder; make it, or correct `folders`")
         await asyncio.to_thread(require_pypdf)
         if await asyncio.to_thread(importlib.util.find_spec, "watchfiles") is None:
@@ -147,7 +141,7 @@ class Documents(ConfiguredToolset):
         Args:
             question: the whole question
         Example: how do I bleed the radiators -> {"question": "how do I bleed the radiators"}
-        Example: what does the lease say about pets -> {"question": "what does the lease say about pets"}
+        Example: does the lease allow pets -> {"question": "does the lease allow pets"}
         """
         matches = await self._found(question, ANSWER_PASSAGES)
         if not matches:
@@ -187,8 +181,8 @@ class Documents(ConfiguredToolset):
         Args:
             text: what the note says
             title: its title, if one was said
-        Example: make a note that the plumber comes on Monday -> {"text": "The plumber comes on Monday"}
-        Example: new note called garden, plant the bulbs -> {"title": "garden", "text": "plant the bulbs"}
+        Example: make a note that the key is at Ida's -> {"text": "The key is at Ida's"}
+        Example: new note called garden, plant bulbs -> {"title": "garden", "text": "plant bulbs"}
         """
         if not text.strip():
             raise InvalidArguments("Ask what the note is to say.")
@@ -240,9 +234,7 @@ class Documents(ConfiguredToolset):
         return row | ({"says": snippet} if snippet else {})
 
     def _new_upkeep(self) -> IndexUpkeep:
-        return IndexUpkeep(
-            self._folders, self._index, self.services.embedder, self._search.changed
-        )
+        return IndexUpkeep(self._folders, self._index, self.services.embedder, self._search.changed)
 
 
 def source_of(match: Match) -> str:

@@ -25,9 +25,7 @@ MAX_ENTRIES: Final = 20_000
 MAX_DEPTH: Final = 24
 _ONE_BY_ONE: Final = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 """Whether the system can open a file from an open folder; Windows cannot."""
-_FOLDER_FLAGS: Final = (
-    os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-)
+_FOLDER_FLAGS: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE_FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -107,10 +105,14 @@ class AllowedFolders:
         if given.is_absolute():
             tried = [(self._shown(given), given)]
         else:
-            tried = [(f"{name}/{given.as_posix()}", at / given) for name, at in self._folders.items()]
+            tried = [
+                (f"{name}/{given.as_posix()}", at / given) for name, at in self._folders.items()
+            ]
             first, *rest = given.parts or ("",)
             named = [name for name in self._folders if name.casefold() == first.casefold()]
-            inner = [("/".join((name, *rest)), self._folders[name].joinpath(*rest)) for name in named]
+            inner = [
+                ("/".join((name, *rest)), self._folders[name].joinpath(*rest)) for name in named
+            ]
             tried = [*inner, *tried]
         judged = [(shown, self._judge(candidate)) for shown, candidate in tried]
         for shown, found in judged:

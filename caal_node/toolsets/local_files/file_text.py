@@ -53,7 +53,9 @@ class DocumentText:
     @property
     def text(self) -> str:
         """All of it, with headings and page numbers on lines of their own."""
-        parts = (f"{part.place}\n{part.text}" if part.place else part.text for part in self.sections)
+        parts = (
+            f"{part.place}\n{part.text}" if part.place else part.text for part in self.sections
+        )
         return "\n\n".join(parts)
 
 

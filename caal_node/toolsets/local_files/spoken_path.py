@@ -21,7 +21,8 @@ MAX_NAMED: Final = 8
 """Names that a message for the model lists."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _SMALL: Final = frozenset(
-    "a an about called document file folder from in list md my named note of our pdf the txt".split()
+    """a about an called document file folder from in list md my named note of our pdf the
+    txt""".split()  # noqa: SIM905 - a list of words reads better as words
 )
 
 
