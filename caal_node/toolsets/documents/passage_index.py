@@ -109,7 +109,9 @@ class PassageIndex:
             room = MAX_PASSAGES - int(at.execute("SELECT count(*) FROM passage").fetchone()[0])
             row = (*_fields(document),)
             number = at.execute(
-                f"INSERT INTO document ({_DOCUMENT}) VALUES (?, ?, ?, ?, ?, ?)", row
+                "INSERT INTO document (path, shown, title, size, changed_ns, problem)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                row,
             ).lastrowid
             for passage in passages[: max(0, room)]:
                 added = at.execute("INSERT INTO passage (document) VALUES (?)", (number,)).lastrowid
@@ -199,7 +201,7 @@ class PassageIndex:
             connection.execute("COMMIT")
 
 
-_DOCUMENT: Final = "path, shown, title, size, changed_ns, problem"
+_DOCUMENT: Final = "path, shown, document.title, size, changed_ns, problem"
 
 
 def _fields(document: IndexedDocument) -> tuple[str | int, ...]:

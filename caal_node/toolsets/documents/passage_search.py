@@ -3,7 +3,7 @@ means; and says where there are none.
 
 A search by words alone finds something for every question that has a common word. So a passage
 counts only if it has enough of what the question is about, or means nearly the same. The two limits
-were chosen on labelled questions (`tests/data/household/documents_questions.json`).
+were chosen on labelled questions (`tests/data/documents/questions.json`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ logger = logging.getLogger("caal_node.toolsets.documents")
 
 MIN_COVERED: Final = 0.5
 """The share of a question's words, weighted by rarity, from which a passage is about it."""
-MIN_COSINE: Final = 0.42
+MIN_COVERED_ALONE: Final = 0.37
+"""The same where no vector says anything: so "what is our wifi called" is found by its one word."""
+MIN_COSINE: Final = 0.36
 """The cosine to a question from which a passage is about it, whatever its words."""
 EMBED_S: Final = 1.0
 """Seconds that a question's vector is waited for; without it the words decide."""
@@ -82,7 +84,7 @@ class PassageSearch:
         matches = [
             Match(each, each.covered + each.bm25 / best / 2 + max(0.0, cosines.get(each.id, 0.0)))
             for each in found.values()
-            if each.covered >= MIN_COVERED or cosines.get(each.id, 0.0) >= MIN_COSINE
+            if _is_about(each.covered, cosines.get(each.id))
         ]
         return sorted(matches, key=lambda match: (-match.score, match.found.id))[:limit]
 
@@ -97,3 +99,9 @@ class PassageSearch:
             return {}
         products: Vectors = rows @ asked.astype(np.float32)
         return dict(zip(ids, products.tolist(), strict=True))
+
+
+def _is_about(covered: float, cosine: float | None) -> bool:
+    if cosine is None:
+        return covered >= MIN_COVERED_ALONE
+    return covered >= MIN_COVERED or cosine >= MIN_COSINE

@@ -194,7 +194,9 @@ class Documents(ConfiguredToolset):
             await self._upkeep.look_through()
         except OSError as error:
             raise _said(ToolBroke("The note cannot be written."), NOT_WRITTEN) from error
-        return VerbatimResult({"note": path.stem, "file": path.name}, f"I noted that: {path.stem}.")
+        return VerbatimResult(
+            {"note": path.stem, "file": path.name}, f"I made a note: {path.stem}."
+        )
 
     async def _found(self, question: str, limit: int) -> list[Match]:
         if not question.strip():

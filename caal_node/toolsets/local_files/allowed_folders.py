@@ -118,7 +118,7 @@ class AllowedFolders:
         for shown, found in judged:
             if found is not None and (entry := _entry(shown, *found)) is not None:
                 return entry
-        if all(found is None for _, found in judged):
+        if any(found is None for _, found in judged):
             raise ToolRefused("This is not in the folders that may be read.")
         return None
 

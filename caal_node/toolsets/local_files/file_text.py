@@ -21,6 +21,8 @@ MAX_TEXT_BYTES: Final = 4 << 20
 _LOOKED_AT: Final = 8_192
 """Bytes in which a file that is no text has a zero byte."""
 _HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]+(?P<text>.*?)[ \t#]*$")
+_TOP_HEADING: Final = re.compile(r"\s{0,200}#[ \t]+(?P<text>[^\n]*?)[ \t#]*(?:\n|$)")
+"""The title of a document: a heading of the first rank in front of all else."""
 _FENCE: Final = re.compile(r"^ {0,3}(```|~~~)")
 _FRONT_TITLE: Final = re.compile(r"^title:[ \t]*(?P<text>.+?)[ \t]*$", re.MULTILINE)
 _LINK: Final = re.compile(r"!?\[([^\[\]]{1,500})\]\([^()\s]{0,2000}\)")
@@ -94,10 +96,14 @@ def _decoded(data: bytes) -> str:
 
 def _markdown(text: str, title: str) -> DocumentText:
     front, body = _front_matter(text)
+    top = _TOP_HEADING.match(body)
+    if top is not None:
+        title = _plain(top["text"]) or title
     if found := _FRONT_TITLE.search(front):
         title = found["text"].strip("\"' ") or title
+    over_all = "" if top is None else top["text"]
     sections = [
-        Section(_plain(place), plain)
+        Section("" if place == over_all else _plain(place), plain)
         for place, lines in _by_heading(_COMMENT.sub(" ", body))
         if (plain := _plain("\n".join(lines)).strip())
     ]

@@ -21,8 +21,8 @@ MAX_NAMED: Final = 8
 """Names that a message for the model lists."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _SMALL: Final = frozenset(
-    """a about an called document file folder from in list md my named note of our pdf the
-    txt""".split()  # noqa: SIM905 - a list of words reads better as words
+    """a about an called document file folder for from in list md my named note of on open our pdf
+    please read show text that the this to txt what which with your""".split()  # noqa: SIM905 - a list of words reads better as words
 )
 
 
@@ -50,12 +50,13 @@ def find_path(folders: AllowedFolders, said: str, *, folder: bool) -> AllowedPat
 
 
 def _named(said: str, paths: Sequence[AllowedPath]) -> list[AllowedPath]:
-    """Return the paths that the words fit: those called just so, else those that have them all."""
+    """Return the paths that the words fit: those called just so, else those that have them all, and
+    one of them in the name itself."""
     wanted = _words(said)
-    if not wanted:
-        return []
-    just_so = [each for each in paths if _words(spoken_title(each.name)) == wanted]
-    return just_so or [each for each in paths if wanted <= _words(each.shown)]
+    own = [(each, _words(spoken_title(each.name))) for each in paths]
+    just_so = [each for each, words in own if words == wanted]
+    some = [each for each, words in own if words & wanted and wanted <= _words(each.shown)]
+    return (just_so or some) if wanted else []
 
 
 def _words(text: str) -> frozenset[str]:

@@ -42,18 +42,12 @@ class MemoryOptions(ToolsetOptions):
         default=None, description="The folder for the pages of what is remembered (empty: our own)"
     )
     shared: bool = Field(
-        default=False, description="Whether everybody of the household has one page (true or false)"
+        default=False, description="Whether all of the household share one page (true or false)"
     )
-    person_attribute: str = Field(
-        default="",
-        max_length=100,
-        description="The participant's attribute that names the person (empty: their identity)",
-    )
-    guests: tuple[str, ...] = Field(
-        default=("guest*",),
-        max_length=100,
-        description="Patterns of names for which nothing is remembered",
-    )
+    person_attribute: str = Field(default="", max_length=100)
+    """The participant's attribute that names the person; "" takes their identity."""
+    guests: tuple[str, ...] = Field(default=("guest*",), max_length=100)
+    """Patterns of names for which nothing is remembered."""
 
 
 class Memory(ConfiguredToolset):
@@ -77,7 +71,7 @@ class Memory(ConfiguredToolset):
             pages = await asyncio.to_thread(lambda: len(list(folder.glob("*.md"))))
         except OSError as error:
             raise ConfigError(f"{folder}: it cannot be written ({error.strerror})") from error
-        return f"{pages} pages in {folder}"
+        return f"{pages} page{'s' * (pages != 1)} in {folder}"
 
     @tool("write")
     async def remember_fact(self, context: RunContext[Any], fact: str) -> Any:
