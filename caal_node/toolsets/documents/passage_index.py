@@ -74,7 +74,7 @@ class IndexedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPassage:
     """A passage with its document, and how well a question's words fit it."""
 
     id: int
@@ -127,11 +127,11 @@ class PassageIndex:
         gone = list(paths)
         self._do(lambda at: _forget(at, gone))
 
-    def by_words(self, words: Sequence[str]) -> list[Found]:
+    def by_words(self, words: Sequence[str]) -> list[FoundPassage]:
         """Return the passages that have most of `words`, at most `CANDIDATES`, best first."""
         return self._do(lambda at: _by_words(at, words)) if words else []
 
-    def by_ids(self, ids: Sequence[int], words: Sequence[str]) -> list[Found]:
+    def by_ids(self, ids: Sequence[int], words: Sequence[str]) -> list[FoundPassage]:
         """Return passages by their ids, those that are still there, judged by `words` too."""
         return self._do(lambda at: _judged(at, dict.fromkeys(ids, 0.0), words)) if ids else []
 
@@ -219,7 +219,7 @@ def _forget(at: sqlite3.Connection, paths: Sequence[str]) -> None:
         at.execute("DELETE FROM document WHERE path = ?", (path,))
 
 
-def _by_words(at: sqlite3.Connection, words: Sequence[str]) -> list[Found]:
+def _by_words(at: sqlite3.Connection, words: Sequence[str]) -> list[FoundPassage]:
     rows = at.execute(
         "SELECT rowid, -bm25(words, ?, ?, ?) AS score FROM words WHERE words MATCH ?"
         " ORDER BY score DESC LIMIT ?",
@@ -233,7 +233,7 @@ def _by_words(at: sqlite3.Connection, words: Sequence[str]) -> list[Found]:
 
 def _judged(
     at: sqlite3.Connection, scores: Mapping[int, float], words: Sequence[str]
-) -> list[Found]:
+) -> list[FoundPassage]:
     total = int(at.execute("SELECT count(*) FROM words").fetchone()[0])
     places = ", ".join("?" * len(scores))
     covered = dict.fromkeys(scores, 0.0)
@@ -258,7 +258,7 @@ def _judged(
         tuple(scores),
     ).fetchall()
     found = [
-        Found(
+        FoundPassage(
             row[0],
             IndexedDocument(*row[1:7]),
             Passage(row[7], row[8]),

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from caal_node.toolsets.documents.passage_index import CANDIDATES, Found, PassageIndex
+from caal_node.toolsets.documents.passage_index import CANDIDATES, FoundPassage, PassageIndex
 from caal_node.toolsets.documents.question_words import question_words
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.base import Embedder, Vectors
@@ -34,10 +34,10 @@ EMBED_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PassageMatch:
     """A passage that is about a question."""
 
-    found: Found
+    found: FoundPassage
     score: float
     """More is better; only good for an order."""
 
@@ -54,7 +54,7 @@ class PassageSearch:
         """Take note that the index has changed, so that vectors are read again."""
         self._vectors = None
 
-    async def search(self, question: str, limit: int) -> list[Match]:
+    async def search(self, question: str, limit: int) -> list[PassageMatch]:
         """Return at most `limit` passages, best first; none if nothing is about the question.
 
         Raises:
@@ -74,7 +74,9 @@ class PassageSearch:
             logger.info("documents are searched by words alone (%s)", type(error).__name__)
             return None
 
-    def _matches(self, words: Sequence[str], asked: Vectors | None, limit: int) -> list[Match]:
+    def _matches(
+        self, words: Sequence[str], asked: Vectors | None, limit: int
+    ) -> list[PassageMatch]:
         found = {each.id: each for each in self._index.by_words(words)}
         cosines = self._cosines(asked)
         near = sorted(cosines, key=lambda one: -cosines[one])[:CANDIDATES]
@@ -82,7 +84,9 @@ class PassageSearch:
         found |= {each.id: each for each in self._index.by_ids(missing, words)}
         best = max((each.bm25 for each in found.values()), default=0.0) or 1.0
         matches = [
-            Match(each, each.covered + each.bm25 / best / 2 + max(0.0, cosines.get(each.id, 0.0)))
+            PassageMatch(
+                each, each.covered + each.bm25 / best / 2 + max(0.0, cosines.get(each.id, 0.0))
+            )
             for each in found.values()
             if _is_about(each.covered, cosines.get(each.id))
         ]

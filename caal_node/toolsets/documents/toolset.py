@@ -26,7 +26,7 @@ from caal_node.toolsets.base import (
 from caal_node.toolsets.documents.index_upkeep import IndexUpkeep
 from caal_node.toolsets.documents.new_note import title_of, write_note
 from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
-from caal_node.toolsets.documents.passage_search import Match, PassageSearch
+from caal_node.toolsets.documents.passage_search import PassageMatch, PassageSearch
 from caal_node.toolsets.local_files.allowed_folders import AllowedFolders
 from caal_node.toolsets.local_files.folder_option import Folders
 from caal_node.toolsets.local_files.pdf_pages import require_pypdf
@@ -198,7 +198,7 @@ class Documents(ConfiguredToolset):
             {"note": path.stem, "file": path.name}, f"I made a note: {path.stem}."
         )
 
-    async def _found(self, question: str, limit: int) -> list[Match]:
+    async def _found(self, question: str, limit: int) -> list[PassageMatch]:
         if not question.strip():
             raise InvalidArguments("Say what is asked.")
         await self._ready()
@@ -239,7 +239,7 @@ class Documents(ConfiguredToolset):
         return IndexUpkeep(self._folders, self._index, self.services.embedder, self._search.changed)
 
 
-def source_of(match: Match) -> str:
+def source_of(match: PassageMatch) -> str:
     """Return how a person finds a passage: "Boiler manual, page 12"."""
     title, place = match.found.document.title, match.found.passage.place
     return f"{title}, {place}" if place and place.casefold() != title.casefold() else title

@@ -19,7 +19,7 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class KeptFact:
     """One fact of a page."""
 
     line: int
@@ -36,24 +36,24 @@ class FactPage:
     text: str = ""
 
     @property
-    def facts(self) -> list[Fact]:
+    def facts(self) -> list[KeptFact]:
         """Its facts, in their order."""
         rows = enumerate(self._lines())
         found = ((at, match) for at, line in rows if (match := _FACT.match(line)))
-        return [Fact(at, match["text"], match["day"] or "") for at, match in found]
+        return [KeptFact(at, match["text"], match["day"] or "") for at, match in found]
 
     def added(self, text: str, day: date) -> FactPage:
         """Return the page with one more fact, at its end."""
         end = "" if not self.text or self.text.endswith("\n") else "\n"
         return FactPage(f"{self.text}{end}{_line(text, day)}\n")
 
-    def replaced(self, fact: Fact, text: str, day: date) -> FactPage:
+    def replaced(self, fact: KeptFact, text: str, day: date) -> FactPage:
         """Return the page with another text in a fact's place."""
         lines = self._lines()
         lines[fact.line] = _line(text, day)
         return self._of(lines)
 
-    def without(self, fact: Fact) -> FactPage:
+    def without(self, fact: KeptFact) -> FactPage:
         """Return the page without a fact."""
         lines = self._lines()
         del lines[fact.line]

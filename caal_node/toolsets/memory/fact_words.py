@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from caal_node.policy.heard_words import stem
-from caal_node.toolsets.memory.fact_page import Fact
+from caal_node.toolsets.memory.fact_page import KeptFact
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SMALL: Final = frozenset(
@@ -68,7 +68,7 @@ def key_words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in plain if word not in _SMALL)
 
 
-def meant(facts: Sequence[Fact], words: str) -> list[Fact]:
+def meant(facts: Sequence[KeptFact], words: str) -> list[KeptFact]:
     """Return the facts that `words` fit best, in their order: all that share as many of them.
 
     No fact fits that has less than half of the words.
@@ -83,13 +83,13 @@ def meant(facts: Sequence[Fact], words: str) -> list[Fact]:
     return [fact for fact, count in zip(facts, shared, strict=True) if count == best]
 
 
-def same(facts: Sequence[Fact], text: str) -> Fact | None:
+def same(facts: Sequence[KeptFact], text: str) -> KeptFact | None:
     """Return the fact that says the same, if one does."""
     wanted = _words(said_back(text))
     return next((fact for fact in facts if _words(said_back(fact.text)) == wanted), None)
 
 
-def outdated(facts: Sequence[Fact], text: str) -> Fact | None:
+def outdated(facts: Sequence[KeptFact], text: str) -> KeptFact | None:
     """Return the fact whose value `text` says anew: "my locker code is 4712".
 
     Only what a person has one of is taken so; "my sister is tall" and "my sister is in Oslo" are

@@ -19,7 +19,7 @@ from caal_node.toolsets.base import (
     tool,
 )
 from caal_node.toolsets.memory.fact_files import FactFiles
-from caal_node.toolsets.memory.fact_page import MAX_FACT_CHARS, Fact, FactPage, plain_fact
+from caal_node.toolsets.memory.fact_page import MAX_FACT_CHARS, FactPage, KeptFact, plain_fact
 from caal_node.toolsets.memory.fact_words import meant, outdated, said_back, same
 from caal_node.toolsets.memory.person import person_of
 from mcp_bridge.core.files import make_private_folder
@@ -184,11 +184,11 @@ def _result(value: Any, words: str) -> VerbatimResult:
     return VerbatimResult(value, words)
 
 
-def _row(fact: Fact) -> dict[str, str]:
+def _row(fact: KeptFact) -> dict[str, str]:
     return {"fact": fact.text} | ({"told_on": fact.day} if fact.day else {})
 
 
-def _joined(facts: list[Fact]) -> str:
+def _joined(facts: list[KeptFact]) -> str:
     return ", and that ".join(said_back(fact.text) for fact in facts)
 
 
