@@ -1,0 +1,267 @@
+"""The tools of `documents`: ask, search, and write a note."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import Field
+
+from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
+from caal_node.tools.source import VerbatimResult
+from caal_node.toolsets.base import (
+    ConfiguredToolset,
+    OptionPath,
+    ToolsetOptions,
+    ToolsetServices,
+    tool,
+)
+from caal_node.toolsets.documents.index_upkeep import IndexUpkeep
+from caal_node.toolsets.documents.new_note import title_of, write_note
+from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
+from caal_node.toolsets.documents.passage_search import PassageMatch, PassageSearch
+from caal_node.toolsets.local_files.allowed_folders import AllowedFolders
+from caal_node.toolsets.local_files.folder_option import Folders
+from caal_node.toolsets.local_files.pdf_pages import require_pypdf
+
+logger = logging.getLogger("caal_node.toolsets.documents")
+
+Mode = Literal["documents_first", "answer_first"]
+
+ANSWER_PASSAGES: Final = 3
+"""Passages that an answer is made of: 600 tokens, which a small model reads in two seconds."""
+SEARCHED_PASSAGES: Final = 24
+LISTED: Final = 5
+"""Documents that a search lists: a person remembers as many that are read out."""
+SNIPPET_CHARS: Final = 160
+QUESTION_CHARS: Final = 1_000
+NOTE_CHARS: Final = 20_000
+FIRST_LOOK_S: Final = 5.0
+"""Seconds that a question waits for the first look through the folders."""
+NAMED_PROBLEMS: Final = 3
+
+NOTHING: Final = "I found nothing about that in your documents."
+STILL_READING: Final = "I'm still reading your documents. Please ask me again in a minute."
+UNREADABLE: Final = "I can't look into your documents right now."
+NOT_WRITTEN: Final = "I couldn't write that note."
+HOW: Final = "Answer from these texts alone and name the source. If they do not say, say so."
+NONE_HERE: Final = "The documents say nothing about it. Say so, or use another tool."
+
+
+class DocumentsOptions(ToolsetOptions):
+    folders: Folders = Field(
+        min_length=1,
+        max_length=32,
+        description="The folders with your notes and documents, separated by commas",
+    )
+    notes: OptionPath | None = Field(
+        default=None, description="The folder for new notes; the first of the folders if not said"
+    )
+    mode: Mode = Field(
+        default="answer_first",
+        description="documents_first (answers come from the documents alone) or answer_first "
+        "(they are looked up where the model would guess)",
+    )
+
+
+class Documents(ConfiguredToolset):
+    """See docs/toolsets/documents.md."""
+
+    NAME: ClassVar[str] = "documents"
+    SUMMARY: ClassVar[str] = (
+        "Answers from your notes, manuals and other documents, and writes notes."
+    )
+    EXTRA: ClassVar[str] = "documents"
+    Options = DocumentsOptions
+
+    def __init__(
+        self, options: DocumentsOptions | None = None, services: ToolsetServices | None = None
+    ) -> None:
+        super().__init__(options, services)
+        chosen: DocumentsOptions = self.options
+        self._notes: Final = chosen.notes or chosen.folders[0]
+        inside = any(self._notes.is_relative_to(folder) for folder in chosen.folders)
+        self._paths: Final = chosen.folders if inside else (*chosen.folders, self._notes)
+        self._folders: Final = AllowedFolders(self._paths)
+        self._index: Final = PassageIndex(self.services.state / _index_name(self._paths))
+        self._search: Final = PassageSearch(self._index, self.services.embedder)
+        self._upkeep = self._new_upkeep()
+        self._task: asyncio.Task[None] | None = None
+
+    async def setup(self) -> Self:
+        """Begin to read the folders, and to follow their changes."""
+        await super().setup()
+        if self._task is None:
+            self._upkeep = self._new_upkeep()
+            self._task = asyncio.create_task(self._upkeep.run(), name="documents")
+            self._task.add_done_callback(_log_failure)
+        return self
+
+    async def aclose(self) -> None:
+        """End the reading; what was read stays on disk for the next time."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):  # it was logged
+                await task
+        await super().aclose()
+
+    async def check(self) -> str:
+        """See `ConfiguredToolset.check`: it reads what is in the folders."""
+        missing = await asyncio.to_thread(lambda: self._folders.missing)
+        if gone := [
+            path for path in missing if path != self._notes or path in self.options.folders
+        ]:
+            raise ConfigError(f"{gone[0]}: there is no such folder; make it, or correct `folders`")
+        await asyncio.to_thread(require_pypdf)
+        if await asyncio.to_thread(importlib.util.find_spec, "watchfiles") is None:
+            raise ConfigError('to follow changes, run: pip install "caal-node[documents]"')
+        try:
+            await self._upkeep.look_through()
+            found = (await asyncio.to_thread(self._index.documents)).values()
+            passages = await asyncio.to_thread(self._index.count)
+        except OSError as error:
+            raise ConfigError(f"the index of documents cannot be written: {error}") from error
+        bad = [f"{each.shown} ({each.problem})" for each in found if each.problem]
+        more = f" and {len(bad) - NAMED_PROBLEMS} more" if len(bad) > NAMED_PROBLEMS else ""
+        faults = f"; cannot be read: {', '.join(bad[:NAMED_PROBLEMS])}{more}" if bad else ""
+        return f"{len(found) - len(bad)} documents, {passages} passages{faults}"
+
+    @tool("read")
+    async def ask_documents(self, question: str) -> Any:
+        """Answer a question from the household's manuals, notes and documents.
+
+        Args:
+            question: the whole question
+        Example: how do I bleed the radiators -> {"question": "how do I bleed the radiators"}
+        Example: does the lease allow pets -> {"question": "does the lease allow pets"}
+        """
+        matches = await self._found(question, ANSWER_PASSAGES)
+        if not matches:
+            if self.options.mode == "documents_first":
+                return VerbatimResult({"answer_from": [], "note": NONE_HERE}, NOTHING)
+            return {"answer_from": [], "note": NONE_HERE}
+        texts = [{"source": source_of(each), "text": each.found.passage.text} for each in matches]
+        return {"answer_from": texts, "note": HOW}
+
+    @tool("read")
+    async def search_notes(self, words: str = "") -> Any:
+        """List the titles of notes and documents about something.
+
+        Args:
+            words: what they are about; empty for the newest ones
+        Example: which notes do I have about the garden -> {"words": "garden"}
+        Example: show me my newest notes -> {"words": ""}
+        """
+        if words.strip():
+            matches = await self._found(words, SEARCHED_PASSAGES)
+            by_path = {each.found.document.path: each for each in reversed(matches)}
+            first = list(reversed(by_path.values()))[:LISTED]
+            rows = [self._row(one.found.document, one.found.passage.text) for one in first]
+        else:
+            await self._ready()
+            every = (await self._reading(self._index.documents)).values()
+            newest = sorted(every, key=lambda each: -each.changed_ns)
+            rows = [self._row(each) for each in newest if not each.problem][:LISTED]
+        if not rows:
+            return VerbatimResult(rows, NOTHING)
+        return VerbatimResult(rows, _titles([row["title"] for row in rows]))
+
+    @tool("write")
+    async def notes_create(self, text: str, title: str = "") -> Any:
+        """Write a new note into the household's notes.
+
+        Args:
+            text: what the note says
+            title: its title, if one was said
+        Example: make a note that the key is at Ida's -> {"text": "The key is at Ida's"}
+        Example: new note called garden, plant bulbs -> {"title": "garden", "text": "plant bulbs"}
+        """
+        if not text.strip():
+            raise InvalidArguments("Ask what the note is to say.")
+        if len(text) > NOTE_CHARS:
+            raise InvalidArguments(f"A note has at most {NOTE_CHARS} characters.")
+        called = title_of(title, text)
+        try:
+            path = await asyncio.to_thread(write_note, self._notes, called, text)
+            await self._upkeep.look_through()
+        except OSError as error:
+            raise _said(ToolBroke("The note cannot be written."), NOT_WRITTEN) from error
+        return VerbatimResult(
+            {"note": path.stem, "file": path.name}, f"I made a note: {path.stem}."
+        )
+
+    async def _found(self, question: str, limit: int) -> list[PassageMatch]:
+        if not question.strip():
+            raise InvalidArguments("Say what is asked.")
+        await self._ready()
+        try:
+            return await self._search.search(question[:QUESTION_CHARS], limit)
+        except OSError as error:
+            raise _said(ToolUnavailable("The index cannot be read."), UNREADABLE) from error
+
+    async def _ready(self) -> None:
+        """Wait until the folders were looked through once; an index of an earlier time will do."""
+        try:
+            if self._task is None:
+                await self._upkeep.look_through()
+                return
+            async with asyncio.timeout(FIRST_LOOK_S):
+                await self._upkeep.looked_through.wait()
+        except TimeoutError:
+            if not await self._reading(self._index.count):
+                raise _said(
+                    ToolUnavailable("The documents are still being read."), STILL_READING
+                ) from None
+        except OSError as error:
+            raise _said(ToolUnavailable("The index cannot be written."), UNREADABLE) from error
+
+    async def _reading(self, read: Any) -> Any:
+        try:
+            return await asyncio.to_thread(read)
+        except OSError as error:
+            raise _said(ToolUnavailable("The index cannot be read."), UNREADABLE) from error
+
+    def _row(self, document: IndexedDocument, text: str = "") -> dict[str, str]:
+        day = datetime.fromtimestamp(document.changed_ns / 1e9, self.services.timezone).date()
+        row = {"title": document.title, "file": document.shown, "changed": day.isoformat()}
+        snippet = " ".join(text.split())[:SNIPPET_CHARS]
+        return row | ({"says": snippet} if snippet else {})
+
+    def _new_upkeep(self) -> IndexUpkeep:
+        return IndexUpkeep(self._folders, self._index, self.services.embedder, self._search.changed)
+
+
+def source_of(match: PassageMatch) -> str:
+    """Return how a person finds a passage: "Boiler manual, page 12"."""
+    title, place = match.found.document.title, match.found.passage.place
+    return f"{title}, {place}" if place and place.casefold() != title.casefold() else title
+
+
+def _titles(titles: Sequence[str]) -> str:
+    if len(titles) == 1:
+        return f"I found one: {titles[0]}."
+    return f"I found {len(titles)}: {', '.join(titles[:-1])} and {titles[-1]}."
+
+
+def _index_name(folders: Sequence[Path]) -> str:
+    """Name the index by its folders, so that agents with others do not forget each other's."""
+    digest = hashlib.sha256("\n".join(map(str, folders)).encode(errors="replace"))
+    return f"index-{digest.hexdigest()[:12]}.db"
+
+
+def _said(failure: ToolUnavailable | ToolBroke, words: str) -> ToolUnavailable | ToolBroke:
+    failure.words = words
+    return failure
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("the documents are not followed any more", exc_info=error)

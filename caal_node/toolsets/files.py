@@ -1,0 +1,131 @@
+"""The toolset `files`: lists folders and reads files, in the owner's folders and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from itertools import islice
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke
+from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
+from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath
+from caal_node.toolsets.local_files.file_text import NoText
+from caal_node.toolsets.local_files.folder_option import Folders
+from caal_node.toolsets.local_files.reader import read_document
+from caal_node.toolsets.local_files.spoken_path import find_path
+
+PART_CHARS: Final = 3_000
+"""Characters of a file that one call gives: 750 tokens, four minutes of speech."""
+LISTED: Final = 50
+"""Entries that are listed of one folder."""
+_KB: Final = 1_000
+
+
+class FilesOptions(ToolsetOptions):
+    folders: Folders = Field(
+        min_length=1,
+        max_length=32,
+        description="The folders whose files may be read, separated by commas",
+    )
+
+
+class Files(ConfiguredToolset):
+    """See docs/toolsets/files.md."""
+
+    NAME: ClassVar[str] = "files"
+    SUMMARY: ClassVar[str] = "Lists and reads files in folders that you name, and nowhere else."
+    Options = FilesOptions
+
+    def __init__(
+        self, options: FilesOptions | None = None, services: ToolsetServices | None = None
+    ) -> None:
+        super().__init__(options, services)
+        self._folders: Final = AllowedFolders(self.options.folders)
+
+    async def check(self) -> str:
+        """See `ConfiguredToolset.check`."""
+        if missing := await asyncio.to_thread(lambda: self._folders.missing):
+            raise ConfigError(f"{missing[0]}: there is no such folder; make it, or correct folders")
+        files = await asyncio.to_thread(self._count)
+        return f"{files} files in {', '.join(self._folders.names)}"
+
+    @tool("read")
+    async def list_directory(self, folder: str = "") -> Any:
+        """List the files and folders in a folder of this computer.
+
+        Args:
+            folder: its name; empty for all folders there are
+        Example: which files are in the recipes folder -> {"folder": "recipes"}
+        Example: what folders can you read -> {"folder": ""}
+        """
+        try:
+            return await asyncio.to_thread(self._listing, folder)
+        except OSError as error:
+            raise ToolBroke("The folder cannot be read.") from error
+
+    @tool("read")
+    async def read_file(self, file: str, part: int = 1) -> Any:
+        """Read what a file on this computer says.
+
+        Args:
+            file: its name or path
+            part: 2 goes on where part 1 ends
+        Example: read the pancake recipe -> {"file": "pancake recipe"}
+        Example: open todo.txt -> {"file": "todo.txt"}
+        """
+        found = await asyncio.to_thread(lambda: find_path(self._folders, file, folder=False))
+        try:
+            document = await read_document(found)
+        except (NoText, OSError) as error:
+            why = str(error) if isinstance(error, NoText) else "it cannot be opened"
+            raise ToolBroke(f"{found.shown} cannot be read: {why}.") from error
+        text = document.text
+        parts = max(1, -(-len(text) // PART_CHARS))
+        if not 1 <= part <= parts:
+            raise InvalidArguments(f"{found.shown} has {parts} part{'s' * (parts > 1)}.")
+        shown: dict[str, Any] = {
+            "file": found.shown,
+            "text": text[(part - 1) * PART_CHARS : part * PART_CHARS],
+        }
+        if parts > 1:
+            shown |= {"part": part, "parts": parts}
+        return shown
+
+    def _listing(self, folder: str) -> Any:
+        if not folder.strip():
+            roots = self._folders.roots()
+            if len(roots) != 1:
+                return {"folders": [root.shown for root in roots]}
+            place = roots[0]
+        else:
+            place = find_path(self._folders, folder, folder=True)
+        inside = iter(self._folders.inside(place))
+        rows = [self._row(each) for each in islice(inside, LISTED)]
+        more = sum(1 for _ in inside)
+        return {"folder": place.shown, "entries": rows} | ({"left_out": more} if more else {})
+
+    def _row(self, path: AllowedPath) -> dict[str, str]:
+        if path.is_folder:
+            return {"name": path.name, "kind": "folder"}
+        day = datetime.fromtimestamp(path.changed_ns / 1e9, self.services.timezone).date()
+        return {
+            "name": path.name,
+            "kind": "file",
+            "size": spoken_size(path.size),
+            "changed": day.isoformat(),
+        }
+
+    def _count(self) -> int:
+        return sum(1 for each in self._folders.walk() if not each.is_folder)
+
+
+def spoken_size(size: int) -> str:
+    """Write a number of bytes as people say it: `800 bytes`, `12 kB`, `3.4 MB`."""
+    if size < _KB:
+        return f"{size} bytes"
+    if size < _KB**2:
+        return f"{round(size / _KB)} kB"
+    return f"{size / _KB**2:.1f} MB" if size < _KB**3 else f"{size / _KB**3:.1f} GB"

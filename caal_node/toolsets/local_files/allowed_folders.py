@@ -1,0 +1,209 @@
+"""Which files may be read: those in the folders that the owner names, and nothing beside them.
+
+A link is followed first, and what it leads to is judged. The file is then opened along the judged
+path, folder by folder and without following anything, so that a link which is put there meanwhile
+leads nowhere. What lies outside is refused in the same words whether it exists or not. Hidden
+files and folders, whose names begin with a full stop, are as good as outside: that is where keys
+and programs' own files are kept.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from caal_node.core.errors import ToolRefused
+from mcp_bridge.core.files import open_regular
+
+MAX_ENTRIES: Final = 20_000
+"""Files and folders that are looked at in one walk: a large household's, in half a second."""
+MAX_DEPTH: Final = 24
+_ONE_BY_ONE: Final = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+"""Whether the system can open a file from an open folder; Windows cannot."""
+_FOLDER_FLAGS: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # a FIFO would wait for its other end
+    | getattr(os, "O_NOCTTY", 0)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedPath:
+    """A file or folder that may be read. Only `AllowedFolders` makes one."""
+
+    shown: str
+    """How it is called: the folder's name and the way from there, `recipes/cakes/apple.md`."""
+    real: Path
+    """Where it is, without any link on the way."""
+    root: Path
+    """The owner's folder in which it is, without any link on the way."""
+    size: int
+    """Bytes."""
+    changed_ns: int
+    """The time of its last change, in nanoseconds since 1970."""
+    is_folder: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.shown.rpartition("/")[2]
+
+    def open(self) -> BinaryIO:
+        """Open the file to be read, along the path that was judged.
+
+        Raises:
+            OSError: It is gone, it is no regular file, or its path has become another one.
+        """
+        if not _ONE_BY_ONE:
+            return open_regular(self.real)
+        *folders, last = self.real.relative_to(self.root).parts
+        handle = os.open(self.root, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            for folder in folders:
+                inner = os.open(folder, _FOLDER_FLAGS, dir_fd=handle)
+                os.close(handle)
+                handle = inner
+            file = os.open(last, _FILE_FLAGS, dir_fd=handle)
+        finally:
+            os.close(handle)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError(errno.EINVAL, "it is no file that can be read", self.shown)
+        return os.fdopen(file, "rb")
+
+
+class AllowedFolders:
+    """The folders of one toolset. Every method blocks, so it belongs in a thread."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders: Final = dict(zip(_names(folders), folders, strict=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the folders are called: by their last part, and where two share it by two parts."""
+        return tuple(self._folders)
+
+    @property
+    def missing(self) -> tuple[Path, ...]:
+        """The folders that are not there, or are no folders."""
+        return tuple(path for path in self._folders.values() if not path.is_dir())
+
+    def at(self, path: str) -> AllowedPath | None:
+        """Return what is at `path`, which is absolute, begins with a folder's name, or starts in a
+        folder. None: nothing is there.
+
+        Raises:
+            ToolRefused: It leads out of the folders, or to something hidden.
+        """
+        given = Path(path)
+        if given.is_absolute():
+            tried = [(self._shown(given), given)]
+        else:
+            tried = [
+                (f"{name}/{given.as_posix()}", at / given) for name, at in self._folders.items()
+            ]
+            first, *rest = given.parts or ("",)
+            named = [name for name in self._folders if name.casefold() == first.casefold()]
+            inner = [
+                ("/".join((name, *rest)), self._folders[name].joinpath(*rest)) for name in named
+            ]
+            tried = [*inner, *tried]
+        judged = [(shown, self._judge(candidate)) for shown, candidate in tried]
+        for shown, found in judged:
+            if found is not None and (entry := _entry(shown, *found)) is not None:
+                return entry
+        if any(found is None for _, found in judged):
+            raise ToolRefused("This is not in the folders that may be read.")
+        return None
+
+    def inside(self, folder: AllowedPath) -> Iterator[AllowedPath]:
+        """Yield what a folder holds and may be shown, by name. Raises OSError if it is gone."""
+        with os.scandir(folder.real) as entries:
+            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        for name in names:
+            found = self._judge(folder.real / name)
+            entry = found and _entry(f"{folder.shown}/{name}", *found)
+            if entry:
+                yield entry
+
+    def roots(self) -> list[AllowedPath]:
+        """Return the folders themselves, those that are there."""
+        found = [(name, Path(os.path.realpath(path))) for name, path in self._folders.items()]
+        entries = [_entry(name, real, real) for name, real in found]
+        return [entry for entry in entries if entry is not None and entry.is_folder]
+
+    def walk(self) -> Iterator[AllowedPath]:
+        """Yield every file, each once, and every folder, in the folders and below."""
+        waiting = [(root, 0) for root in reversed(self.roots())]
+        seen: set[Path] = set()
+        left = MAX_ENTRIES
+        while waiting and left:
+            folder, depth = waiting.pop()
+            if folder.real in seen:
+                continue  # two links, or a ring of them
+            seen.add(folder.real)
+            yield folder
+            inner: list[tuple[AllowedPath, int]] = []
+            try:
+                for entry in self.inside(folder):
+                    if (left := left - 1) <= 0:
+                        return
+                    if entry.is_folder:
+                        inner.append((entry, depth + 1))
+                    elif entry.real not in seen:
+                        seen.add(entry.real)
+                        yield entry
+            except OSError:  # it went meanwhile, or may not be read
+                continue
+            if depth < MAX_DEPTH:
+                waiting += reversed(inner)
+
+    def _judge(self, path: Path) -> tuple[Path, Path] | None:
+        """Return the real path and the folder that it is in; None if it is in none."""
+        try:
+            real = Path(os.path.realpath(path))
+        except (OSError, ValueError):  # a NUL, or a name that no system has
+            return None
+        homes = [Path(os.path.realpath(folder)) for folder in self._folders.values()]
+        for home in sorted(homes, key=lambda each: -len(each.parts)):
+            if real.is_relative_to(home):
+                hidden = any(part.startswith(".") for part in real.relative_to(home).parts)
+                return None if hidden else (real, home)
+        return None
+
+    def _shown(self, path: Path) -> str:
+        for name, folder in self._folders.items():
+            if path.is_relative_to(folder):
+                return "/".join((name, *path.relative_to(folder).parts))
+        return path.name
+
+
+def _entry(shown: str, real: Path, root: Path) -> AllowedPath | None:
+    try:
+        facts = real.lstat()  # it has no link any more; one that has come since is none of ours
+    except (OSError, ValueError):
+        return None
+    is_folder = stat.S_ISDIR(facts.st_mode)
+    if not (is_folder or stat.S_ISREG(facts.st_mode)):
+        return None
+    shown = shown.removesuffix("/.").rstrip("/")
+    return AllowedPath(shown, real, root, facts.st_size, facts.st_mtime_ns, is_folder)
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    whole = [Path(os.path.abspath(folder)) for folder in folders]  # noqa: PTH100 - keeps links
+    last = [each.name or "folder" for each in whole]
+    names: list[str] = []
+    for path, name in zip(whole, last, strict=True):
+        wanted = name if last.count(name) == 1 else f"{path.parent.name} {name}".strip()
+        number = 2
+        while wanted in names:
+            wanted, number = f"{name} {number}", number + 1
+        names.append(wanted)
+    return names

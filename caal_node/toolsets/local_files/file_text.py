@@ -1,0 +1,135 @@
+"""The text of a file and its parts, each with the name of its place: a heading, or a page.
+
+Pure: bytes in, text out. `caal_node.toolsets.local_files.pdf_pages` reads PDFs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+MARKDOWN: Final = frozenset({".md", ".markdown"})
+PLAIN: Final = frozenset({".txt", ".text"})
+PDF: Final = ".pdf"
+MAX_FILE_BYTES: Final = 32 << 20
+"""A manual with pictures has some 20 MB."""
+MAX_TEXT_BYTES: Final = 4 << 20
+"""A text of more is a table or a log, and no document: this is a shelf of novels."""
+_LOOKED_AT: Final = 8_192
+"""Bytes in which a file that is no text has a zero byte."""
+_HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]+(?P<text>.*?)[ \t#]*$")
+_TOP_HEADING: Final = re.compile(r"\s{0,200}#[ \t]+(?P<text>[^\n]*?)[ \t#]*(?:\n|$)")
+"""The title of a document: a heading of the first rank in front of all else."""
+_FENCE: Final = re.compile(r"^ {0,3}(```|~~~)")
+_FRONT_TITLE: Final = re.compile(r"^title:[ \t]*(?P<text>.+?)[ \t]*$", re.MULTILINE)
+_LINK: Final = re.compile(r"!?\[([^\[\]]{1,500})\]\([^()\s]{0,2000}\)")
+_WIKI_LINK: Final = re.compile(r"!?\[\[(?:[^\[\]|]{1,500}\|)?([^\[\]|]{1,500})\]\]")
+_COMMENT: Final = re.compile(r"<!--.{0,4000}?-->", re.DOTALL)
+_EMPHASIS: Final = re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|`")
+_SEPARATORS: Final = re.compile(r"[_\-.\s]+")
+
+
+class NoText(Exception):
+    """A file has no text that could be read; the message says why, without the file's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document."""
+
+    place: str
+    """How a person finds it: "Bleeding the radiators", "page 12", or "" for the beginning."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """What a file says."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it, with headings and page numbers on lines of their own."""
+        parts = (
+            f"{part.place}\n{part.text}" if part.place else part.text for part in self.sections
+        )
+        return "\n\n".join(parts)
+
+
+def text_of(data: bytes, name: str) -> DocumentText:
+    """Read a file of text, Markdown by the ending of its name.
+
+    Raises:
+        NoText: It is too large, or is no text.
+    """
+    if len(data) > MAX_TEXT_BYTES:
+        raise NoText(f"it has more than {MAX_TEXT_BYTES >> 20} MB of text")
+    text = _decoded(data)
+    if PurePath(name).suffix.lower() in MARKDOWN:
+        return _markdown(text, spoken_title(name))
+    body = text.strip()
+    return DocumentText(spoken_title(name), (Section("", body),) if body else ())
+
+
+def spoken_title(name: str) -> str:
+    """Return what a file is called without its ending and marks: "boiler manual"."""
+    stem = PurePath(name).stem
+    return _SEPARATORS.sub(" ", stem).strip() or stem
+
+
+def _decoded(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", errors="replace")
+    if b"\0" in data[:_LOOKED_AT]:
+        raise NoText("it is no text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", errors="replace")  # what older programs on Windows write
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _markdown(text: str, title: str) -> DocumentText:
+    front, body = _front_matter(text)
+    top = _TOP_HEADING.match(body)
+    if top is not None:
+        title = _plain(top["text"]) or title
+    if found := _FRONT_TITLE.search(front):
+        title = found["text"].strip("\"' ") or title
+    over_all = "" if top is None else top["text"]
+    sections = [
+        Section("" if place == over_all else _plain(place), plain)
+        for place, lines in _by_heading(_COMMENT.sub(" ", body))
+        if (plain := _plain("\n".join(lines)).strip())
+    ]
+    return DocumentText(title, tuple(sections))
+
+
+def _front_matter(text: str) -> tuple[str, str]:
+    if not text.startswith("---\n"):
+        return "", text
+    front, mark, body = text[4:].partition("\n---\n")
+    return (front, body) if mark else ("", text)
+
+
+def _by_heading(text: str) -> Iterator[tuple[str, list[str]]]:
+    place, lines, fence = "", list[str](), ""
+    for line in text.split("\n"):
+        if found := _FENCE.match(line):
+            fence = "" if fence == found[1] else fence or found[1]
+        elif not fence and (heading := _HEADING.match(line)):
+            yield place, lines
+            place, lines = heading["text"], []
+            continue
+        lines.append(line)
+    yield place, lines
+
+
+def _plain(text: str) -> str:
+    """Take the marks of links and of emphasis away, which nobody says."""
+    return _EMPHASIS.sub("", _LINK.sub(r"\1", _WIKI_LINK.sub(r"\1", text)))
