@@ -34,7 +34,8 @@ def parts(cue: Samples, count: int) -> list[Samples]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "length_ms"), [("tool", 150), ("agent", 250), ("error", 150), ("tick", 60), ("ring", 880)]
+    ("kind", "length_ms"),
+    [("tool", 150), ("agent", 250), ("error", 150), ("tick", 60), ("ring", 880)],
 )
 def test_a_cue_has_its_length(kind: CueKind, length_ms: int) -> None:
     cue = render(kind)

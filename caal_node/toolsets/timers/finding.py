@@ -17,6 +17,8 @@ _SAYS_NOTHING: Final = frozenset(
     everything""".split()  # noqa: SIM905 - a list of words reads better as words
 )
 _ALL: Final = frozenset({"all", "every", "everything", "both", "timers", "alarms", "reminders"})
+_NEAR_S: Final = 30.0
+"""Seconds by which "with ten minutes left" may be off, as time passes while people speak."""
 _KINDS: Final = ("timer", "alarm", "reminder")
 
 
@@ -35,7 +37,7 @@ def entries_meant(which: str, entries: Sequence[Entry], now: datetime) -> list[E
         return of_kind if means_all(which) or not ringing else ringing
     for pool in (of_kind, entries):
         if named := _named(telling, pool):
-            return named
+            return (_timed(which, named, now) or named) if len(named) > 1 else named
         if timed := _timed(which, pool, now):
             return timed
     if len(of_kind) > 1 and telling & {"last", "newest", "latest"}:
@@ -74,7 +76,10 @@ def _timed(which: str, pool: Sequence[Entry], now: datetime) -> list[Entry]:
     """Return the entries with the length or the time that was said."""
     length = read_length(which)
     if length is not None:
-        return [entry for entry in pool if entry.length_s == length.total_seconds()]
+        seconds = length.total_seconds()
+        return [entry for entry in pool if entry.length_s == seconds] or [
+            entry for entry in pool if abs(entry.due - now.timestamp() - seconds) < _NEAR_S
+        ]
     when = read_when(which, now)
     if when is None or when.kind == "days":
         return []

@@ -14,7 +14,8 @@ from livekit.agents.utils import aio
 
 from caal_node.core.errors import ToolBroke
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.timers.entry import Entry, Kind, next_due
+from caal_node.toolsets.timers.changing import next_time
+from caal_node.toolsets.timers.entry import Entry, Kind
 from caal_node.toolsets.timers.sentences import missed_words, ring_words
 from caal_node.toolsets.timers.store import TimerStore
 
@@ -143,16 +144,12 @@ class Ringer:
 
     async def _end(self, entry: Entry, *, heard: bool) -> None:
         """Forget an entry that has rung, or keep it to be told, or to come again."""
-        if entry.weekdays:
-            wall, zone = datetime.fromisoformat(entry.wall), self._services.timezone
-            after = datetime.fromtimestamp(max(entry.due, self._now.timestamp()), zone)
-            again = next_due(wall, entry.weekdays, zone, after).timestamp()
+        if (again := next_time(entry, self._now)) is not None:
             # First what was missed: between the two it is told twice rather than never.
             if not heard:
-                await self._store.add(
-                    replace(entry, weekdays="", state="missed", lease=0.0, number=0)
-                )
-            await self._store.update(replace(entry, due=again, state="waiting", lease=0.0))
+                once = replace(entry, weekdays="", state="missed", lease=0.0, number=0)
+                await self._store.add(once)
+            await self._store.update(again)
         elif heard:
             await self._store.remove(entry)
         else:

@@ -57,6 +57,20 @@ def called(entry: Entry) -> str:
     return entry.kind
 
 
+def told_apart(entries: Sequence[Entry], now: datetime) -> list[str]:
+    """Return names for entries, with what is left or the time where two have the same."""
+    names = [called(entry) for entry in entries]
+    said = list[str]()
+    for entry, name in zip(entries, names, strict=True):
+        if names.count(name) == 1:
+            said.append(f"the {name}")
+        elif entry.kind == "timer":
+            said.append(f"the {name} with {length_words(entry.due - now.timestamp())} left")
+        else:
+            said.append(f"the {name} for {_when(entry, now)}")
+    return said
+
+
 def _is_deed(name: str) -> bool:
     """Say whether words are likely something to do: "call mum", and not "the bins"."""
     first = name.split(" ", 1)[0]

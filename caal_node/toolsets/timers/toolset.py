@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -16,9 +15,10 @@ from caal_node.core.errors import InvalidArguments
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.timers.asked_time import asked_time
+from caal_node.toolsets.timers.changing import How, changed, next_time, snoozed
 from caal_node.toolsets.timers.entry import Entry, Kind, next_due, plain_name
 from caal_node.toolsets.timers.finding import entries_meant, means_all
-from caal_node.toolsets.timers.ringer import Ringer
+from caal_node.toolsets.timers.ringer import Pause, Ringer, pause
 from caal_node.toolsets.timers.sentences import (
     called,
     left_words,
@@ -26,13 +26,12 @@ from caal_node.toolsets.timers.sentences import (
     list_words,
     moment_words,
     set_words,
+    told_apart,
 )
 from caal_node.toolsets.timers.store import TimerStore
-from caal_node.toolsets.when import asked_length, read_length
+from caal_node.toolsets.when import asked_length
 
 _MINUTE_S: Final = 60.0
-_MORE: Final = re.compile(r"\b(?:more|longer|extra|later|add|plus|another)\b", re.IGNORECASE)
-_LESS: Final = re.compile(r"\b(?:less|shorter|earlier|fewer|sooner|minus)\b", re.IGNORECASE)
 _NAMED_MAX: Final = 5
 """Names of what may be meant that the model and the person are told."""
 
@@ -56,13 +55,16 @@ class Timers(ConfiguredToolset):
     Options = TimersOptions
 
     def __init__(
-        self, options: ToolsetOptions | None = None, services: ToolsetServices | None = None
+        self,
+        options: ToolsetOptions | None = None,
+        services: ToolsetServices | None = None,
+        *,
+        pause: Pause = pause,
     ) -> None:
         super().__init__(options, services)
         self._store: Final = TimerStore(self.services.state)
-        self._ringer: Final = Ringer(
-            self._store, self.services, alarm_s=self.options.alarm_minutes * _MINUTE_S
-        )
+        alarm_s = self.options.alarm_minutes * _MINUTE_S
+        self._ringer: Final = Ringer(self._store, self.services, alarm_s=alarm_s, pause=pause)
         self._running: asyncio.Task[None] | None = None
 
     async def setup(self) -> Self:
@@ -152,9 +154,7 @@ class Timers(ConfiguredToolset):
         return VerbatimResult([_record(entry, now) for entry in of_kind], words)
 
     @tool("write")
-    async def change_timer(
-        self, which: str, time: str, how: Literal["set", "add", "subtract"] = "set"
-    ) -> VerbatimResult:
+    async def change_timer(self, which: str, time: str, how: How = "set") -> VerbatimResult:
         """Change a timer, alarm or reminder that is set already.
 
         Example: add five minutes to the pasta -> {"which": "pasta", "time": "5 min", "how": "add"}
@@ -166,36 +166,9 @@ class Timers(ConfiguredToolset):
             how: Whether it is the new time, or more, or less.
         """
         now, entry = self._now, await self._one(which)
-        length = read_length(time)
-        if length is not None and not time.strip().casefold().startswith("in "):
-            more = how == "add" or _MORE.search(time) is not None
-            less = how == "subtract" or _LESS.search(time) is not None
-            seconds = length.total_seconds()
-            begin = entry.due if more or less else now.timestamp()
-            due = max(begin + (-seconds if less else seconds), now.timestamp())
-            total = entry.length_s - seconds if less else entry.length_s + seconds
-            total = max(total, 0.0) if more or less else seconds
-            changed = replace(
-                entry,
-                due=due,
-                length_s=total if entry.kind == "timer" else 0.0,
-                # A shifted time is one of its own, and comes once.
-                wall="",
-                weekdays="",
-            )
-        else:
-            at = asked_time(time, entry.kind, now)
-            weekdays = at.weekdays or (entry.weekdays if at.wall else "")
-            due = at.moment
-            if weekdays and now.tzinfo is not None:
-                wall = datetime.fromisoformat(at.wall)
-                due = next_due(wall, weekdays, now.tzinfo, now)
-            changed = replace(
-                entry, due=due.timestamp(), wall=at.wall, weekdays=weekdays, length_s=0.0
-            )
-        changed = replace(changed, state="waiting", lease=0.0, zone=str(self.services.timezone))
-        await self._replace(entry, changed)
-        return VerbatimResult(_record(changed, now), f"{left_words(changed, now)}.")
+        later = replace(changed(entry, time, how, now), zone=str(self.services.timezone))
+        await self._replace(entry, later)
+        return VerbatimResult(_record(later, now), f"{left_words(later, now)}.")
 
     @tool("write")
     async def cancel_timer(self, which: str = "") -> VerbatimResult:
@@ -212,10 +185,10 @@ class Timers(ConfiguredToolset):
         meant = entries_meant(which, entries, self._now)
         ringing = [entry for entry in meant if entry.state == "ringing"]
         if not (means_all(which) or (ringing and len(ringing) == len(meant))):
-            meant = [_only(meant, entries, which)]
+            meant = [_only(meant, entries, which, self._now)]
         for entry in meant:
             await self._ringer.stop(entry)
-            again = self._again(entry) if entry.state == "ringing" else None
+            again = next_time(entry, self._now) if entry.state == "ringing" else None
             if again is None:
                 await self._store.remove(entry)
             else:
@@ -247,18 +220,11 @@ class Timers(ConfiguredToolset):
         if not ringing:
             raise _asking("Nothing is ringing.", "Nothing is ringing.")
         for entry in ringing:
-            later = replace(
-                entry,
-                due=self._now.timestamp() + seconds,
-                wall="",
-                weekdays="",
-                state="waiting",
-                lease=0.0,
-            )
-            again = self._again(entry)
+            later, again = snoozed(entry, seconds, self._now), next_time(entry, self._now)
             await self._replace(entry, later if again is None else again)
             if again is not None:
                 await self._store.add(replace(later, number=0))
+        self._ringer.look()
         words = f"Okay, again in {length_words(seconds)}."
         return VerbatimResult({"snoozed": [called(entry) for entry in ringing]}, words)
 
@@ -290,21 +256,12 @@ class Timers(ConfiguredToolset):
 
     async def _one(self, which: str) -> Entry:
         entries = await self._open_entries()
-        return _only(entries_meant(which, entries, self._now), entries, which)
+        return _only(entries_meant(which, entries, self._now), entries, which, self._now)
 
     async def _replace(self, entry: Entry, changed: Entry) -> None:
         await self._ringer.stop(entry)
         await self._store.update(changed)
         self._ringer.look()
-
-    def _again(self, entry: Entry) -> Entry | None:
-        """Return the entry as it waits for its next day; None for one that comes once."""
-        if not entry.weekdays:
-            return None
-        zone = self.services.timezone
-        wall = datetime.fromisoformat(entry.wall)
-        due = next_due(wall, entry.weekdays, zone, self._now).timestamp()
-        return replace(entry, due=due, state="waiting", lease=0.0)
 
     async def _follow_zone(self) -> None:
         """Move what was set by the clock to the same time of the zone that the home has now."""
@@ -327,7 +284,7 @@ def _record(entry: Entry, now: datetime) -> dict[str, Any]:
     return record
 
 
-def _only(meant: Sequence[Entry], entries: Sequence[Entry], which: str) -> Entry:
+def _only(meant: Sequence[Entry], entries: Sequence[Entry], which: str, now: datetime) -> Entry:
     """Return the one entry that is meant.
 
     Raises:
@@ -338,7 +295,7 @@ def _only(meant: Sequence[Entry], entries: Sequence[Entry], which: str) -> Entry
     if not entries:
         raise _asking("Nothing is set.", "Nothing is set.")
     pool = (meant or entries)[:_NAMED_MAX]
-    names = [f"the {called(entry)}" for entry in pool]
+    names = told_apart(pool, now)
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if meant:
         raise _asking(f"which: several fit: {listed}. Ask which.", f"Which one: {listed}?")
