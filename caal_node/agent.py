@@ -169,7 +169,12 @@ class CaalAgent(Agent):
             left_out=lambda: self._prompt_builder.left_out,
         )
         """Answers the requests of the Tools API."""
-        toolsets = configured_toolsets(self.settings, emit=self._services.emit, embedder=embedder)
+        toolsets = configured_toolsets(
+            self.settings,
+            announcer=self._services.announcer,
+            emit=self._services.emit,
+            embedder=embedder,
+        )
         own = [*(tools or ()), *llm.find_function_tools(type(self))]
         refuse_names(toolsets, get_fnc_tool_names(own))
         for each in toolsets:

@@ -36,6 +36,7 @@ from caal_node.models.llm import LLM
 from caal_node.models.question import Question
 from caal_node.redaction.log_filter import logs_redacted
 from caal_node.redaction.outgoing import OutgoingRedaction
+from caal_node.room.announcer import SessionAnnouncer
 from caal_node.room.attributes import Attributes
 from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.callback_queue import CallbackQueue
@@ -111,6 +112,8 @@ class SessionServices:
         self._cues = _load_cues(agent.settings)
         self._presence: Presence | None = None
         self._exit_stack = AsyncExitStack()
+        self.announcer = SessionAnnouncer()
+        """Speaks by itself in the session that the agent is in."""
         self.warmed = asyncio.Event()
         """It is set once the warm-up is over, however that went."""
 
@@ -175,6 +178,9 @@ class SessionServices:
             agent_tools=settings.agent_tools,
         )
         self._exit_stack.push_async_callback(self._presence.aclose)
+        self.announcer.begin(session, room, self._presence.play_announced)
+        self._exit_stack.callback(self.announcer.end)
+        self._run_beside("caal-arrivals", self.announcer.watch_arrivals())
         session.on("user_input_transcribed", self._redact_caption)
         self._exit_stack.callback(session.off, "user_input_transcribed", self._redact_caption)
         self._set_text_transforms(session)

@@ -24,7 +24,13 @@ from caal_node.core.events import (
     UserSaid,
 )
 
-_CUES = {"tool": "♪ tool", "agent": "♪ agent", "error": "♪ error", "tick": "♪ still working"}
+_CUES = {
+    "tool": "♪ tool",
+    "agent": "♪ agent",
+    "error": "♪ error",
+    "tick": "♪ still working",
+    "ring": "♪ ring",
+}
 
 
 class TerminalTranscript:

@@ -23,7 +23,7 @@ wanted in its place, and "cancelled" is a question that ended with its turn."""
 ClaimBecame: TypeAlias = Literal["call", "sentence", "nothing"]
 """What took the place of a claim: its call, an honest sentence, or nothing, as the sentence was
 said already, the model's own call follows, or nobody has asked for it."""
-CueKind: TypeAlias = Literal["tool", "agent", "error", "tick"]
+CueKind: TypeAlias = Literal["tool", "agent", "error", "tick", "ring"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
 API_CALL: Final = "api_"
 """The prefix of the ids of calls that came over the Tools API, and not from the model."""

@@ -6,6 +6,8 @@ It is pure: every method takes the time in seconds, and nothing here sleeps or p
 - No cue is played over speech. A cue waits for the end of the agent's words, if it still has a
   meaning then; during the person's words it is dropped. Speech that begins stops a cue.
 - A round has at most one error cue. A reply that the model fails to give has one as well.
+- An announcement, such as a timer's, comes when nobody speaks, and then its cue is played
+  (`announcer.py`). Speech that begins stops it, too.
 - While a person waits for a call, a tick is played after every four seconds of silence; while a
   call waits for the person's answer, none is.
 """
@@ -86,6 +88,11 @@ class CuePolicy:
     def reply_failed(self, now: float) -> CueAction:
         """Note that the model gave no reply. A sentence is on its way, so no cue waits for it."""
         return None if self._agent_speaks else self._play(now, "error")
+
+    def announced(self, now: float, kind: CueKind) -> CueAction:
+        """Play the cue of an announcement, whose time somebody else has chosen."""
+        self._plays_until = max(self._plays_until, now) + self._lengths[kind]
+        return kind
 
     def round_ended(self) -> None:
         """Note that all calls of a reply have their results. The next call begins a new round."""

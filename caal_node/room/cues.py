@@ -27,8 +27,10 @@ PEAK_MAX_DBFS: Final = -12.0
 """No cue is louder, even from a file: speech has about this level, and a cue must not startle."""
 
 _LEVEL_DBFS: Final = -14.0
-_TICK_LEVEL_DBFS: Final = -24.0
-"""A third of the other cues' amplitude, as the tick repeats and says nothing new."""
+_LEVELS_DBFS: Final[Mapping[CueKind, float]] = {
+    "tick": -24.0,  # a third of the others' amplitude, as it repeats and says nothing new
+    "ring": PEAK_MAX_DBFS,  # it is to be heard in the next room
+}
 _EDGE_MS: Final = 12
 """Rise and fall time of a note. Below 10 ms they sound like clicks."""
 _TICK_EDGE_MS: Final = 20
@@ -41,11 +43,17 @@ _AGENT_HZ: Final = (523.25, 659.26, 783.99)
 _ERROR_HZ: Final = (520.0, 340.0)
 """The first and last frequency. Below 300 Hz a phone's speaker is silent."""
 _TICK_HZ: Final = 660.0
+_RING_HZ: Final = (622.25, 830.61)
+"""D sharp 5 and G sharp 5 in quick turns, as a bell's clapper: no other cue goes up and down."""
 
 _TOOL_NOTE_MS: Final = 75
 _AGENT_NOTE_MS: Final = 83
 _ERROR_MS: Final = 150
 _TICK_MS: Final = 60
+_RING_NOTE_MS: Final = 45
+_RING_NOTES: Final = 8
+"""Notes of one of the ring's two bursts."""
+_RING_GAP_MS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,8 @@ class CueSet:
 
 
 def render(kind: CueKind) -> Samples:
-    """Synthesise a cue: tool rises, agent is an arpeggio, error falls, tick is short and soft."""
+    """Synthesise a cue: tool rises, agent is an arpeggio, error falls, tick is short and soft, and
+    ring trills twice, as a kitchen timer does."""
     match kind:
         case "tool":
             notes = [_tone(hz, hz, _TOOL_NOTE_MS, _EDGE_MS) for hz in _TOOL_HZ]
@@ -78,7 +87,11 @@ def render(kind: CueKind) -> Samples:
             notes = [_tone(*_ERROR_HZ, _ERROR_MS, _EDGE_MS)]
         case "tick":
             notes = [_tone(_TICK_HZ, _TICK_HZ, _TICK_MS, _TICK_EDGE_MS)]
-    level = _TICK_LEVEL_DBFS if kind == "tick" else _LEVEL_DBFS
+        case "ring":
+            trill = [_tone(hz, hz, _RING_NOTE_MS, _EDGE_MS) for hz in _RING_HZ]
+            burst = trill * (_RING_NOTES // len(_RING_HZ))
+            notes = [*burst, np.zeros(SAMPLE_RATE_HZ * _RING_GAP_MS // 1000), *burst]
+    level = _LEVELS_DBFS.get(kind, _LEVEL_DBFS)
     return _to_int16(np.concatenate(notes) * _amplitude(level))
 
 

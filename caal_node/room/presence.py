@@ -25,7 +25,7 @@ from livekit.agents import (
 from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice import events as lk
 
-from caal_node.core.events import CuePlayed, Event, Outcome, UserSaid
+from caal_node.core.events import CueKind, CuePlayed, Event, Outcome, UserSaid
 from caal_node.room.call_tracker import (
     CallTracker,
     Describe,
@@ -79,7 +79,8 @@ class Presence:
         self._task_leads = False
         """Whether an AgentTask leads the conversation, as when a tool asks something. Handoffs say
         so, as the task itself may be over when the words that ended it arrive."""
-        self._policy = CuePolicy(cues.lengths(), agent_tools)
+        self._lengths = cues.lengths()
+        self._policy = CuePolicy(self._lengths, agent_tools)
         self._player = CuePlayer(
             self._policy, sink=sink, cues=cues, clock=self._clock, on_timed_cue=self._emit_cue
         )
@@ -107,6 +108,12 @@ class Presence:
     def note_reply_failed(self) -> None:
         """Play the error cue, as the node's model gave no reply."""
         self._emit_cue(self._player.perform(self._policy.reply_failed(self._clock.time())))
+
+    def play_announced(self, kind: CueKind) -> float:
+        """Play the cue of an announcement now, and return its length in seconds; 0 without one."""
+        cue = self._player.perform(self._policy.announced(self._clock.time(), kind))
+        self._emit_cue(cue)
+        return 0.0 if cue is None else self._lengths[kind]
 
     def emit(self, event: Event) -> None:
         """Pass `event` to each listener. Some, such as `Spoken`, only the node knows.

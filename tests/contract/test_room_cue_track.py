@@ -61,7 +61,7 @@ def sounding_s(sound: Samples) -> float:
     return (int(loud[-1]) - int(loud[0])) / SAMPLE_RATE_HZ if loud.size else 0.0
 
 
-@pytest.mark.parametrize("kind", ["tool", "agent", "error", "tick"])
+@pytest.mark.parametrize("kind", ["tool", "agent", "error", "tick", "ring"])
 async def test_a_participant_hears_the_cue_itself(livekit: LiveKit, kind: CueKind) -> None:
     async with track_and_ear(livekit) as (track, ear, _):
         others: tuple[CueKind, ...] = ("tool", "agent", "error")

@@ -61,7 +61,9 @@ def words(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "request_", [*LIST["requests"], *LIST["spare"]], ids=lambda request: request["file"]
+    "request_",
+    [*LIST["requests"], *LIST["after_ring"], *LIST["spare"]],
+    ids=lambda request: request["file"],
 )
 async def test_every_word_of_a_recorded_request_is_heard(
     ears: stt.STT, request_: dict[str, str]

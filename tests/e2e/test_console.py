@@ -144,7 +144,6 @@ def settings(server: StandInModel) -> dict[str, str]:
         "OLLAMA_HOST": server.url,
         "CAAL_MODEL": server.model,
         "CAAL_TOOL_CALLS": "native",
-        "CAAL_AGENT": "caal_node.cli.demo.agent:DemoAgent",
     }
 
 
@@ -204,10 +203,15 @@ async def test_a_spoken_request_is_heard_and_the_answer_comes_out_of_the_loudspe
     sound: VirtualSound, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(fetch_local, stt="local", tts="local")
-    request = load_requests()[0]  # "Set a timer for five minutes."
+    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    request = load_requests("spare")[0]  # "Set a timer for five minutes."
     async with (
         StandInModel(answer=answer) as server,
-        Terminal("console", folder=tmp_path, env={**settings(server), **sound.env}) as terminal,
+        Terminal(
+            "console",
+            folder=tmp_path,
+            env={**settings(server), "CAAL_AGENT": "mine:Kitchen", **sound.env},
+        ) as terminal,
     ):
         await terminal.shows("shortcuts")
         await sound.listened_to()
@@ -253,6 +257,12 @@ class Late(CaalAgent):
         """Start a timer."""
         register("imported-by-a-tool")
         return " ".join(plugin.title for plugin in Plugin.registered_plugins)
+
+class Kitchen(CaalAgent):
+    @function_tool
+    async def set_timer(self, minutes: float) -> str:
+        """Start a timer."""
+        return f"{minutes:g} minutes"
 
 class Broken(CaalAgent):
     def __init__(self, **options):

@@ -11,7 +11,7 @@ import pytest
 
 FOLDER = files("caal_node.cli.demo") / "requests"
 LIST = json.loads((FOLDER / "requests.json").read_text(encoding="utf-8"))
-ALL = [*LIST["requests"], *LIST["spare"]]
+ALL = [*LIST["requests"], *LIST["after_ring"], *LIST["spare"]]
 
 
 def test_the_list_names_every_recording() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from caal_node.core.events import CueKind
 from caal_node.room.cues import PEAK_MAX_DBFS, SAMPLE_RATE_HZ, CueSet, Samples, conform, render
 
-KINDS: tuple[CueKind, ...] = ("tool", "agent", "error", "tick")
+KINDS: tuple[CueKind, ...] = ("tool", "agent", "error", "tick", "ring")
 
 
 def peak_dbfs(cue: Samples) -> float:
@@ -34,7 +34,8 @@ def parts(cue: Samples, count: int) -> list[Samples]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "length_ms"), [("tool", 150), ("agent", 250), ("error", 150), ("tick", 60)]
+    ("kind", "length_ms"),
+    [("tool", 150), ("agent", 250), ("error", 150), ("tick", 60), ("ring", 880)],
 )
 def test_a_cue_has_its_length(kind: CueKind, length_ms: int) -> None:
     cue = render(kind)

@@ -162,6 +162,8 @@ def test_an_alarm_means_the_early_hour_that_a_meeting_does_not() -> None:
         ("00:10:00", 600),
         ("a 10 minute pasta timer", 600),
         ("a minute", 60),
+        ("another minute", 60),
+        ("5 more minutes", 300),
     ],
 )
 def test_a_length_is_read(words: str, seconds: int) -> None:

@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,20 +31,23 @@ from caal_node.cli.model_server import sentence
 from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.config.bounded_settings import bounded_settings
 from caal_node.core.errors import CaalError
-from caal_node.core.events import Event, ToolCallEnded, TurnEnded, to_json
+from caal_node.core.events import CuePlayed, Event, Spoken, ToolCallEnded, TurnEnded, to_json
 from caal_node.speech import fetch_local
 
 TURN_S: Final = 90.0
 """Seconds a turn may take on two busy cores; a usual one takes 8 to 15, most of them speech."""
 SPEAK_S: Final = 30.0
 """Seconds for one request, in real time; the longest is a tenth of it."""
+RING_S: Final = 60.0
+"""Seconds until the timer of the first request must have rung; it is one of thirty."""
+WORDS_S: Final = 2.5
+"""Seconds that "Your 30 second timer is done." takes."""
 PAUSE_S: Final = 0.6
 """People leave this many seconds between the agent's last word and the next request."""
 
-AGENT: Final = "caal_node.cli.demo.agent:DemoAgent"
 _NEXT: Final = """\
 Three things to try next
-  1. type to it             caal-node chat --agent caal_node.cli.demo.agent:DemoAgent
+  1. type to it             caal-node tools add timers, then caal-node chat
   2. give it your own tools copy mcp_servers.json.example to mcp_servers.json, or set N8N_URL
   3. see what is missing    caal-node doctor"""
 
@@ -79,6 +82,9 @@ class DemoTotals:
     turns: int = 0
     tiers: Counter[str] = field(default_factory=Counter[str])
     cues: int = 0
+    rang: bool = False
+    told: bool = False
+    """Whether something was said once it had rung."""
     failed: int = 0
     turn_ms: list[int] = field(default_factory=list[int])
 
@@ -90,8 +96,13 @@ class DemoTotals:
             case TurnEnded(duration_ms=took):
                 self.turns += 1
                 self.turn_ms.append(took)
+            case CuePlayed(kind=kind):
+                self.cues += 1
+                self.rang = self.rang or kind == "ring"
+            case Spoken():
+                self.told = self.rang
             case _:
-                self.cues += event.type == "cue"
+                pass
 
 
 class DemoConversation:
@@ -104,22 +115,48 @@ class DemoConversation:
         self._transcript = TerminalTranscript(console, echo_user=True)
         self._log = log
 
-    async def hold(self, requests: list[SpokenRequest]) -> None:
-        """Speak each request, and wait until its turn has ended.
+    async def hold(self, requests: list[SpokenRequest], after_ring: list[SpokenRequest]) -> None:
+        """Speak each request, wait until its turn has ended, and then for the timer to ring.
+
+        Args:
+            after_ring: What is said to the timer when it rings.
 
         Raises:
             CaalError: a request could not be spoken, or a turn did not end.
         """
         began = time.monotonic()
         with self._log.open("w", encoding="utf-8") as log:
+
+            def note(event: Event) -> None:
+                log.write(f'{{"at":{time.monotonic() - began:.3f},{to_json(event)[1:]}\n')
+                self.totals.count(event)
+                self._transcript(event)
+
             for request in requests:
-                self._console.print(f"\n[bold]person[/]   “{request.words}”")
-                await self._speak(request)
-                async for event in self._turn_events():
-                    log.write(f'{{"at":{time.monotonic() - began:.3f},{to_json(event)[1:]}\n')
-                    self.totals.count(event)
-                    self._transcript(event)
-                await asyncio.sleep(PAUSE_S)
+                await self._take_turn(request, note)
+            if await self._ring_heard(note):
+                for request in after_ring:
+                    await self._take_turn(request, note)
+            else:
+                self._console.print("[yellow]no timer has rung[/]")
+
+    async def _take_turn(self, request: SpokenRequest, note: Callable[[Event], None]) -> None:
+        self._console.print(f"\n[bold]person[/]   “{request.words}”")
+        await self._speak(request)
+        async for event in self._turn_events():
+            note(event)
+        await asyncio.sleep(PAUSE_S)
+
+    async def _ring_heard(self, note: Callable[[Event], None]) -> bool:
+        """Wait until a timer has rung and its words are over; return whether one did."""
+        try:
+            async with asyncio.timeout(RING_S):
+                while not self.totals.told:
+                    note(await self._scene.events.get())
+        except TimeoutError:
+            return False
+        await asyncio.sleep(WORDS_S)
+        return True
 
     async def _speak(self, request: SpokenRequest) -> None:
         try:
@@ -163,14 +200,14 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
             **model_env,
             **n8n_env,
             **write_settings(folder),
-            "CAAL_AGENT": AGENT,
+            "CAAL_STATE": str(folder / "state"),  # nobody's own timers ring in it
             "CAAL_SHOW_ARGUMENTS": "on",
             "CAAL_STT": "local",
             "CAAL_TTS": "local",
             "CAAL_VAD": "local",
         }
         console.print(f"[dim]model  {model_title}[/]")
-        console.print(f"[dim]tools  set_timer (agent), {n8n_title}, MCP server time (stdio)[/]")
+        console.print(f"[dim]tools  timers (agent), {n8n_title}, MCP server time (stdio)[/]")
         if server is None:
             why = "no livekit-server here, no Go" if use_room else "as asked"
             console.print(f"[yellow]room   none: a local audio loop ({why})[/]")
@@ -179,7 +216,7 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
         await open_.enter_async_context(scene)
         console.print(f"[dim]ready after {time.monotonic() - began:.0f} s[/]")
         conversation = DemoConversation(scene, console, out / "demo.jsonl")
-        await conversation.hold(load_requests())
+        await conversation.hold(load_requests(), load_requests("after_ring"))
         seconds = await asyncio.to_thread(scene.timeline.write, out / "demo.wav")
     _print_totals(console, conversation.totals, time.monotonic() - began)
     console.print(f"{out / 'demo.wav'}    {seconds:.0f} s: what the participant heard, and said")

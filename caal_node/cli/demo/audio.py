@@ -41,10 +41,10 @@ class SpokenRequest:
         return self.samples.size / RATE_HZ
 
 
-def load_requests() -> list[SpokenRequest]:
-    """Return the requests in the order in which they are asked."""
+def load_requests(which: str = "requests") -> list[SpokenRequest]:
+    """Return the requests of one of the lists, in the order in which they are asked."""
     folder = resources.files("caal_node.cli.demo") / "requests"
-    rows = json.loads((folder / "requests.json").read_text(encoding="utf-8"))["requests"]
+    rows = json.loads((folder / "requests.json").read_text(encoding="utf-8"))[which]
     loaded: list[SpokenRequest] = []
     for row in rows:
         with (folder / row["file"]).open("rb") as raw, wave.open(raw) as file:

@@ -41,6 +41,8 @@ _TIME_EXAMPLES = [
     {"say": "tell me the time in Los Angeles", "arguments": {"timezone": "America/Los_Angeles"}},
 ]
 _SETTINGS = """\
+[toolsets.timers]
+
 [examples]
 get_weather = [
   {say = "what's the weather like in Oslo", arguments = {city = "Oslo"}},

@@ -44,6 +44,8 @@ _REWRITTEN: Final = tuple(
         ),
         (r"\bhalf of an? ", "half an "),
         (r"\ba couple(?: of)? ", "2 "),
+        (rf" (?:more|extra|further) (?={_UNIT}\b)", " "),
+        (r"\banother (?=(?:second|minute|hour|day|week|month|year)\b)", "1 "),
         (rf"(?<!half )(?<!of )\ban? ({_UNIT})\b(?! and an? (?:half|quarter))", r"1 \1"),
         (
             r"\bhalf (?=(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b)",

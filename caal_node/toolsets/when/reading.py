@@ -61,6 +61,8 @@ class When:
     """A point, a span of hours, or whole days from midnight to midnight."""
     rest: str = ""
     """What of the words says no time, in small letters: "dentist" of "dentist friday at 3"."""
+    from_now: bool = False
+    """Whether it was told as a length from now, so that it is no matter of clocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,7 @@ def _away(said: _Said, now: datetime) -> When | None:
     assert said.ahead is not None
     there = said.ahead.after(now, said.sign)
     if not said.covers:
-        return When(there, there, "time")
+        return When(there, there, "time", from_now=True)
     first, last = sorted((now, there), key=datetime.timestamp)
     if said.ahead.is_days:
         return _whole_days(Days(0, 0, first.date(), last.date()), None, now)

@@ -1,0 +1,176 @@
+"""Keeps what is set in an SQLite file, which the processes of a home's rooms may share."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from dataclasses import astuple, fields, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+from caal_node.core.errors import ToolBroke
+from caal_node.toolsets.timers.entry import Entry
+
+T = TypeVar("T")
+
+FILE_NAME: Final = "timers.sqlite3"
+ENTRIES_MAX: Final = 200
+"""More than a household sets, and what is listed, judged and read out stays small."""
+_BUSY_S: Final = 5.0
+"""Seconds to wait for another process; its transactions take milliseconds."""
+_COLUMNS: Final = tuple(each.name for each in fields(Entry) if each.name != "number")
+_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS entries (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL, name TEXT NOT NULL, due REAL NOT NULL, length_s REAL NOT NULL,
+    wall TEXT NOT NULL, weekdays TEXT NOT NULL, zone TEXT NOT NULL, place TEXT NOT NULL,
+    state TEXT NOT NULL, lease REAL NOT NULL
+)"""
+_READ: Final = f"SELECT {', '.join(_COLUMNS)}, number FROM entries"
+_WRITTEN: Final = ", ".join(f"{name} = ?" for name in _COLUMNS)
+_FAILED: Final = "I can't get at my timers right now."
+
+
+class TimerStore:
+    """The entries, in the order in which they are due. Every method runs in a thread of its own.
+
+    Raises:
+        ToolBroke: the file cannot be read or written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path: Final = folder / FILE_NAME
+        self._connection: sqlite3.Connection | None = None
+        self._lock = asyncio.Lock()
+
+    async def all(self) -> list[Entry]:
+        """Return every entry, the next first."""
+        return await self._run(lambda db: _read(db, "ORDER BY due, number"))
+
+    async def add(self, entry: Entry) -> Entry:
+        """Keep a new entry, and return it with its number.
+
+        Raises:
+            ToolBroke: there are ENTRIES_MAX already, too.
+        """
+
+        def write(db: sqlite3.Connection) -> Entry:
+            (count,) = db.execute("SELECT count(*) FROM entries").fetchone()
+            if count >= ENTRIES_MAX:
+                full = ToolBroke(f"There are {count} timers, alarms and reminders already.")
+                full.words = f"There are {count} timers, alarms and reminders already."
+                raise full
+            marks = ", ".join("?" for _ in _COLUMNS)
+            names = ", ".join(_COLUMNS)
+            cursor = db.execute(f"INSERT INTO entries ({names}) VALUES ({marks})", _values(entry))
+            return replace(entry, number=cast("int", cursor.lastrowid))
+
+        return await self._run(write)
+
+    async def update(self, entry: Entry) -> bool:
+        """Write an entry as it is now; return False where it is not there any more."""
+
+        def write(db: sqlite3.Connection) -> bool:
+            query = f"UPDATE entries SET {_WRITTEN} WHERE number = ?"
+            return db.execute(query, (*_values(entry), entry.number)).rowcount > 0
+
+        return await self._run(write)
+
+    async def remove(self, entry: Entry) -> bool:
+        """Forget an entry; return False where it is not there any more."""
+        query = "DELETE FROM entries WHERE number = ?"
+        return await self._run(lambda db: db.execute(query, (entry.number,)).rowcount > 0)
+
+    async def claim_due(
+        self, now: float, place: str, grace_s: float, lease_s: float
+    ) -> list[Entry]:
+        """Take what is due to be rung here; nobody else gets it until its lease has run out.
+
+        Args:
+            now: Unix time.
+            place: This room, whose entries come first; those of others are taken where nobody has
+                rung them in `grace_s` seconds.
+            lease_s: Seconds until another process may take them, as this one must have died.
+        """
+        query = (
+            "WHERE (state = 'waiting' AND due <= ? AND (place = ? OR due <= ?))"
+            " OR (state = 'ringing' AND lease <= ?) ORDER BY due, number"
+        )
+        return await self._run(
+            lambda db: _claim(db, query, (now, place, now - grace_s, now), now + lease_s)
+        )
+
+    async def claim_missed(self, now: float, lease_s: float) -> list[Entry]:
+        """Take what nobody has heard, in order to tell it."""
+        query = "WHERE state = 'missed' AND lease <= ? ORDER BY due, number"
+        return await self._run(lambda db: _claim(db, query, (now,), now + lease_s, state="missed"))
+
+    async def renew(self, entry: Entry, until: float) -> bool:
+        """Go on ringing an entry; return False where it was stopped or changed."""
+        query = "UPDATE entries SET lease = ? WHERE number = ? AND state = 'ringing' AND due = ?"
+        values = (until, entry.number, entry.due)
+        return await self._run(lambda db: db.execute(query, values).rowcount > 0)
+
+    async def aclose(self) -> None:
+        """Close the file. The next call opens it again."""
+        async with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                await asyncio.to_thread(connection.close)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        async with self._lock:
+            # A cancelled call would leave its thread at work on the connection.
+            task = asyncio.ensure_future(asyncio.to_thread(self._transaction, work))
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                await asyncio.wait((task,), timeout=2 * _BUSY_S)
+                raise
+            except (sqlite3.Error, OSError) as error:
+                broke = ToolBroke(f"The timers' file cannot be used: {type(error).__name__}.")
+                broke.words = _FAILED
+                raise broke from error
+
+    def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._connection is None:
+            self._connection = _opened(self.path)
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            return work(self._connection)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute(_TABLE)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _values(entry: Entry) -> tuple[Any, ...]:
+    return astuple(entry)[: len(_COLUMNS)]
+
+
+def _read(db: sqlite3.Connection, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
+    return [Entry(*row) for row in db.execute(f"{_READ} {where}", values)]
+
+
+def _claim(
+    db: sqlite3.Connection,
+    where: str,
+    values: tuple[Any, ...],
+    lease: float,
+    state: str = "ringing",
+) -> list[Entry]:
+    found = _read(db, where, values)
+    for entry in found:
+        query = "UPDATE entries SET state = ?, lease = ? WHERE number = ?"
+        db.execute(query, (state, lease, entry.number))
+    return [replace(entry, state=cast("Any", state), lease=lease) for entry in found]

@@ -1,0 +1,231 @@
+"""Timers ring until they are stopped, in one room at a time, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from caal_node.toolsets.timers import Timers, ringer
+from caal_node.toolsets.timers.entry import Entry
+from caal_node.toolsets.timers.ringer import GRACE_S, LEASE_S, RING_EVERY_S, TIMER_RINGS_S
+from caal_node.toolsets.timers.store import TimerStore
+from tests.timer_stand_ins import START, HeardAnnouncer, MovedTime, services_of
+
+Start = Callable[..., Awaitable[tuple[Timers, HeardAnnouncer]]]
+DONE = "Your pasta timer is done."
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> MovedTime:
+    moved = MovedTime()
+    monkeypatch.setattr(asyncio, "to_thread", moved.in_thread)
+    return moved
+
+
+@pytest.fixture
+def rare_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a day pass in few steps."""
+    monkeypatch.setattr(ringer, "POLL_S", 1800.0)
+
+
+@pytest.fixture
+async def start(tmp_path: Path, time: MovedTime) -> AsyncIterator[Start]:
+    """Starts the timers of one room after the other, which share their file."""
+    async with AsyncExitStack() as stack:
+
+        async def started(
+            place: str = "kitchen", *, empty: bool = False
+        ) -> tuple[Timers, HeardAnnouncer]:
+            announcer = HeardAnnouncer(place)
+            announcer.somebody_is_there = not empty
+            timers = Timers(None, services_of(tmp_path, announcer, time), pause=time.pause)
+            await timers.setup()
+            stack.push_async_callback(timers.aclose)
+            await time.settled()
+            return timers, announcer
+
+        yield started
+
+
+async def test_a_timer_rings_when_its_time_has_come_and_not_before(
+    start: Start, time: MovedTime
+) -> None:
+    timers, announcer = await start()
+    await timers.set_timer(length="10 minutes", name="pasta")
+    await time.pass_by(599)
+    assert announcer.said.empty()
+    await time.pass_by(2)
+    assert await announcer.next_words() == DONE
+    assert announcer.cues == ["ring"]
+
+
+async def test_it_rings_for_a_minute_and_is_then_over(start: Start, time: MovedTime) -> None:
+    timers, announcer = await start()
+    await timers.set_timer(length="5 seconds", name="pasta")
+    await time.pass_by(5 + TIMER_RINGS_S + 30)
+    assert announcer.cues == ["ring"] * (round(TIMER_RINGS_S / RING_EVERY_S) + 1)
+    assert (await timers.list_timers()).words == "Nothing is set."
+
+
+async def test_it_is_quiet_once_it_is_stopped(start: Start, time: MovedTime) -> None:
+    timers, announcer = await start()
+    await timers.set_timer(length="5 seconds", name="pasta")
+    await time.pass_by(6)
+    assert await announcer.next_words() == DONE
+    assert (await timers.cancel_timer()).words == "Okay, stopped."
+    rung = len(announcer.cues)
+    await time.pass_by(TIMER_RINGS_S)
+    assert len(announcer.cues) == rung
+    assert (await timers.list_timers()).words == "Nothing is set."
+
+
+async def test_the_one_that_rings_is_the_one_that_is_meant(start: Start, time: MovedTime) -> None:
+    timers, announcer = await start()
+    await timers.set_timer(length="5 seconds", name="pasta")
+    await timers.set_timer(length="5 minutes", name="eggs")
+    await time.pass_by(6)
+    assert await announcer.next_words() == DONE
+    await timers.cancel_timer()
+    assert (await timers.list_timers()).words.startswith("The eggs timer has 4 minutes")
+
+
+async def test_what_is_snoozed_rings_again(start: Start, time: MovedTime) -> None:
+    timers, announcer = await start()
+    await timers.set_timer(length="5 seconds", name="pasta")
+    await time.pass_by(6)
+    assert await announcer.next_words() == DONE
+    assert (await timers.snooze_alarm(length="5 minutes")).words == "Okay, again in 5 minutes."
+    rung = len(announcer.cues)
+    await time.pass_by(299)
+    assert len(announcer.cues) == rung
+    await time.pass_by(3)
+    assert await announcer.next_words() == DONE
+
+
+async def test_an_alarm_of_every_day_rings_tomorrow_too(
+    start: Start, time: MovedTime, rare_looks: None
+) -> None:
+    timers, announcer = await start()
+    await timers.set_alarm(when="every day at 7 pm")
+    for _ in range(2):
+        await time.pass_by(601)
+        assert await announcer.next_words() == "It's 7 PM, and your alarm is ringing."
+        assert (await timers.cancel_timer()).words == "Okay, stopped."
+        assert "7 PM every day" in (await timers.list_timers()).words
+        await time.pass_by(24 * 3600 - 601)
+
+
+async def test_a_snoozed_alarm_of_every_day_keeps_its_days(start: Start, time: MovedTime) -> None:
+    timers, announcer = await start()
+    await timers.set_alarm(when="every day at 7 pm")
+    await time.pass_by(601)
+    assert await announcer.next_words()
+    await timers.snooze_alarm()
+    words = (await timers.list_timers()).words
+    assert words == ("The alarm is set for 7:10 PM today. The alarm is set for 7 PM every day.")
+
+
+async def test_a_reminder_is_said_once(start: Start, time: MovedTime) -> None:
+    timers, announcer = await start()
+    await timers.set_reminder(text="call mum", when="in 5 minutes")
+    await time.pass_by(400)
+    assert await announcer.next_words() == "Here is your reminder: call mum."
+    assert len(announcer.cues) == 1
+
+
+async def test_what_an_empty_room_missed_is_told_to_who_comes(
+    start: Start, time: MovedTime
+) -> None:
+    timers, announcer = await start(empty=True)
+    await timers.set_timer(length="5 minutes", name="pasta")
+    await time.pass_by(3600)
+    assert announcer.said.empty()
+    announcer.arrive()
+    assert await announcer.next_words() == (
+        "While I couldn't reach you, your pasta timer ended at 6:55 PM."
+    )
+    announcer.arrive()
+    await time.pass_by(60)
+    assert announcer.said.empty()
+
+
+async def test_an_alarm_that_nobody_heard_is_told_and_rings_the_next_day(
+    start: Start, time: MovedTime, rare_looks: None
+) -> None:
+    timers, announcer = await start(empty=True)
+    await timers.set_alarm(when="every day at 7 pm")
+    await time.pass_by(3600)
+    announcer.arrive()
+    assert await announcer.next_words() == ("While I couldn't reach you, your alarm was at 7 PM.")
+    await time.pass_by(23 * 3600 + 10 * 60)
+    assert await announcer.next_words() == "It's 7 PM, and your alarm is ringing."
+
+
+async def test_what_was_due_while_nothing_ran_is_told_at_the_start(
+    start: Start, time: MovedTime
+) -> None:
+    timers, _ = await start()
+    await timers.set_timer(length="5 minutes", name="pasta")
+    await timers.aclose()
+    time.present += timedelta(hours=1)  # while nothing runs
+    _, announcer = await start()
+    assert await announcer.next_words() == (
+        "While I couldn't reach you, your pasta timer ended at 6:55 PM."
+    )
+
+
+async def test_a_timer_goes_on_after_a_restart(start: Start, time: MovedTime) -> None:
+    timers, _ = await start()
+    await timers.set_timer(length="10 minutes", name="pasta")
+    await timers.aclose()
+    time.present += timedelta(minutes=5)  # while nothing runs
+    _, announcer = await start()
+    await time.pass_by(299)
+    assert announcer.said.empty()
+    await time.pass_by(2)
+    assert await announcer.next_words() == DONE
+
+
+async def test_it_rings_in_its_own_room_and_in_another_where_that_is_gone(
+    start: Start, time: MovedTime
+) -> None:
+    kitchen, heard_there = await start("kitchen")
+    _, heard_here = await start("bedroom")
+    await kitchen.set_timer(length="5 minutes", name="pasta")
+    await time.pass_by(302)
+    assert await heard_there.next_words() == DONE
+    assert heard_here.said.empty()
+    await kitchen.cancel_timer()
+    await kitchen.set_timer(length="5 minutes", name="pasta")
+    await kitchen.aclose()
+    await time.pass_by(300 + GRACE_S + 20)
+    assert await heard_here.next_words() == DONE
+
+
+async def test_one_room_stops_what_rings_in_another(start: Start, time: MovedTime) -> None:
+    kitchen, heard = await start("kitchen")
+    bedroom, _ = await start("bedroom")
+    await kitchen.set_timer(length="5 minutes", name="pasta")
+    await time.pass_by(302)
+    assert await heard.next_words() == DONE
+    assert (await bedroom.cancel_timer()).words == "Okay, stopped."
+    rung = len(heard.cues)
+    await time.pass_by(60)
+    assert len(heard.cues) == rung
+
+
+async def test_two_processes_never_ring_the_same(tmp_path: Path) -> None:
+    one, other = TimerStore(tmp_path), TimerStore(tmp_path)
+    now = START.timestamp()
+    await one.add(Entry("timer", "pasta", now, place="kitchen"))
+    claims = [await each.claim_due(now, "kitchen", 0.0, LEASE_S) for each in (one, other)]
+    assert [len(claim) for claim in claims] == [1, 0]
+    later = await other.claim_due(now + LEASE_S, "kitchen", 0.0, LEASE_S)
+    assert [entry.name for entry in later] == ["pasta"]  # the first process must have died
+    await one.aclose()
+    await other.aclose()
