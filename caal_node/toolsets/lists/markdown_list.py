@@ -1,0 +1,142 @@
+"""A list as Markdown that a person writes too: `- [ ] milk` is open, `- [x] eggs` crossed off.
+
+Bullets of every kind are read, with or without a box. Only the lines that a change is about are
+touched: headings, notes, blank lines and line ends stay byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from caal_node.policy.heard_words import plain, stem, words
+
+ITEMS_MAX: Final = 2_000
+"""Things on one list that are read; more are no list that anybody has read out."""
+_ITEM: Final = re.compile(
+    r"^(?P<indent>[ \t]*)(?P<bullet>[-*+]|(?P<number>\d{1,4})[.)])(?P<gap>[ \t]+)"
+    r"(?:\[(?P<box>[ xX])\](?P<behind>[ \t]+))?(?P<name>\S.*?)[ \t]*(?P<end>\r?\n?)$"
+)
+_STRUCK: Final = re.compile(r"~~(.+)~~")
+
+
+@dataclass(frozen=True, slots=True)
+class ListItem:
+    """One thing on a list; `line` counts the text's lines from 0."""
+
+    line: int
+    name: str
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A list's text with new things, and which of them it had already, open."""
+
+    text: str
+    added: tuple[str, ...]
+    already: tuple[str, ...]
+
+
+def items_of(text: str) -> tuple[ListItem, ...]:
+    """Return the things on a list, in order, the first ITEMS_MAX of them."""
+    found: list[ListItem] = []
+    for at, line in enumerate(_lines(text)):
+        if (match := _ITEM.match(line)) and any(map(str.isalnum, match["name"])):
+            struck = _STRUCK.fullmatch(match["name"])
+            done = struck is not None or (match["box"] or "").strip() != ""
+            found.append(ListItem(at, struck[1] if struck else match["name"], done))
+            if len(found) == ITEMS_MAX:
+                break
+    return tuple(found)
+
+
+def new_list(title: str) -> str:
+    """Return the text of a list on which nothing is yet."""
+    return f"# {title}\n\n"
+
+
+def with_added(text: str, names: Iterable[str]) -> Added:
+    """Add things behind the last open one. One that was crossed off there is open again."""
+    lines, items = _lines(text), items_of(text)
+    known = {compared(item.name): item for item in reversed(items)}
+    known |= {compared(item.name): item for item in reversed(items) if not item.is_done}
+    added, already, new = list[str](), list[str](), list[str]()
+    for name in names:
+        if (item := known.get(compared(name))) is None:
+            new.append(name)
+            added.append(name)
+        elif item.is_done:
+            lines[item.line] = _opened(lines[item.line])
+            added.append(item.name)
+        else:
+            already.append(item.name)
+    _insert(lines, items, new)
+    return Added("".join(lines), tuple(added), tuple(already))
+
+
+def with_done(text: str, done: Collection[int]) -> str:
+    """Cross off the things on the lines `done`."""
+    lines = _lines(text)
+    for at in done:
+        if (match := _ITEM.match(lines[at])) and not (match["box"] or "").strip():
+            head = match["indent"] + match["bullet"] + match["gap"]
+            lines[at] = f"{head}[x]{match['behind'] or ' '}{lines[at][match.start('name') :]}"
+    return "".join(lines)
+
+
+def compared(name: str) -> str:
+    """Return a name by which two are the same thing: "Eggs" and "egg" are."""
+    return " ".join(map(stem, words(name))) or plain(name)
+
+
+def _lines(text: str) -> list[str]:
+    # Not str.splitlines, which also breaks at characters that a name may hold.
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _opened(line: str) -> str:
+    match = _ITEM.match(line)
+    if match is None:
+        return line
+    struck = _STRUCK.fullmatch(match["name"])
+    head = match["indent"] + match["bullet"] + match["gap"]
+    behind = match["behind"]
+    box = "[ ]" + behind if behind is not None else ""
+    return head + box + (struck[1] if struck else match["name"]) + match["end"]
+
+
+def _insert(lines: list[str], items: Sequence[ListItem], names: Sequence[str]) -> None:
+    if not names:
+        return
+    break_ = "\r\n" if any(line.endswith("\r\n") for line in lines) else "\n"
+    still_open = [item for item in items if not item.is_done]
+    last = (still_open or list(items) or [None])[-1]
+    at = len(lines)
+    head, number = "- [ ] ", 0
+    if last is not None and (match := _ITEM.match(lines[last.line])):
+        box = "[ ] " if match["box"] is not None else ""
+        number = int(match["number"] or 0)
+        head = match["indent"] + match["bullet"] + match["gap"] + box
+        at = last.line + 1
+        while at < len(lines) and _goes_on(lines[at], len(match["indent"])):
+            at += 1
+    if at and not lines[at - 1].endswith("\n"):
+        lines[at - 1] += break_
+    new = list[str]()
+    for name in names:
+        number += 1 if number else 0
+        new.append(_numbered(head, number) + name + break_)
+    lines[at:at] = new
+
+
+def _numbered(head: str, number: int) -> str:
+    return re.sub(r"\d+", str(number), head, count=1) if number else head
+
+
+def _goes_on(line: str, indent: int) -> bool:
+    """Say whether a line belongs to the thing above it, which is indented by `indent`."""
+    behind = line.lstrip(" \t")
+    return bool(behind.strip()) and len(line) - len(behind) > indent and not _ITEM.match(line)
