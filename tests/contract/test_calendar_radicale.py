@@ -10,7 +10,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-import pytest_asyncio
 from pydantic import SecretStr
 
 from caal_node.core.errors import ToolBroke, ToolUnavailable
@@ -56,7 +55,7 @@ def radicale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Radicale]:
         yield server
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def calendar(radicale: Radicale) -> AsyncIterator[Calendar]:
     made = calendar_of(f"{radicale.url}/")
     yield made
@@ -69,7 +68,6 @@ def calendar_of(url: str, **more: Any) -> Calendar:
     return Calendar(CalendarOptions(url=url, **options), services)
 
 
-@pytest.mark.asyncio
 async def test_the_calendars_are_found_from_any_address(radicale: Radicale) -> None:
     for path in ("", "/", f"/{USER}/", "/.well-known/caldav", f"/{USER}/nothing/"):
         calendar = calendar_of(radicale.url + path)
@@ -83,7 +81,6 @@ async def test_the_calendars_are_found_from_any_address(radicale: Radicale) -> N
     await calendar.aclose()
 
 
-@pytest.mark.asyncio
 async def test_a_moved_time_of_a_series_is_where_it_was_moved_to(calendar: Calendar) -> None:
     result = await calendar.check_calendar("this week")
     assert result.words == "On Wednesday: Yoga from 5 to 6 pm."
@@ -91,7 +88,6 @@ async def test_a_moved_time_of_a_series_is_where_it_was_moved_to(calendar: Calen
     assert result.words == "On Tuesday 8 December: Yoga from 5 to 6 pm."
 
 
-@pytest.mark.asyncio
 async def test_events_go_in_and_come_out_by_voice(calendar: Calendar) -> None:
     await calendar.add_event("Dentist", "friday at three", place="Main Street", calendar="family")
     await calendar.add_event("Fair", "december 5th to december 6th", calendar="work")
@@ -111,7 +107,6 @@ async def test_events_go_in_and_come_out_by_voice(calendar: Calendar) -> None:
     )
 
 
-@pytest.mark.asyncio
 async def test_another_program_reads_what_was_added(radicale: Radicale) -> None:
     address = radicale.make_calendar("other", "Other")
     calendar = calendar_of(address)
@@ -134,7 +129,6 @@ async def test_another_program_reads_what_was_added(radicale: Radicale) -> None:
     assert events == [("Haircut", datetime(2026, 11, 27, 15, tzinfo=OSLO))]
 
 
-@pytest.mark.asyncio
 async def test_a_wrong_password_and_a_wrong_address_are_told(radicale: Radicale) -> None:
     calendar = calendar_of(f"{radicale.url}/", password=SecretStr("wrong"))
     with pytest.raises(ToolBroke, match="does not accept the username and password") as told:
@@ -149,7 +143,6 @@ async def test_a_wrong_password_and_a_wrong_address_are_told(radicale: Radicale)
         await calendar_of(radicale.url, calendars=("Garden",)).check()
 
 
-@pytest.mark.asyncio
 async def test_a_server_that_is_off_is_said_in_a_sentence(tmp_path: Path) -> None:
     calendar = calendar_of("http://127.0.0.1:9/")
     with pytest.raises(ToolUnavailable) as told:
@@ -165,7 +158,6 @@ async def test_a_server_that_is_off_is_said_in_a_sentence(tmp_path: Path) -> Non
     await calendar.aclose()
 
 
-@pytest.mark.asyncio
 async def test_a_published_calendar_is_read_and_not_written(radicale: Radicale) -> None:
     address = f"{radicale.url}/{USER}/family/".replace("//", f"//{USER}:{PASSWORD}@", 1)
     with radicale.client() as client:

@@ -1,5 +1,7 @@
 """The calendar by voice, on calendars in files."""
 
+# ruff: noqa: ASYNC240 - nothing else runs on these tests' event loop
+
 from __future__ import annotations
 
 from datetime import datetime
@@ -90,7 +92,6 @@ async def said(call: Any) -> str:
 # What is on.
 
 
-@pytest.mark.asyncio
 async def test_what_is_on_is_told_by_the_day(calendar: Calendar) -> None:
     assert await said(calendar.check_calendar()) == "There is nothing in the calendar today."
     assert await said(calendar.check_calendar("tomorrow")) == (
@@ -114,7 +115,6 @@ async def test_what_is_on_is_told_by_the_day(calendar: Calendar) -> None:
     )
 
 
-@pytest.mark.asyncio
 async def test_a_series_has_its_exceptions(calendar: Calendar) -> None:
     assert await said(calendar.check_calendar("december 1st")) == (
         "There is nothing in the calendar on Tuesday 1 December."
@@ -124,7 +124,6 @@ async def test_a_series_has_its_exceptions(calendar: Calendar) -> None:
     )
 
 
-@pytest.mark.asyncio
 async def test_one_calendar_is_read_by_its_name(calendar: Calendar) -> None:
     for name in ("work", "my work calendar", "Wrok"):
         assert await said(calendar.check_calendar("tomorrow", calendar=name)) == (
@@ -135,7 +134,6 @@ async def test_one_calendar_is_read_by_its_name(calendar: Calendar) -> None:
     )
 
 
-@pytest.mark.asyncio
 async def test_an_event_is_found_by_its_words(calendar: Calendar) -> None:
     assert await said(calendar.check_calendar(about="the dentist")) == (
         "Dentist is on Friday from 3 to 4 pm."
@@ -151,7 +149,6 @@ async def test_an_event_is_found_by_its_words(calendar: Calendar) -> None:
     assert words.startswith("Yoga is tomorrow from 6 to 7 pm, Yoga is on Tuesday 8 December")
 
 
-@pytest.mark.asyncio
 async def test_words_that_say_no_time_are_told_to_the_model(calendar: Calendar) -> None:
     with pytest.raises(InvalidArguments, match="when: 'the usual' says no time"):
         await calendar.check_calendar("the usual")
@@ -162,7 +159,6 @@ async def test_words_that_say_no_time_are_told_to_the_model(calendar: Calendar) 
 # Free or not.
 
 
-@pytest.mark.asyncio
 async def test_whether_somebody_is_free(calendar: Calendar) -> None:
     result = await calendar.check_free_time("friday afternoon")
     assert result.words == (
@@ -194,13 +190,11 @@ async def test_whether_somebody_is_free(calendar: Calendar) -> None:
     )
 
 
-@pytest.mark.asyncio
 async def test_today_is_what_is_left_of_it(calendar: Calendar) -> None:
     result = await calendar.check_free_time("today")
     assert result.value["free_times"] == [{"start": "2026-11-23 09:30", "end": "2026-11-24 00:00"}]
 
 
-@pytest.mark.asyncio
 async def test_nobody_is_called_free_by_half_of_the_calendars(folder: Path) -> None:
     (folder / "broken.ics").write_text("<html>Sign in</html>")
     calendar = calendar_of(f"{folder}/Family.ics", f"Work={folder}/broken.ics")
@@ -247,7 +241,6 @@ async def test_nobody_is_called_free_by_half_of_the_calendars(folder: Path) -> N
         ),
     ],
 )
-@pytest.mark.asyncio
 async def test_an_event_is_put_in(
     folder: Path, arguments: dict[str, str], words: str, lines: list[str]
 ) -> None:
@@ -259,7 +252,6 @@ async def test_an_event_is_put_in(
     assert (await calendar.check_calendar(about=arguments["title"])).value["events"]
 
 
-@pytest.mark.asyncio
 async def test_what_is_in_a_file_stays_byte_for_byte(calendar: Calendar, folder: Path) -> None:
     for at in range(2):
         await calendar.add_event("Visit", f"tomorrow at {at + 2} pm")
@@ -270,7 +262,6 @@ async def test_what_is_in_a_file_stays_byte_for_byte(calendar: Calendar, folder:
     assert "\r" not in text
 
 
-@pytest.mark.asyncio
 async def test_the_calendar_of_new_events_is_chosen(folder: Path) -> None:
     files = (f"{folder}/Family.ics", f"Work={folder}/work.ics")
     result = await calendar_of(*files, add_to="work").add_event("Visit", "tomorrow at 2 pm")
@@ -292,7 +283,6 @@ async def test_the_calendar_of_new_events_is_chosen(folder: Path) -> None:
         ("tomorrow at 2", "a bit", "model: length: 'a bit' says no length of time."),
     ],
 )
-@pytest.mark.asyncio
 async def test_what_is_not_clear_is_asked(
     calendar: Calendar, folder: Path, when: str, length: str, words: str
 ) -> None:
@@ -300,7 +290,6 @@ async def test_what_is_not_clear_is_asked(
     assert (folder / "Family.ics").read_text() == FAMILY
 
 
-@pytest.mark.asyncio
 async def test_a_file_that_is_no_calendar_is_left_alone(folder: Path) -> None:
     (folder / "notes.ics").write_text("milk")
     calendar = calendar_of(f"Notes={folder}/notes.ics")
@@ -313,9 +302,17 @@ async def test_a_file_that_is_no_calendar_is_left_alone(folder: Path) -> None:
 # Options.
 
 
-def test_options_name_at_least_one_calendar() -> None:
-    with pytest.raises(ValidationError, match="set url, files or addresses"):
-        CalendarOptions()
+async def test_who_names_no_calendar_has_one_in_a_file(tmp_path: Path) -> None:
+    options = CalendarOptions.model_validate({}, context={BASE: tmp_path})
+    calendar = Calendar(options, ToolsetServices(timezone=OSLO, now=lambda: NOW))
+    assert await said(calendar.check_calendar()) == "There is nothing in the calendar today."
+    await calendar.add_event("Visit", "tomorrow at 2 pm")
+    assert await said(calendar.check_calendar("tomorrow")) == "Tomorrow: Visit from 2 to 3 pm."
+    assert [path.name for path in tmp_path.glob("*.ics")] == ["calendar.ics"]
+    assert CalendarOptions(url="https://a.example/").file_places == []
+
+
+def test_what_is_no_address_is_told() -> None:
     with pytest.raises(ValidationError, match="write it with https://"):
         CalendarOptions(url="cloud.example.org")
     with pytest.raises(ValidationError, match="write each as Name=https"):
@@ -344,7 +341,6 @@ def test_published_calendars_have_names_and_their_addresses_are_secret(tmp_path:
     assert "https://a.example/x?a=1,2" in toolset.secrets
 
 
-@pytest.mark.asyncio
 async def test_the_check_names_the_calendars(calendar: Calendar, folder: Path) -> None:
     assert await calendar.check() == "calendars: Family, Work"
     with pytest.raises(ToolFailure, match="no calendar 'Garden'"):

@@ -82,7 +82,6 @@ def test_the_password_goes_to_the_same_domain_alone(
         assert same_domain(address, target) == there
 
 
-@pytest.mark.asyncio
 async def test_a_redirect_is_followed_and_a_ring_of_them_is_not() -> None:
     seen: list[str] = []
 
@@ -112,7 +111,6 @@ async def test_a_redirect_is_followed_and_a_ring_of_them_is_not() -> None:
         (httpx2.RemoteProtocolError("what"), ToolUnavailable),
     ],
 )
-@pytest.mark.asyncio
 async def test_a_server_that_is_away_is_said(error: Exception, kind: type[ToolFailure]) -> None:
     def answer(request: httpx2.Request) -> httpx2.Response:
         raise error
@@ -124,7 +122,6 @@ async def test_a_server_that_is_away_is_said(error: Exception, kind: type[ToolFa
     assert "key" not in str(told.value)
 
 
-@pytest.mark.asyncio
 async def test_an_answer_past_its_cap_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_requests, "ANSWER_MAX_BYTES", 1_000)
 
@@ -140,7 +137,6 @@ async def test_an_answer_past_its_cap_is_not_read(monkeypatch: pytest.MonkeyPatc
 # What the XML says.
 
 
-@pytest.mark.asyncio
 async def test_calendars_are_found_by_the_persons_own_entry() -> None:
     home = (
         "<c:calendar-home-set><d:href>https://p7.example.org/home/</d:href></c:calendar-home-set>"
@@ -183,7 +179,6 @@ async def test_calendars_are_found_by_the_persons_own_entry() -> None:
         b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><x>&b;</x>',
     ],
 )
-@pytest.mark.asyncio
 async def test_what_is_no_caldav_is_told(body: bytes) -> None:
     requests = requests_of(lambda request: httpx2.Response(207, content=body))
     with pytest.raises(ToolBroke, match=r"a\.example is no CalDAV server"):
@@ -206,7 +201,6 @@ def new_event() -> NewEvent:
     return NewEvent("Visit", NOW, NOW + timedelta(hours=1), NOW)
 
 
-@pytest.mark.asyncio
 async def test_an_event_whose_answer_was_lost_is_looked_for_and_not_put_twice() -> None:
     kept: dict[str, bytes] = {}
     methods: list[str] = []
@@ -230,7 +224,6 @@ async def test_an_event_whose_answer_was_lost_is_looked_for_and_not_put_twice() 
 @pytest.mark.parametrize(
     ("status", "kind"), [(403, ToolBroke), (412, ToolBroke), (507, ToolUnavailable)]
 )
-@pytest.mark.asyncio
 async def test_a_server_that_takes_no_event_is_told(status: int, kind: type[ToolFailure]) -> None:
     calendar = DavCalendar(
         "Home", "https://a.example/", requests_of(lambda request: httpx2.Response(status))
@@ -242,7 +235,6 @@ async def test_a_server_that_takes_no_event_is_told(status: int, kind: type[Tool
 # Published calendars.
 
 
-@pytest.mark.asyncio
 async def test_a_published_calendar_is_asked_again_after_a_while_only() -> None:
     asked: list[str] = []
     clock = [0.0]
@@ -261,7 +253,6 @@ async def test_a_published_calendar_is_asked_again_after_a_while_only() -> None:
     assert asked == ["", '"1"']
 
 
-@pytest.mark.asyncio
 async def test_a_page_in_place_of_a_calendar_is_told_each_time() -> None:
     source = IcsAddress(
         "Days",

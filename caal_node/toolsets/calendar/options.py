@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Final, cast
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from caal_node.core.paths import from_home
 from caal_node.toolsets.base import BASE, ToolsetOptions
 
+OWN_FILE: Final = "calendar.ics"
+"""The file of events for those who name no calendar."""
 _SCHEMES: Final = ("http://", "https://", "webcal://", "webcals://")
 _BETWEEN: Final = re.compile(r"\s*[,;\n]\s*(?=(?:[^,;=:/\n]{1,40}=\s*)?(?:https?|webcals?)://)")
 
@@ -38,12 +40,14 @@ class CalendarOptions(ToolsetOptions):
     calendars: tuple[str, ...] = Field(
         default=(), description="Which of its calendars, by name, with commas (empty: all)"
     )
-    files: tuple[str, ...] = Field(
-        default=(), description="Calendar files, such as School=school.ics, with commas"
-    )
     addresses: SecretStr = Field(
         default=SecretStr(""),
         description="Published calendars to read, such as Holidays=https://... (often secret)",
+    )
+    files: tuple[str, ...] = Field(
+        default=(),
+        validate_default=True,
+        description="Calendar files, such as School=school.ics (nothing at all: calendar.ics)",
     )
     add_to: str = Field(
         default="",
@@ -61,6 +65,9 @@ class CalendarOptions(ToolsetOptions):
     @classmethod
     def _from_base(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         base = cast("Mapping[str, Path]", info.context or {}).get(BASE, Path())
+        others = (info.data.get("url"), info.data.get("addresses", SecretStr("")))
+        if not value and others == ("", SecretStr("")):
+            value = (OWN_FILE,)
         made: list[str] = []
         for each in value:
             name, _, path = each.rpartition("=")
@@ -75,12 +82,6 @@ class CalendarOptions(ToolsetOptions):
             if not each.place.startswith(_SCHEMES):
                 raise ValueError("write each as Name=https://..., with commas between them")
         return value
-
-    @model_validator(mode="after")
-    def _has_one(self) -> CalendarOptions:
-        if not (self.url or self.files or self.addresses.get_secret_value()):
-            raise ValueError("name a calendar: set url, files or addresses")
-        return self
 
     @property
     def file_places(self) -> list[NamedPlace]:
