@@ -194,7 +194,6 @@ def test_a_thing_is_found_by_its_name_its_words_or_its_sound(wanted: str, found:
 # The tools.
 
 
-@pytest.mark.asyncio
 async def test_a_list_is_begun_filled_read_and_crossed_off(lists: Lists, folder: Path) -> None:
     assert await said(lists.read_list()) == "There is nothing on the shopping list."
     assert not folder.exists()
@@ -212,7 +211,6 @@ async def test_a_list_is_begun_filled_read_and_crossed_off(lists: Lists, folder:
     assert "- [x] milk\n- [ ] eggs\n- [x] bread\n" in (folder / "shopping.md").read_text()
 
 
-@pytest.mark.asyncio
 async def test_what_is_there_already_is_not_put_there_twice(lists: Lists) -> None:
     await lists.add_to_list(items="milk and eggs")
     words = await said(lists.add_to_list(items="Eggs and rye"))
@@ -223,7 +221,6 @@ async def test_what_is_there_already_is_not_put_there_twice(lists: Lists) -> Non
     assert await said(lists.add_to_list(items="egg")) == "I've put eggs on the shopping list."
 
 
-@pytest.mark.asyncio
 async def test_lists_are_found_by_what_people_call_them(lists: Lists, folder: Path) -> None:
     write(folder, "To Do.md", "- [ ] call mum\n")
     write(folder, "camping_list.md", "- [ ] tent\n")
@@ -242,7 +239,6 @@ async def test_lists_are_found_by_what_people_call_them(lists: Lists, folder: Pa
     )
 
 
-@pytest.mark.asyncio
 async def test_a_name_never_leaves_the_folder(lists: Lists, folder: Path) -> None:
     await lists.add_to_list(items="milk", list_name="../../etc/passwd")
     await lists.add_to_list(items="milk", list_name="/var/../x\x00y")
@@ -253,7 +249,6 @@ async def test_a_name_never_leaves_the_folder(lists: Lists, folder: Path) -> Non
             await lists.add_to_list(items="milk", list_name=name)
 
 
-@pytest.mark.asyncio
 async def test_several_that_fit_are_asked_about(lists: Lists) -> None:
     await lists.add_to_list(items="oat milk, whole milk and eggs")
     with pytest.raises(InvalidArguments):
@@ -268,7 +263,6 @@ async def test_several_that_fit_are_asked_about(lists: Lists) -> None:
     assert await said(lists.cross_off_list("eggs")) == "Eggs was crossed off already."
 
 
-@pytest.mark.asyncio
 async def test_everything_is_crossed_off_at_once(lists: Lists) -> None:
     await lists.add_to_list(items="tent, lamp", list_name="camping")
     assert (
@@ -281,7 +275,6 @@ async def test_everything_is_crossed_off_at_once(lists: Lists) -> None:
     )
 
 
-@pytest.mark.asyncio
 async def test_one_thing_with_an_and_in_it_is_crossed_off_as_one(lists: Lists) -> None:
     await lists.add_to_list(items="call Tom and Ann", list_name="to-do")
     assert (
@@ -290,7 +283,6 @@ async def test_one_thing_with_an_and_in_it_is_crossed_off_as_one(lists: Lists) -
     )
 
 
-@pytest.mark.asyncio
 async def test_a_long_list_is_read_in_part_and_told_whole(lists: Lists) -> None:
     await lists.add_to_list(items=", ".join(f"thing{at}" for at in range(20)))
     result = await lists.read_list()
@@ -299,7 +291,6 @@ async def test_a_long_list_is_read_in_part_and_told_whole(lists: Lists) -> None:
     assert len(result.value["items"]) == 20
 
 
-@pytest.mark.asyncio
 async def test_many_calls_at_once_lose_nothing(lists: Lists, folder: Path) -> None:
     other = Lists(ListsOptions(folder=folder))
     await asyncio.gather(
@@ -312,7 +303,6 @@ async def test_many_calls_at_once_lose_nothing(lists: Lists, folder: Path) -> No
     assert len(names_open((folder / "shopping.md").read_text())) == 12
 
 
-@pytest.mark.asyncio
 async def test_a_file_that_cannot_be_read_is_told_in_a_sentence(lists: Lists, folder: Path) -> None:
     write(folder, "shopping.md", "").write_bytes(b"- caf\xe9\n")
     with pytest.raises(ToolBroke, match=r"shopping\.md is not UTF-8; save it as UTF-8"):
@@ -323,14 +313,12 @@ async def test_a_file_that_cannot_be_read_is_told_in_a_sentence(lists: Lists, fo
     assert (folder / "shopping.md").read_bytes() == b"- caf\xe9\n"
 
 
-@pytest.mark.asyncio
 async def test_the_check_names_the_lists(lists: Lists, folder: Path) -> None:
     assert await lists.check() == f"{folder}: no lists yet"
     await lists.add_to_list(items="milk")
     assert await lists.check() == f"{folder}: shopping"
 
 
-@pytest.mark.asyncio
 async def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "lists").write_text("")
     lists = Lists(ListsOptions(folder=tmp_path / "lists"))

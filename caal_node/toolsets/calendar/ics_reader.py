@@ -10,6 +10,7 @@ It takes milliseconds to seconds, so it belongs in a thread.
 from __future__ import annotations
 
 import logging
+import time
 from datetime import date, datetime, timedelta, tzinfo
 from itertools import islice
 from typing import Any, Final
@@ -23,11 +24,17 @@ from caal_node.toolsets.calendar.calendar_event import (
 )
 from caal_node.toolsets.calendar.ics_text import blocks_in, is_calendar
 from caal_node.toolsets.calendar.recurrence_bounds import is_bounded
+from caal_node.toolsets.when import later
 
 logger = logging.getLogger("caal_node.toolsets.calendar")
 
-OCCURRENCES_MAX: Final = 2_000
+OCCURRENCES_MAX: Final = 10_000
 """Events of one calendar that a span may have."""
+EXPAND_S: Final = 8.0
+"""Seconds in which the events of a calendar have to be expanded."""
+_REPEATS: Final = ("RRULE", "RDATE", "RECURRENCE-ID")
+_BROKEN: Final = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
+"""What the libraries raise for events that make no sense."""
 _NO_TITLE: Final = "something without a title"
 
 
@@ -39,48 +46,83 @@ def events_in(
     An event that cannot be read is left out, and so is one that was cancelled.
 
     Raises:
-        ToolBroke: a text is no calendar.
+        ToolBroke: a text is no calendar, or there are more events than can be read.
     """
     import icalendar
-    import recurring_ical_events
 
-    read = icalendar.Calendar()
+    first, last = start.astimezone(zone).date(), end.astimezone(zone).date()
+    # By its id: a moved time of a series is an event of its own beside the series.
+    series: dict[str, list[Any]] = {}
     left_out = 0
-    for text in texts:
+    for at, text in enumerate(texts):
         if not is_calendar(text):
             raise ToolBroke(f"The calendar {calendar} gave something that is no calendar.")
-        first, last = start.astimezone(zone).date(), end.astimezone(zone).date()
         blocks = blocks_in(text, first, last)
         for block in blocks.zones:
             _parsed(icalendar.Timezone, block)  # events name them
         for block in blocks.events:
             event = _parsed(icalendar.Event, block)
-            if event is None or not is_bounded(_value(event, "DTSTART"), event.get("RRULE")):
+            if event is None or _value(event, "DTSTART") is None:
                 left_out += 1
             else:
-                read.add_component(event)
-    query = recurring_ical_events.of(read, skip_bad_series=True)
-    found: list[CalendarEvent] = []
+                series.setdefault(str(event.get("UID") or f"{at} {len(series)}"), []).append(event)
     # By one zone on both sides: of two zones, it would take the days of the first one.
     span = start.astimezone(zone), max(end, start + timedelta(seconds=1)).astimezone(zone)
-    for event in islice(query.between(*span), OCCURRENCES_MAX):
-        made = _event_of(event, zone, calendar)
-        if made is not None and made.overlaps(start, end):
-            found.append(made)
+    found: list[CalendarEvent] = []
+    stop = time.monotonic() + EXPAND_S
+    for events in series.values():
+        if len(found) > OCCURRENCES_MAX or time.monotonic() > stop:
+            # A part of it would be told as the whole: "you are free".
+            raise ToolBroke(f"The calendar {calendar} has too many events in that time.")
+        if (times := _times_of(events, span)) is None:
+            left_out += 1
+            continue
+        made = (_event_of(each, zone, calendar) for each in times)
+        found += [each for each in made if each is not None and each.overlaps(start, end)]
     if left_out:
         logger.warning("%d events of a calendar could not be read and were left out", left_out)
     return sorted(found, key=in_order)
 
 
+def _times_of(events: list[Any], span: tuple[datetime, datetime]) -> list[Any] | None:
+    """Return each time that the events of one id are on, or None where they make no sense."""
+    if not any(event.get(name) for event in events for name in _REPEATS):
+        return events
+    import icalendar
+    import recurring_ical_events
+
+    read = icalendar.Calendar()
+    for event in events:
+        ends = _value(event, "DTEND") or _value(event, "DURATION")
+        if not _is_bounded(event, ends):
+            return None
+        read.add_component(event)
+    try:
+        query = recurring_ical_events.of(read)
+        return list(islice(query.between(*span), OCCURRENCES_MAX))
+    except _BROKEN:
+        return None
+
+
+def _is_bounded(event: Any, ends: Any) -> bool:
+    try:
+        return is_bounded(_value(event, "DTSTART"), ends, event.get("RRULE"))
+    except _BROKEN:
+        return False
+
+
 def _parsed(kind: Any, block: str) -> Any:
     try:
         return kind.from_ical(block)
-    except (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError):
-        return None  # what a library makes of broken text is not to be foreseen
+    except _BROKEN:
+        return None
 
 
 def _value(event: Any, name: str) -> Any:
-    return getattr(event.get(name), "dt", None)
+    try:
+        return getattr(event.get(name), "dt", None)
+    except _BROKEN:
+        return None
 
 
 def _event_of(event: Any, zone: tzinfo, calendar: str) -> CalendarEvent | None:
@@ -90,7 +132,13 @@ def _event_of(event: Any, zone: tzinfo, calendar: str) -> CalendarEvent | None:
     all_day = not isinstance(begins, datetime)
     try:
         start = home_moment(begins, zone)
-        end = home_moment(ends, zone) if isinstance(ends, date) else start
+        length = _value(event, "DURATION")
+        if isinstance(ends, date):
+            end = home_moment(ends, zone)
+        elif isinstance(length, timedelta) and all_day:
+            end = home_moment(begins + length, zone)
+        else:
+            end = later(start, length.total_seconds()) if isinstance(length, timedelta) else start
         if all_day and end <= start:
             end = home_moment(begins + timedelta(days=1), zone)
     except (OverflowError, ValueError):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import islice
 from typing import Final
 
 EVENTS_MAX: Final = 50_000
@@ -19,18 +20,17 @@ EVENT_CHARS_MAX: Final = 100_000
 _MARGIN: Final = timedelta(days=2)
 """Zones are up to 14 hours apart from UTC, on either side."""
 _FOLD: Final = re.compile(r"\r?\n[ \t]")
-_BLOCK: Final = re.compile(
-    r"^BEGIN:(?P<kind>VEVENT|VTIMEZONE)[ \t]*\r?\n(?P<body>.*?)^END:(?P=kind)[ \t]*(?:\r?\n|\Z)",
-    re.M | re.S | re.I,
+_MARK: Final = re.compile(
+    r"^(?P<side>BEGIN|END):(?P<kind>VEVENT|VTIMEZONE|VALARM)[ \t]*(?:\r?\n|\Z)", re.M | re.I
 )
 _DATE: Final = re.compile(
-    r"^(?P<name>DTSTART|DTEND)(?:;[^:\n]*)?:(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", re.M | re.I
+    r"^(?P<name>DTSTART|DTEND)(?:;[^:\n]*)?:(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)",
+    re.M | re.I,
 )
 _SEVERAL: Final = re.compile(r"^(?:RRULE|RDATE|RECURRENCE-ID|DURATION)[;:]", re.M | re.I)
 _LEFT_OUT: Final = re.compile(
     r"^(?:ATTACH|DESCRIPTION|X-[\w-]+|COMMENT|ATTENDEE|ORGANIZER|IMAGE)[;:][^\n]*\n", re.M | re.I
 )
-_ALARM: Final = re.compile(r"^BEGIN:VALARM.*?^END:VALARM[ \t]*\r?\n", re.M | re.S | re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,33 @@ def blocks_in(text: str, first: date, last: date) -> Blocks:
     unfolded = _FOLD.sub("", text)
     zones, events = list[str](), list[str]()
     first, last = _shifted(first, -_MARGIN), _shifted(last, _MARGIN)
-    for match in _first(_BLOCK.finditer(unfolded), EVENTS_MAX):
-        if match["kind"].upper() == "VTIMEZONE":
-            zones.append(match[0])
+    for kind, body in islice(_bodies(unfolded), EVENTS_MAX):
+        if kind == "VTIMEZONE":
+            zones.append(f"BEGIN:VTIMEZONE\r\n{body}END:VTIMEZONE\r\n")
             continue
-        body = _ALARM.sub("", _LEFT_OUT.sub("", match["body"]))
-        if len(body) <= EVENT_CHARS_MAX and _may_be_within(body, first, last):
-            events.append(f"BEGIN:VEVENT\r\n{body}END:VEVENT\r\n")
+        kept = _LEFT_OUT.sub("", body)
+        if len(kept) <= EVENT_CHARS_MAX and _may_be_within(kept, first, last):
+            events.append(f"BEGIN:VEVENT\r\n{kept}END:VEVENT\r\n")
     return Blocks(tuple(zones), tuple(events))
 
 
-def _first(found: Iterator[re.Match[str]], most: int) -> Iterator[re.Match[str]]:
-    for _, match in zip(range(most), found, strict=False):
-        yield match
+def _bodies(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands within each event and zone, without events' alarms, in one pass."""
+    kind, pieces, since = "", list[str](), 0
+    for mark in _MARK.finditer(text):
+        named, begins = mark["kind"].upper(), mark["side"].upper() == "BEGIN"
+        if begins and named != "VALARM":
+            kind, pieces, since = named, [], mark.end()
+        elif not kind:
+            continue
+        elif begins:
+            pieces.append(text[since : mark.start()])
+            since = len(text)
+        elif named == "VALARM":
+            since = mark.end()
+        elif named == kind:
+            yield kind, "".join([*pieces, text[since : mark.start()]])
+            kind = ""
 
 
 def _shifted(day: date, by: timedelta) -> date:
