@@ -117,7 +117,7 @@ class WebSearch(ConfiguredToolset):
 
     @tool("read")
     async def web_search(self, query: str) -> dict[str, Any] | VerbatimResult:
-        """Search the web for news, facts and everything that is new.
+        """Search the internet for news, prices, people and facts that you do not know.
 
         Example: who won the match last night -> {"query": "match result last night"}
         Example: look up the height of Mount Fuji -> {"query": "height of Mount Fuji"}
