@@ -25,6 +25,7 @@ from caal_node.toolsets.weather.day_names import clock_time, day_name
 from caal_node.toolsets.weather.forecast import read_forecast
 from caal_node.toolsets.weather.outlook import Outlook
 from caal_node.toolsets.weather.places import Place, choose, coordinates_in, is_here, names_in
+from caal_node.toolsets.weather.request_words import place_said, subject_said, time_said
 from caal_node.toolsets.weather.sentences import Telling
 from caal_node.toolsets.weather.toolset import TOO_FAR, WHICH_PLACE, WeatherOptions
 from caal_node.toolsets.weather.units import BRITISH, IMPERIAL, METRIC, units_of
@@ -106,22 +107,22 @@ def weather(
     ],
 )
 async def test_what_a_person_hears(asked: dict[str, Any], heard: str) -> None:
-    said = await weather().get_weather(**asked)
+    said = await weather().tell(**asked)
     assert isinstance(said, VerbatimResult)
     assert said.words == heard
 
 
 async def test_a_span_that_ends_behind_the_forecast_says_so() -> None:
-    said = await weather().get_weather(when="next month")
+    said = await weather().tell(when="next month")
     assert said.words.endswith("I know no further than December 6.")
 
 
 async def test_the_data_has_each_figure_with_its_unit() -> None:
-    now = (await weather().get_weather()).value
+    now = (await weather().tell()).value
     assert now["place"] == "Oslo, Norway"
     assert now["when"] == "Monday 23 November 2026, 2 PM"
     assert (now["temperature"], now["feels_like"], now["gusts"]) == ("5 °C", "1 °C", "28 km/h")
-    days = (await weather().get_weather(when="this weekend")).value["days"]
+    days = (await weather().tell(when="this weekend")).value["days"]
     assert [day["when"] for day in days] == [
         "Saturday 28 November 2026",
         "Sunday 29 November 2026",
@@ -133,56 +134,56 @@ async def test_the_service_is_asked_in_the_units_of_home_and_once_in_a_while() -
     asked: list[httpx2.Request] = []
     now = [NOW]
     here = weather(weather_service(NOW, asked), home="Chicago", now=lambda: now[0])
-    assert (await here.get_weather()).value["temperature"] == "5 °F"
-    await here.get_weather(when="tomorrow")
+    assert (await here.tell()).value["temperature"] == "5 °F"
+    await here.tell(when="tomorrow")
     assert [each.url.path for each in asked] == ["/v1/search", "/v1/forecast"]
     params = asked[1].url.params
     assert (params["temperature_unit"], params["timezone"]) == ("fahrenheit", "auto")
     now[0] += timedelta(minutes=16)
-    await here.get_weather()
+    await here.tell()
     assert len(asked) == 3
 
 
 async def test_without_a_home_the_units_are_the_place_s_and_their_scale_is_said() -> None:
-    said = await weather(home="").get_weather(place="Chicago", about="temperature")
+    said = await weather(home="").tell(place="Chicago", about="temperature")
     assert said.words == "It's 5 degrees Fahrenheit in Chicago, Illinois, and it feels like 1."
     with pytest.raises(InvalidArguments) as caught:
-        await weather(home="").get_weather()
+        await weather(home="").tell()
     assert caught.value.words == WHICH_PLACE
 
 
 async def test_units_of_the_owner_s_choice_win() -> None:
-    said = await weather(units="british").get_weather(about="wind")
+    said = await weather(units="british").tell(about="wind")
     assert said.words.startswith("Right now the wind in Oslo is 12 miles per hour")
 
 
 async def test_the_day_is_the_one_at_the_place() -> None:
     late = datetime(2026, 11, 24, 3, 0, tzinfo=UTC)  # still Monday evening in Chicago
     answer = weather_service(late, zone="America/Chicago")
-    said = await weather(answer, home="Chicago", now=lambda: late).get_weather(when="tomorrow")
+    said = await weather(answer, home="Chicago", now=lambda: late).tell(when="tomorrow")
     assert said.value["when"] == "Tuesday 24 November 2026"
 
 
 async def test_a_home_by_coordinates_is_not_looked_up_and_has_no_name() -> None:
     asked: list[httpx2.Request] = []
-    said = await weather(weather_service(NOW, asked), home="59.91, 10.75").get_weather()
+    said = await weather(weather_service(NOW, asked), home="59.91, 10.75").tell()
     assert said.words == "It's 5 degrees and cloudy, and it feels like 1."
     assert [each.url.path for each in asked] == ["/v1/forecast"]
 
 
 @pytest.mark.parametrize("words", ["here", "Home", "my location", " ", "current location"])
 async def test_words_for_here_mean_home(words: str) -> None:
-    assert (await weather().get_weather(place=words)).value["place"] == "Oslo, Norway"
+    assert (await weather().tell(place=words)).value["place"] == "Oslo, Norway"
 
 
 async def test_a_place_or_a_time_that_there_is_not_is_told() -> None:
     with pytest.raises(InvalidArguments) as caught:
-        await weather().get_weather(place="Atlantis")
+        await weather().tell(place="Atlantis")
     assert caught.value.words == "I don't know a place called Atlantis."
     with pytest.raises(InvalidArguments, match="says no time"):
-        await weather().get_weather(when="soonish")
+        await weather().tell(when="soonish")
     with pytest.raises(InvalidArguments) as caught:
-        await weather().get_weather(when="25 December 2031")
+        await weather().tell(when="25 December 2031")
     assert caught.value.words == TOO_FAR
 
 
@@ -191,14 +192,14 @@ async def test_a_service_that_is_away_is_a_sentence() -> None:
         raise httpx2.ConnectError("no", request=request)
 
     with pytest.raises(ToolUnavailable) as caught:
-        await weather(away).get_weather()
+        await weather(away).tell()
     assert caught.value.words == "I can't reach the weather service right now."
 
 
 async def test_the_limit_of_a_day_is_a_sentence() -> None:
     body = {"error": True, "reason": "Daily API request limit exceeded."}
     with pytest.raises(ToolUnavailable) as caught:
-        await weather(lambda _: httpx2.Response(429, json=body)).get_weather()
+        await weather(lambda _: httpx2.Response(429, json=body)).tell()
     assert "pause" in (caught.value.words or "")
 
 
@@ -228,7 +229,7 @@ def test_it_only_reads_and_has_examples() -> None:
     ],
 )
 async def test_the_present_in_words(current: dict[str, Any], about: Any, heard: str) -> None:
-    said = await weather(weather_service(NOW, **current)).get_weather(about=about)
+    said = await weather(weather_service(NOW, **current)).tell(about=about)
     assert heard in said.words
 
 
@@ -244,7 +245,7 @@ def test_every_time_and_subject_has_a_sentence(minute: int, about: Any, when: st
 
     async def ask() -> VerbatimResult:
         toolset = weather(weather_service(now), now=lambda: now)
-        return await toolset.get_weather(when=when, about=about)
+        return await toolset.tell(when=when, about=about)
 
     said = asyncio.run(ask())
     assert said.words.endswith(".")
@@ -338,3 +339,70 @@ def test_a_span_across_days_says_both_ends() -> None:
     assert Telling("", METRIC, today).say(outlook, "everything") == (
         "Tomorrow from 10 AM to 1 PM: light snow, between minus 2 and 1 degree."
     )
+
+
+@pytest.mark.parametrize(
+    ("request_", "place"),
+    [
+        ("Will it rain in Paris tomorrow?", "Paris"),
+        ("What's the weather in New York?", "New York"),
+        ("How warm is it in Springfield, Illinois right now?", "Springfield, Illinois"),
+        ("the weather for São Paulo please", "São Paulo"),
+        ("Will it rain in Rio de Janeiro?", "Rio de Janeiro"),
+        ("Will it snow in December?", ""),
+        ("What's the weather for Saturday?", ""),
+        ("Is it cold in the garden?", ""),
+        ("I love rainy days.", ""),
+    ],
+)
+def test_a_place_is_found_in_the_person_s_words(request_: str, place: str) -> None:
+    assert place_said(request_) == place
+
+
+@pytest.mark.parametrize(
+    ("request_", "given_", "start"),
+    [
+        ("How cold is it going to be tonight?", "today", 18),
+        ("Will it rain tomorrow afternoon?", "tomorrow", 12),
+        ("Will it rain tomorrow afternoon?", "now", 12),
+        ("It was sunny yesterday, how is it now?", "now", None),
+        ("What about tomorrow and Friday?", "tomorrow", None),
+        ("What's the weather like?", "now", None),
+        ("", "tomorrow", None),
+    ],
+)
+def test_a_time_is_read_from_the_person_s_words_where_they_say_more(
+    request_: str, given_: str, start: int | None
+) -> None:
+    said = time_said(request_, given_, NOW)
+    assert (said and said.start.hour) == start
+
+
+@pytest.mark.parametrize(
+    ("request_", "about"),
+    [
+        ("Do I need an umbrella?", "rain"),
+        ("Is it windy outside?", "wind"),
+        ("How cold is it?", "temperature"),
+        ("When does the sun set today?", "sun"),
+        ("When does it get dark?", "sun"),
+        ("Is it cold and wet?", "everything"),
+        ("What's the weather like?", "everything"),
+    ],
+)
+def test_the_subject_is_found_in_the_person_s_words(request_: str, about: str) -> None:
+    assert subject_said(request_) == about
+
+
+async def test_what_the_model_left_out_is_taken_from_the_request() -> None:
+    said = await weather().tell(request="Will it rain in Paris tomorrow?")
+    assert said.words.startswith("Rain is likely tomorrow in Paris, France")
+    said = await weather().tell("Oslo", "today", request="Will it rain in Oslo tonight?")
+    assert said.words == "No rain is expected tonight in Oslo."
+
+
+@given(st.text(max_size=80))
+def test_any_request_is_read(words: str) -> None:
+    assert place_said(words) in words
+    assert subject_said(words)
+    time_said(words, "now", NOW)

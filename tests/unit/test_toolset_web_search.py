@@ -20,16 +20,16 @@ from caal_node.toolsets.web_search.found_pages import FoundPages, spoken_sources
 from caal_node.toolsets.web_search.page_fetch import FetchedPage
 from caal_node.toolsets.web_search.passages import passages
 from caal_node.toolsets.web_search.results import (
-    SearchResult,
+    FoundPage,
     SearchResults,
     cut_text,
     plain_text,
 )
 from caal_node.toolsets.web_search.toolset import WebSearchOptions
 
-FINAL = SearchResult("Blue team wins", "https://www.example.org/a", "They won 2-1.", "2026-11-22")
-WIKI = SearchResult("Final (competition)", "https://en.wikipedia.org/wiki/Final", "The last match.")
-NEWS = SearchResult("Sunday's matches", "https://news.example.com/1")
+FINAL = FoundPage("Blue team wins", "https://www.example.org/a", "They won 2-1.", "2026-11-22")
+WIKI = FoundPage("Final (competition)", "https://en.wikipedia.org/wiki/Final", "The last match.")
+NEWS = FoundPage("Sunday's matches", "https://news.example.com/1")
 FOUND = SearchResults("who won the final", (FINAL, WIKI, NEWS))
 
 
@@ -159,7 +159,7 @@ async def test_what_was_found_is_forgotten_with_the_conversation() -> None:
         ("the cooking one", None),
     ],
 )
-def test_which_page_is_meant(words: str, meant: SearchResult | None) -> None:
+def test_which_page_is_meant(words: str, meant: FoundPage | None) -> None:
     pages = FoundPages()
     pages.note_search(FOUND, 3)
     found = pages.meant(words)
@@ -169,7 +169,7 @@ def test_which_page_is_meant(words: str, meant: SearchResult | None) -> None:
 def test_a_number_counts_in_the_newest_search_and_a_name_in_older_ones() -> None:
     pages = FoundPages()
     pages.note_search(FOUND, 3)
-    other = SearchResult("Rain tomorrow", "https://weather.example/")
+    other = FoundPage("Rain tomorrow", "https://weather.example/")
     pages.note_search(SearchResults("rain", (other,)), 3)
     assert pages.meant("first") == (other, "rain")
     assert pages.meant("wikipedia") == (WIKI, "who won the final")

@@ -23,7 +23,8 @@ from caal_node.weights.needed import needed
 NETWORK: Final = "network"
 HUB: Final = "https://huggingface.co"
 UNSEEN: Final = ("grpc", "pycurl", "curl_cffi", "aiodns", "hf_xet", "primp", "rnet")
-"""Libraries that connect, or look up names, past Python's sockets. Nothing here loads them."""
+"""Libraries that connect, or look up names, past Python's sockets. Where a limit is set, nothing
+here loads them."""
 
 
 async def check_network(settings: Settings) -> Sequence[Finding]:

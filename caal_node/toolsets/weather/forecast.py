@@ -32,7 +32,7 @@ DAILY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Hour:
+class HourForecast:
     """The weather from `at` on for an hour, or at a moment. None where the service has no value."""
 
     at: datetime
@@ -49,7 +49,7 @@ class Hour:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayForecast:
     """The weather of one day."""
 
     on: date
@@ -72,9 +72,9 @@ class Forecast:
     """The place's time zone, such as `Europe/Oslo`."""
     offset_s: int
     """How many seconds its clocks are ahead of UTC now."""
-    now: Hour
-    hours: Sequence[Hour]
-    days: Sequence[Day]
+    now: HourForecast
+    hours: Sequence[HourForecast]
+    days: Sequence[DayForecast]
 
 
 def read_forecast(body: Mapping[str, Any]) -> Forecast:
@@ -84,7 +84,7 @@ def read_forecast(body: Mapping[str, Any]) -> Forecast:
         ToolBroke: it is no forecast.
     """
     hours = [
-        Hour(
+        HourForecast(
             at,
             temperature=_number(row.get("temperature_2m")),
             chance=_number(row.get("precipitation_probability")),
@@ -97,7 +97,7 @@ def read_forecast(body: Mapping[str, Any]) -> Forecast:
         for at, row in _rows(body.get("hourly"), HOURLY)
     ]
     days = [
-        Day(
+        DayForecast(
             at.date(),
             low=_number(row.get("temperature_2m_min")),
             high=_number(row.get("temperature_2m_max")),
@@ -115,7 +115,7 @@ def read_forecast(body: Mapping[str, Any]) -> Forecast:
     at = _moment(now.get("time"))
     if at is None or not hours or not days:
         raise ToolBroke("the weather service sent no forecast.")
-    present = Hour(
+    present = HourForecast(
         at,
         temperature=_number(now.get("temperature_2m")),
         feels_like=_number(now.get("apparent_temperature")),

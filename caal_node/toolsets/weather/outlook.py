@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
-from caal_node.toolsets.weather.forecast import Day, Forecast, Hour
+from caal_node.toolsets.weather.forecast import DayForecast, Forecast, HourForecast
 from caal_node.toolsets.when import When
 
 Kind: TypeAlias = Literal["now", "time", "hours", "day"]
@@ -90,7 +90,7 @@ def outlooks(forecast: Forecast, asked: When) -> list[Outlook]:
     return [_of_hours(hours, asked.kind, start, end, forecast)] if hours else []
 
 
-def _of_day(day: Day, forecast: Forecast) -> Outlook:
+def _of_day(day: DayForecast, forecast: Forecast) -> Outlook:
     start = datetime.combine(day.on, datetime.min.time())
     hours = [each for each in forecast.hours if each.at.date() == day.on]
     if day.on == forecast.now.at.date():
@@ -116,7 +116,7 @@ def _of_day(day: Day, forecast: Forecast) -> Outlook:
 
 
 def _of_hours(
-    hours: Sequence[Hour], kind: Kind, start: datetime, end: datetime, forecast: Forecast
+    hours: Sequence[HourForecast], kind: Kind, start: datetime, end: datetime, forecast: Forecast
 ) -> Outlook:
     day = next((each for each in forecast.days if each.on == start.date()), None)
     return Outlook(
@@ -137,7 +137,7 @@ def _of_hours(
     )
 
 
-def _wettest(hours: Sequence[Hour]) -> datetime | None:
+def _wettest(hours: Sequence[HourForecast]) -> datetime | None:
     """Return the first of the wettest hours, unless most of them are nearly as wet."""
     most = _most(each.chance for each in hours)
     if not most:

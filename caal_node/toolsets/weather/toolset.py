@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta, timezone, tzinfo
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
+from livekit.agents import RunContext
 from pydantic import AfterValidator, Field
 
 from caal_node.core.addresses import server_url
@@ -18,6 +19,12 @@ from caal_node.toolsets.weather.forecast import Forecast
 from caal_node.toolsets.weather.open_meteo import ASK_S, FORECAST_URL, GEOCODING_URL, OpenMeteo
 from caal_node.toolsets.weather.outlook import Outlook, outlooks, present
 from caal_node.toolsets.weather.places import Place, is_here
+from caal_node.toolsets.weather.request_words import (
+    place_said,
+    request_of,
+    subject_said,
+    time_said,
+)
 from caal_node.toolsets.weather.sentences import About, Telling
 from caal_node.toolsets.weather.units import SYSTEMS, Units, UnitSystem, units_of
 from caal_node.toolsets.when import asked_when
@@ -108,9 +115,13 @@ class Weather(ConfiguredToolset):
 
     @tool("read")
     async def get_weather(
-        self, place: str = "", when: str = "now", about: About = "everything"
+        self,
+        context: RunContext[Any],
+        place: str = "",
+        when: str = "now",
+        about: About = "everything",
     ) -> VerbatimResult:
-        """Tell the weather: temperature, rain, wind, sunrise, at home or in another place.
+        """Tell the weather or the forecast: warm or cold, rain, snow, wind, umbrella, sunset.
 
         Example: what's the weather like -> {}
         Example: will it rain in Rome today -> {"place": "Rome", "when": "today", "about": "rain"}
@@ -121,11 +132,34 @@ class Weather(ConfiguredToolset):
             when: The time in the person's words, such as tonight or saturday.
             about: What was asked for.
         """
+        return await self.tell(place, when, about, request=request_of(context))
+
+    async def tell(
+        self,
+        place: str = "",
+        when: str = "now",
+        about: About = "everything",
+        *,
+        request: str = "",
+    ) -> VerbatimResult:
+        """Return the weather as data and as a sentence.
+
+        Args:
+            request: The person's own words, which say a place or a time better than a small model.
+
+        Raises:
+            InvalidArguments: there is no such place or time.
+            ToolFailure: the service gives no answer.
+        """
+        if is_here(place):
+            place = place_said(request)
+        if about == "everything":
+            about = subject_said(request)
         where, home = await self._places(place)
         units = self._units(where, home)
         forecast = await self._service.forecast(where, units)
         now = self.services.now().astimezone(await asyncio.to_thread(_zone_of, forecast))
-        found, goes_on = self._asked(forecast, when, now)
+        found, goes_on = self._asked(forecast, when, request, now)
         # A guest of another country would take degrees for their own.
         with_scale = where is not home and units != units_of(where.country_code)
         telling = Telling(where.called(home), units, now.date(), with_scale or home is None)
@@ -157,15 +191,18 @@ class Weather(ConfiguredToolset):
             return SYSTEMS[self._system]
         return units_of((home or place).country_code)
 
-    def _asked(self, forecast: Forecast, when: str, now: datetime) -> tuple[list[Outlook], str]:
+    def _asked(
+        self, forecast: Forecast, when: str, request: str, now: datetime
+    ) -> tuple[list[Outlook], str]:
         """Return the weather of the time that is asked for, and what is said if it is cut short.
 
         Raises:
             InvalidArguments: the words say no time, or one that no forecast has.
         """
-        if " ".join(when.casefold().split()) in _NOW:
+        asked = time_said(request, when, now)
+        if asked is None and " ".join(when.casefold().split()) in _NOW:
             return [present(forecast)], ""
-        asked = asked_when("when", when, now)
+        asked = asked or asked_when("when", when, now)
         if not (found := outlooks(forecast, asked)):
             raise spoken(InvalidArguments("the forecast does not reach that far."), TOO_FAR)
         last = forecast.days[-1].on

@@ -10,7 +10,7 @@ from typing import Final
 from caal_node.core.events import Source
 from caal_node.grounding.spoken_numbers import numbers
 from caal_node.policy.heard_words import COMMON, stems
-from caal_node.toolsets.web_search.results import SearchResult, SearchResults
+from caal_node.toolsets.web_search.results import FoundPage, SearchResults
 
 SEARCHES_MAX: Final = 8
 """Searches whose pages can still be opened. Nobody goes further back."""
@@ -40,16 +40,16 @@ class FoundPages:
         self._searches.appendleft(found)
         self.cited = tuple(map(source_of, found.results[:shown]))
 
-    def note_read(self, page: SearchResult) -> None:
+    def note_read(self, page: FoundPage) -> None:
         """Remember that a page was read."""
         self.cited = (source_of(page),)
 
     @property
-    def newest(self) -> Sequence[SearchResult]:
+    def newest(self) -> Sequence[FoundPage]:
         """The pages of the newest search."""
         return self._searches[0].results if self._searches else ()
 
-    def meant(self, words: str) -> tuple[SearchResult, str] | None:
+    def meant(self, words: str) -> tuple[FoundPage, str] | None:
         """Return the page that is meant by a number, a site, a title or an address, and what was
         searched for when it was found; None where none fits.
 
@@ -65,9 +65,9 @@ class FoundPages:
                     return page, search.query
         return None if "://" in words else self._by_words(words)
 
-    def _by_words(self, words: str) -> tuple[SearchResult, str] | None:
+    def _by_words(self, words: str) -> tuple[FoundPage, str] | None:
         asked = {each for each in stems(words) - COMMON if not each.isdecimal()}
-        best: tuple[SearchResult, str] | None = None
+        best: tuple[FoundPage, str] | None = None
         most = 0
         for search in self._searches:
             for page in search.results:
@@ -90,7 +90,7 @@ def _place_in(words: str) -> int | None:
     return int(found[0].value) if len(found) == 1 and not others else None
 
 
-def source_of(page: SearchResult) -> Source:
+def source_of(page: FoundPage) -> Source:
     """Return a page as a source that an answer names."""
     return Source(page.title, page.address, page.site)
 

@@ -28,7 +28,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?…][\"')\]]*(?=\s)")
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
+class FoundPage:
     """One page that a search has found."""
 
     title: str
@@ -48,7 +48,7 @@ class SearchResults:
     """What one search found, best first."""
 
     query: str
-    results: tuple[SearchResult, ...] = ()
+    results: tuple[FoundPage, ...] = ()
     answer: str = ""
     """The service's own answer, "" where it gave none."""
 
@@ -77,7 +77,7 @@ def site_of(address: str) -> str:
         return ""
 
 
-def result_of(title: object, address: object, text: object, date: object = "") -> SearchResult:
+def result_of(title: object, address: object, text: object, date: object = "") -> FoundPage:
     """Make a result of what a service sent, whatever its types are.
 
     A page without a title is named by its site.
@@ -85,12 +85,12 @@ def result_of(title: object, address: object, text: object, date: object = "") -
     where = str(address or "").strip()[:ADDRESS_CHARS]
     day = _DATE.match(str(date or ""))
     name = cut_text(plain_text(title), TITLE_CHARS) or site_of(where)
-    return SearchResult(name, where, cut_text(plain_text(text), TEXT_CHARS), day[0] if day else "")
+    return FoundPage(name, where, cut_text(plain_text(text), TEXT_CHARS), day[0] if day else "")
 
 
-def distinct(results: Iterable[SearchResult]) -> tuple[SearchResult, ...]:
+def distinct(results: Iterable[FoundPage]) -> tuple[FoundPage, ...]:
     """Return the results that lead to a web page, each page once."""
-    found: dict[str, SearchResult] = {}
+    found: dict[str, FoundPage] = {}
     for each in results:
         if each.site and each.address.startswith(("http://", "https://")):
             found.setdefault(each.address.partition("#")[0].rstrip("/"), each)

@@ -20,7 +20,7 @@ from caal_node.toolsets.web_search.found_pages import FoundPages, spoken_sources
 from caal_node.toolsets.web_search.page_fetch import PAGE_BYTES, PageFetch
 from caal_node.toolsets.web_search.page_text import UNREADABLE, PageText, text_of
 from caal_node.toolsets.web_search.passages import passages
-from caal_node.toolsets.web_search.results import QUERY_CHARS, SearchResult
+from caal_node.toolsets.web_search.results import QUERY_CHARS, FoundPage
 from caal_node.toolsets.web_search.searxng import SearXNG
 
 NOTHING: Final = "I found nothing about that on the web."
@@ -117,7 +117,7 @@ class WebSearch(ConfiguredToolset):
 
     @tool("read")
     async def web_search(self, query: str) -> dict[str, Any] | VerbatimResult:
-        """Search the web for news, facts and everything that is new.
+        """Search the internet for news, prices, people and facts that you do not know.
 
         Example: who won the match last night -> {"query": "match result last night"}
         Example: look up the height of Mount Fuji -> {"query": "height of Mount Fuji"}
@@ -172,7 +172,7 @@ class WebSearch(ConfiguredToolset):
         ]
         return VerbatimResult({"sources": sources}, spoken_sources(self._found.cited))
 
-    def _meant(self, page: str) -> tuple[SearchResult, str]:
+    def _meant(self, page: str) -> tuple[FoundPage, str]:
         if not self._found.newest:
             raise InvalidArguments("nothing was searched for yet; call web_search first.")
         if (meant := self._found.meant(page)) is None:
