@@ -24,7 +24,7 @@ WAIT_S = 20.0
 
 async def eventually(holds: Callable[[Any], bool], ask: Callable[[], Any]) -> None:
     async with asyncio.timeout(WAIT_S):
-        while not holds(await ask()):
+        while not holds(await ask()):  # noqa: ASYNC110 - the disk has no event
             await asyncio.sleep(0.1)
 
 
@@ -63,7 +63,7 @@ async def test_with_an_embedding_questions_in_other_words_are_answered(tmp_path:
     await documents.setup()
     try:
         async with asyncio.timeout(3 * WAIT_S):
-            while not await asyncio.to_thread(_all_embedded, documents, embedder.name):
+            while not await asyncio.to_thread(_all_embedded, documents, embedder.name):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         right, wrong, answered = 0, list[str](), 0
         for row in json.loads((CORPUS / "questions.json").read_text("utf-8")):
