@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import Final, TypeAlias
 
 from livekit.agents import llm
+from livekit.agents.utils import shortuuid
 
 from caal_node.config.settings import Settings
 from caal_node.core.events import ClaimCorrected
@@ -17,6 +18,12 @@ from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.fact_check import fact_check, told_in
 from caal_node.grounding.spoken_check import SpokenCheck
 from caal_node.models.claim_correction import ClaimCorrection, ReplyLedger, question_again
+from caal_node.models.document_lookup import (
+    DocumentLookup,
+    document_lookup,
+    looking_up,
+    naming_source,
+)
 from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import SERVER_RUN
 from caal_node.models.question import Question
@@ -56,6 +63,7 @@ class CheckedReply:
         self._ask: Final = ask
         self._asks_natively: Final = asks_natively
         self._tell: Final = tell
+        self._spec_of: Final = spec_of
         self._ledger: Final = ReplyLedger(history, spec_of)
 
     async def chunks(self) -> AsyncGenerator[llm.ChatChunk]:
@@ -64,13 +72,26 @@ class CheckedReply:
         Raises:
             Exception: what the model's LLM raises.
         """
+        lookup = self._lookup()
+        if lookup is not None and lookup.at_once:
+            yield llm.ChatChunk(id=shortuuid("lookup_"), delta=lookup.call)
+            return
         async with AsyncExitStack() as first:
             stream = await first.enter_async_context(self._ask(self._question))
+            if lookup is not None:
+                stream = looking_up(stream, lookup)
             heard = self._as_found(self._or_search(stream), first)
-            async for chunk in heard:
+            async for chunk in naming_source(heard, self._history, self._spec_of):
                 if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                     self._ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
                 yield chunk
+
+    def _lookup(self) -> DocumentLookup | None:
+        """Return what the owner's documents are asked in place of a reply, where it may be."""
+        question = self._question
+        if not question.may_call or question.must_call:
+            return None
+        return document_lookup(self._history, question.tools.schemas, self._spec_of)
 
     def _or_search(self, stream: AsyncIterable[llm.ChatChunk]) -> AsyncIterable[llm.ChatChunk]:
         """Pass the reply on, or search once where it says that it cannot know and a tool can."""

@@ -19,6 +19,9 @@ Effect: TypeAlias = Literal["read", "write", "destructive"]
 """What a call may do at worst: nothing but tell, change something, or what cannot be undone."""
 EFFECTS: Final[tuple[Effect, ...]] = ("read", "write", "destructive")
 """From the least to the worst."""
+Answers: TypeAlias = Literal["", "first", "unsure"]
+"""When a tool that knows the owner's documents is called in place of a reply: never, for every
+question, or where the reply would be a guess."""
 ToolSchema: TypeAlias = Mapping[str, Any]
 """`{"type": "function", "function": {"name", "description", "parameters"}}`."""
 
@@ -71,6 +74,7 @@ class ToolSpec:
     """The server's own name of the tool, where `name` is another."""
     remembered: bool = True
     """Whether its results are kept for later turns, so that a person can refer to them."""
+    answers: Answers = ""
 
 
 def examples_in(text: str | None) -> tuple[Example, ...]:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
+from caal_node.core.tool_spec import Answers
+
 T = TypeVar("T", bound=Callable[..., Any])
 
 _ATTRIBUTE: Final = "__caal_call_terms__"
@@ -26,6 +28,8 @@ class CallTerms:
     """Seconds that a call may take, where that is more than usual."""
     remembered: bool = True
     """Whether its results are kept for later turns, so that a person can refer to them."""
+    answers: Answers = ""
+    """When it is called in place of a reply (`caal_node/models/document_lookup.py`)."""
 
 
 def with_terms(tool: T, terms: CallTerms) -> T:

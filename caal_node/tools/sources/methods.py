@@ -280,4 +280,5 @@ def spec_of(tool: OwnTool, source: str) -> ToolSpec:
         examples=examples_in(inspect.getdoc(tool)),
         timeout_s=terms.timeout_s,
         remembered=terms.remembered,
+        answers=terms.answers,
     )

@@ -29,6 +29,8 @@ BATCH: Final = 4
 """Passages that are embedded at once: a question waits for one batch at most, half a second."""
 BATCH_S: Final = 60.0
 """Seconds for a batch: a server may have to load the model first."""
+WATCH_MS: Final = 2_000
+"""Milliseconds of one wait for changes; by the end of the first one the watch stands."""
 AGAIN_S: Final = 60.0
 """Seconds after which the folders are looked through again where changes cannot be watched, and an
 embedding that failed is tried again."""
@@ -155,14 +157,25 @@ class IndexUpkeep:
 
 
 async def _changes(folders: Sequence[Path]) -> AsyncIterator[None]:
-    """Yield whenever something in the folders has changed. Raises OSError if they can't be."""
+    """Yield whenever something in the folders has changed. Raises OSError if they can't be.
+
+    It yields once when the watch stands, as changes before that were seen by nobody.
+    """
     try:
         watchfiles = await asyncio.to_thread(importlib.import_module, "watchfiles")
     except ImportError:
         raise OSError("watchfiles is not installed") from None
-    stop = asyncio.Event()
+    stop, first = asyncio.Event(), True
     try:
-        async for _ in watchfiles.awatch(*folders, stop_event=stop, ignore_permission_denied=True):
-            yield None
+        async for changes in watchfiles.awatch(
+            *folders,
+            stop_event=stop,
+            ignore_permission_denied=True,
+            rust_timeout=WATCH_MS,
+            yield_on_timeout=True,
+        ):
+            if changes or first:
+                first = False
+                yield None
     finally:
         stop.set()

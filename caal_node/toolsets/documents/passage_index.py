@@ -104,7 +104,7 @@ class PassageIndex:
     def put(self, document: IndexedDocument, passages: Sequence[Passage]) -> None:
         """Keep a document's passages, in place of those that it had."""
 
-        def write(at: sqlite3.Connection) -> None:
+        def change(at: sqlite3.Connection) -> None:
             _forget(at, [document.path])
             room = MAX_PASSAGES - int(at.execute("SELECT count(*) FROM passage").fetchone()[0])
             row = (*_fields(document),)
@@ -120,12 +120,12 @@ class PassageIndex:
                     (added, document.title, passage.place, passage.text),
                 )
 
-        self._do(write)
+        self._do(change, write=True)
 
     def remove(self, paths: Iterable[str]) -> None:
         """Forget documents that are gone, by their real paths."""
         gone = list(paths)
-        self._do(lambda at: _forget(at, gone))
+        self._do(lambda at: _forget(at, gone), write=True)
 
     def by_words(self, words: Sequence[str]) -> list[FoundPassage]:
         """Return the passages that have most of `words`, at most `CANDIDATES`, best first."""
@@ -150,7 +150,7 @@ class PassageIndex:
         """Keep vectors, by their passages' ids; of passages that are gone they are dropped."""
         rows = [(row.astype("<f2").tobytes(), embedder, one) for one, row in vectors.items()]
         change = "UPDATE passage SET vector = ?, embedder = ? WHERE id = ?"
-        self._do(lambda at: at.executemany(change, rows))
+        self._do(lambda at: at.executemany(change, rows), write=True)
 
     def vectors(self, embedder: str) -> tuple[list[int], Vectors]:
         """Return the ids of the passages with a vector, and the vectors, of shape (ids, numbers).
@@ -167,11 +167,11 @@ class PassageIndex:
         numbers = np.frombuffer(b"".join(blob for _, blob in same), "<f2").astype(np.float32)
         return [one for one, _ in same], numbers.reshape(len(same), -1 if same else 0)
 
-    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _do(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
         """Do some work in one transaction; in a fresh file where the old one is damaged."""
         make_private_folder(self.path.parent)
         try:
-            with self._open() as connection:
+            with self._open(write) as connection:
                 return work(connection)
         except sqlite3.OperationalError as error:  # locked, read-only or full: no reason to delete
             raise OSError(f"{self.path}: {error}") from error
@@ -180,17 +180,17 @@ class PassageIndex:
             for each in self.path.parent.glob(f"{self.path.name}*"):
                 each.unlink(missing_ok=True)
         try:
-            with self._open() as connection:
+            with self._open(write) as connection:
                 return work(connection)
         except sqlite3.Error as error:
             raise OSError(f"{self.path}: {error}") from error
 
     @contextmanager
-    def _open(self) -> Generator[sqlite3.Connection]:
+    def _open(self, write: bool) -> Generator[sqlite3.Connection]:
         with closing(
             sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
         ) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 for statement in filter(str.strip, _TABLES.split(";")):

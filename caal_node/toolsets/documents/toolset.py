@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import importlib.util
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self
@@ -15,6 +16,8 @@ from typing import Any, ClassVar, Final, Literal, Self
 from pydantic import Field
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
+from caal_node.core.tool_spec import Answers
+from caal_node.tools.call_terms import CallTerms, terms_of, with_terms
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import (
     ConfiguredToolset,
@@ -46,6 +49,8 @@ NOTE_CHARS: Final = 20_000
 FIRST_LOOK_S: Final = 5.0
 """Seconds that a question waits for the first look through the folders."""
 NAMED_PROBLEMS: Final = 3
+
+_ANSWERS: Final[Mapping[Mode, Answers]] = {"documents_first": "first", "answer_first": "unsure"}
 
 NOTHING: Final = "I found nothing about that in your documents."
 STILL_READING: Final = "I'm still reading your documents. Please ask me again in a minute."
@@ -86,6 +91,9 @@ class Documents(ConfiguredToolset):
     ) -> None:
         super().__init__(options, services)
         chosen: DocumentsOptions = self.options
+        asking: Any = next(each for each in self.tools if each.id == "ask_documents")
+        terms = terms_of(asking) or CallTerms()
+        with_terms(asking, replace(terms, answers=_ANSWERS[chosen.mode]))
         self._notes: Final = chosen.notes or chosen.folders[0]
         inside = any(self._notes.is_relative_to(folder) for folder in chosen.folders)
         self._paths: Final = chosen.folders if inside else (*chosen.folders, self._notes)

@@ -1,0 +1,164 @@
+"""Looks a question up in the owner's documents before a reply is heard, and names them behind it.
+
+A tool says by its terms (`ToolSpec.answers`) when it is called in place of a reply. "first": the
+answer to every question comes from it. "unsure": only where the reply would be a guess, which is
+one that says so, or one to a question of the person's own things that nothing has answered yet.
+The reply is held back until it is known. A call of the model's own goes before, in either case.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from livekit.agents import llm
+
+from caal_node.core.items import CallItem, Item, ResultItem, UserItem
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import ToolSchema, ToolSpec
+from caal_node.grounding.lookup_words import asks, asks_of_own, is_guess, refers_back
+from caal_node.grounding.named_source import source_texts, unnamed_source
+from caal_node.models.chat_context import call_delta
+from caal_node.models.hedge_search import search_arguments
+
+logger = logging.getLogger("caal_node")
+
+HELD_CHARS: Final = 400
+"""Characters of a reply that are held back: some 25 seconds of speech, of which a guess shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLookup:
+    """A call that takes the place of a reply."""
+
+    call: llm.ChoiceDelta
+    every_reply: bool
+    """Whether it takes the place of any reply, and not only of one that says that it is a guess."""
+    at_once: bool
+    """Whether the model need not be asked at all, as no other tool could be meant."""
+
+
+def document_lookup(
+    history: Sequence[Item],
+    tools: Sequence[ToolSchema],
+    spec_of: Callable[[str], ToolSpec | None],
+) -> DocumentLookup | None:
+    """Return what the person's newest words are looked up with.
+
+    None: no tool answers from documents, nothing is asked, or something was called in this turn.
+    """
+    found = _answering(tools, spec_of)
+    words, before, called = _asked(history)
+    if found is None or not words or called:
+        return None
+    schema, spec = found
+    if not asks(words):
+        return None
+    asked = f"{before} {words}" if before and refers_back(words) else words
+    arguments = search_arguments(schema, asked)
+    if arguments is None:
+        return None
+    every = spec.answers == "first" or asks_of_own(words)
+    specs = [spec_of(tool["function"]["name"]) for tool in tools]
+    alone = all(each is not None and each.source == spec.source for each in specs)
+    return DocumentLookup(
+        call_delta(schema["function"]["name"], json.dumps(arguments, ensure_ascii=False)),
+        every_reply=every,
+        at_once=spec.answers == "first" and alone,
+    )
+
+
+async def looking_up(
+    chunks: AsyncIterable[llm.ChatChunk], lookup: DocumentLookup
+) -> AsyncGenerator[llm.ChatChunk]:
+    """Yield a reply's chunks as they are if it calls something, or is no guess; else the lookup."""
+    held: list[llm.ChatChunk] = []
+    text, open_ = "", False
+    async for chunk in chunks:
+        delta = chunk.delta
+        if open_:
+            yield chunk
+            continue
+        held.append(chunk)
+        text += (delta and delta.content) or ""
+        open_ = bool(delta and (delta.tool_calls or delta.extra))
+        if not open_ and len(text) >= HELD_CHARS:
+            if lookup.every_reply or is_guess(text):
+                break
+            open_ = True
+        if open_:
+            for one in held:
+                yield one
+    if open_:
+        return
+    if not text.strip() or not (lookup.every_reply or is_guess(text)):
+        for one in held:
+            yield one
+        return
+    logger.info("the answer is looked up in the documents")
+    yield llm.ChatChunk(id=held[0].id, delta=lookup.call)
+
+
+async def naming_source(
+    chunks: AsyncIterable[llm.ChatChunk],
+    history: Sequence[Item],
+    spec_of: Callable[[str], ToolSpec | None],
+) -> AsyncGenerator[llm.ChatChunk]:
+    """Yield a reply's chunks, and behind one from documents a sentence with its source.
+
+    Nothing is added where the reply names it, calls something, or comes from no document.
+    """
+    texts = [
+        text
+        for result in _results_of_turn(history)
+        if (spec := spec_of(result.name)) is not None and spec.answers
+        for text in source_texts(result.output)
+    ]
+    said, called, last = "", False, ""
+    async for chunk in chunks:
+        if chunk.delta and texts:
+            said += chunk.delta.content or ""
+            called |= bool(chunk.delta.tool_calls)
+            last = chunk.id
+        yield chunk
+    if said.strip() and not called and (source := unnamed_source(said, texts)) is not None:
+        words = sentence("named_source").replace("{source}", source)
+        yield llm.ChatChunk(id=last, delta=llm.ChoiceDelta(role="assistant", content=f" {words}"))
+
+
+def _answering(
+    tools: Sequence[ToolSchema], spec_of: Callable[[str], ToolSpec | None]
+) -> tuple[ToolSchema, ToolSpec] | None:
+    for schema in tools:
+        spec = spec_of(schema["function"]["name"])
+        if spec is not None and spec.answers:
+            return schema, spec
+    return None
+
+
+def _asked(history: Sequence[Item]) -> tuple[str, str, bool]:
+    """Return the person's newest words, those before, and whether this turn has called a tool."""
+    words: list[str] = []
+    called = False
+    for item in reversed(history):
+        if isinstance(item, UserItem):
+            words.append(item.text)
+            if len(words) > 1:
+                break
+        elif isinstance(item, CallItem) and not words:
+            called = True
+    newest, before = (*words, "", "")[:2]
+    return newest, before, called
+
+
+def _results_of_turn(history: Sequence[Item]) -> list[ResultItem]:
+    found: list[ResultItem] = []
+    for item in reversed(history):
+        if isinstance(item, UserItem):
+            break
+        if isinstance(item, ResultItem) and not item.is_error:
+            found.append(item)
+    return found
