@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from caal_node.agent import CaalAgent
+from caal_node.config.toolset_tables import toolset_tables
 from caal_node.core.errors import (
     InvalidArguments,
     ToolBroke,
@@ -18,13 +21,15 @@ from caal_node.core.errors import (
     ToolRefused,
     ToolUnavailable,
 )
+from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.source import VerbatimResult
+from caal_node.toolsets import registry
 from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOptions
 from tests.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in
 
 URL = os.environ.get("HOME_ASSISTANT_TEST_URL", "")
 ADMIN = os.environ.get("HOME_ASSISTANT_TEST_TOKEN", TOKEN)
-GUEST = os.environ.get("HOME_ASSISTANT_TEST_GUEST_TOKEN", "")
+GUEST = os.environ.get("HOME_ASSISTANT_TEST_GUEST_TOKEN", TOKEN)
 only_real = pytest.mark.skipif(not URL, reason="run python -m tests.real_home_assistant")
 only_stand_in = pytest.mark.skipif(bool(URL), reason="what a real one does not do on demand")
 
@@ -43,10 +48,9 @@ def toolset(server: HomeAssistantStandIn, token: str = ADMIN, **options: Any) ->
 
 @pytest.fixture(params=["websocket", "mcp"])
 def home(request: pytest.FixtureRequest, server: HomeAssistantStandIn) -> HomeAssistant:
-    """By each of the ways; the guest's token does for Home Assistant's MCP server."""
-    if request.param == "mcp" and not URL:
-        pytest.skip("the stand-in has no MCP server; run python -m tests.real_home_assistant")
-    return toolset(server, GUEST if request.param == "mcp" else ADMIN, via=request.param)
+    """By each of the ways; a guest's token does for Home Assistant's MCP server."""
+    token = GUEST if request.param == "mcp" else ADMIN
+    return toolset(server, token, via=request.param)
 
 
 def words(result: Any) -> str:
@@ -112,9 +116,10 @@ async def test_check_counts_what_assist_may_use(home: HomeAssistant) -> None:
     assert f"{count} devices in 6 rooms" in await home.check()
 
 
-async def test_a_wrong_token_is_told_of(server: HomeAssistantStandIn) -> None:
+@pytest.mark.parametrize("via", ["websocket", "mcp"])
+async def test_a_wrong_token_is_told_of(server: HomeAssistantStandIn, via: str) -> None:
     with pytest.raises(ToolRefused, match="does not take the token") as raised:
-        await toolset(server, "wrong").ask_home(device="kitchen lights")
+        await toolset(server, "wrong", via=via).ask_home(device="kitchen lights")
     assert raised.value.words == "Home Assistant doesn't let me in."
 
 
@@ -151,6 +156,7 @@ async def test_covers_media_and_the_vacuum_do_what_they_are_told(
     )
     assert "light speed" in words(await home.set_home(device="speed", value="light speed"))
     assert "66 percent" in words(await home.set_home(device="bedroom fan", value="medium"))
+    await home.set_home(device="bed light", value="40 percent")
     brighter = await home.set_home(device="bed light", value="brighter")
     assert "60 percent" in words(brighter)
     assert "on" in words(await home.set_home(device="desk lamp", value="blue"))
@@ -220,8 +226,63 @@ async def test_answers_of_another_form_end_in_a_failure(
         await toolset(server).ask_home(device="bed light")
 
 
-async def test_nobody_there_is_a_sentence() -> None:
-    home = HomeAssistant(HomeAssistantOptions(url="http://127.0.0.1:9", token=SecretStr("x")))
+@pytest.mark.parametrize("via", ["websocket", "mcp"])
+async def test_nobody_there_is_a_sentence(via: Any) -> None:
+    options = HomeAssistantOptions(url="http://127.0.0.1:9", token=SecretStr("x"), via=via)
+    home = HomeAssistant(options)
     with pytest.raises(ToolUnavailable) as raised:
         await home.ask_home(device="kitchen lights")
     assert raised.value.words == "I can't reach Home Assistant right now."
+
+
+@pytest.fixture
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = f"{HomeAssistant.__module__}:HomeAssistant"
+    entry = EntryPoint("home_assistant", value, registry.GROUP)
+    monkeypatch.setattr(registry, "installed", lambda: {"home_assistant": entry})
+
+
+def agent_of_a_home(server: HomeAssistantStandIn) -> CaalAgent:
+    table = {"home_assistant": {"url": URL or server.url, "token": ADMIN}}
+    settings = plain_settings().model_copy(update={"toolsets": toolset_tables(table)})
+    return CaalAgent(settings=settings, tiers={}, warm=False)
+
+
+@pytest.mark.usefixtures("_installed")
+async def test_in_a_conversation_the_state_is_said_without_another_request(
+    server: HomeAssistantStandIn,
+) -> None:
+    off = ScriptedCall("control_home", {"device": "kitchen lights", "action": "off"})
+    model = ScriptedModel([off], "They are off.")
+    async with AgentConversation(agent_of_a_home(server), model) as talk:
+        turn = await talk.say("turn off the kitchen lights")
+        assert turn.text == "The kitchen lights are off."
+        assert len(model.requests) == 1
+        await talk.say("are they off now?")
+    assert "Kitchen Lights" in str(model.requests[-1].items)
+
+
+@pytest.mark.usefixtures("_installed")
+async def test_in_a_conversation_a_door_is_unlocked_after_a_yes(
+    server: HomeAssistantStandIn,
+) -> None:
+    model = ScriptedModel([ScriptedCall("unlock_door", {"door": "front door"})])
+    async with AgentConversation(agent_of_a_home(server), model) as talk:
+        asked = await talk.say("unlock the front door")
+        assert asked.text == "Shall I unlock door: front door?"
+        assert not server.called
+        turn = await talk.say("Yes, please.")
+    assert turn.text.startswith("The front door is unlock")
+    offered = {tool["function"]["name"] for tool in model.requests[0].tools}
+    assert offered == {"control_home", "set_home", "ask_home", "unlock_door"}
+
+
+@pytest.mark.usefixtures("_installed")
+async def test_in_a_conversation_which_one_is_asked(server: HomeAssistantStandIn) -> None:
+    call = ScriptedCall("control_home", {"device": "the fan", "action": "on"})
+    async with AgentConversation(agent_of_a_home(server), ScriptedModel([call])) as talk:
+        turn = await talk.say("turn on the fan")
+    assert turn.text == (
+        "Which one do you mean: Ceiling Fan in Bedroom or Living Room Fan in Living Room?"
+    )
+    assert turn.calls[0].outcome != "ok"
