@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
-from caal_node.core.events import ClaimCorrected
+from caal_node.core.events import ClaimCorrected, FactCorrected
 from caal_node.core.items import Item
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
@@ -36,7 +36,7 @@ class CheckedReply:
         ask: Whom it asks, for a claim's call a second time.
         spec_of: It knows the tools by the model's names.
         asks_natively: Whether the model is asked with its server's own tool calls by now.
-        tell: It is told of each claim that was corrected.
+        tell: It is told of each claim and each fact that was corrected.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class CheckedReply:
         ask: Ask,
         spec_of: Callable[[str], ToolSpec | None],
         asks_natively: Callable[[], bool],
-        tell: Callable[[ClaimCorrected], None],
+        tell: Callable[[ClaimCorrected | FactCorrected], None],
     ) -> None:
         self._question: Final = question
         self._history: Final = history
@@ -105,7 +105,10 @@ class CheckedReply:
             ask_again if may_ask else None,
             self._tell,
         )
-        return checked(stream, checks, correction, self._ledger.note_call)
+        return checked(stream, checks, correction, self._ledger.note_call, self._note_mended)
+
+    def _note_mended(self, clause: str, heard: str) -> None:
+        self._tell(FactCorrected(clause.strip(), heard.strip()))
 
     def _checks(self) -> list[SpokenCheck]:
         checks: list[SpokenCheck] = []

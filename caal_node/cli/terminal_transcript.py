@@ -15,6 +15,7 @@ from caal_node.core.events import (
     ConfirmationEnded,
     CuePlayed,
     Event,
+    FactCorrected,
     Spoken,
     ToolCallEnded,
     ToolCallStarted,
@@ -81,6 +82,9 @@ class TerminalTranscript:
                 return f"[bold green]says[/]     {escape(text)}"
             case ClaimCorrected(became=became):
                 return f"[dim]claim    not heard, as no tool did it; in its place: {became}[/]"
+            case FactCorrected(heard=heard):
+                became = "mended" if heard else "left out"
+                return f"[dim]fact     {became}, as the results say otherwise[/]"
             case TurnEnded(rounds, requests, took):
                 seconds = f"{took / 1000:.1f} s"
                 return f"[dim]turn     {seconds}, {rounds} tool rounds, {requests} requests[/]"
