@@ -1,4 +1,4 @@
-"""What of a turn was right, by what the household's tools did, and by nothing of caal_node.grounding.
+"""What of a turn was right, by what the household's tools did and nothing of the node's own checks.
 
 A claim is a sentence that says, with a verb of a tool, that something was done, is being done or
 will be; it is covered by a call of that tool that worked, for the place that the sentence names. A
@@ -14,56 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from tests.bench.household import PLACES, TOOLS
+from tests.bench.conversation_household import PLACES, TOOLS, read_rows
 
-_OTHER_VERBS: Final = [
-    "ordered",
-    "order",
-    "ordering",
-    "played",
-    "play",
-    "playing",
-    "called",
-    "call",
-    "calling",
-    "bought",
-    "buy",
-    "buying",
-    "scheduled",
-    "schedule",
-    "scheduling",
-    "reminded",
-    "remind",
-    "removed",
-    "remove",
-    "removing",
-    "deleted",
-    "delete",
-    "deleting",
-    "cancelled",
-    "canceled",
-    "cancel",
-    "watered",
-    "water",
-    "watering",
-    "fed",
-    "feed",
-    "feeding",
-    "closed",
-    "close",
-    "closing",
-    "made",
-    "make",
-    "making",
-    "confirmed",
-    "woken",
-    "wake",
-    "saved",
-    "created",
-    "create",
-    "arranged",
-    "done",
-]
+_HOUSE: Final = read_rows("household")
+_OTHER_VERBS: Final[Sequence[str]] = _HOUSE["other_verbs"]
 _VERBS: Final = sorted({*(v for row in TOOLS.values() for v in row["claims"]), *_OTHER_VERBS})
 _VERB: Final = f"(?P<verb>{'|'.join(_VERBS)})"
 _FORMS: Final = tuple(
@@ -86,34 +40,7 @@ _DENIES: Final = re.compile(
 )
 _SENTENCE: Final = re.compile(r"[^.!?\n]+(?:[.!?](?=\d)[^.!?\n]+)*[.!?]*")
 _NUMBER: Final = re.compile(r"\d+(?:[.:]\d+)?")
-_WORDS: Final = {
-    word: number
-    for number, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-            "twenty",
-        ]
-    )
-}
+_WORDS: Final = {word: number for number, word in enumerate(_HOUSE["numbers"])}
 _TENS: Final = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80}
 _JUDGED_FREELY: Final = frozenset({"world", "chat"})
 """Kinds of requests that are answered out of what the model knows, and not out of results."""
@@ -271,8 +198,6 @@ def _numbers(text: str) -> Iterator[float]:
             yield _TENS[word] + (following if following < 10 else 0)
         elif word in _WORDS and word != "one" and (at == 0 or said[at - 1] not in _TENS):
             yield _WORDS[word]
-            if word != "zero":
-                yield from ()
     if "half" in said:
         yield 30
     if "quarter" in said:

@@ -33,7 +33,7 @@ from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.policy.policy import Policy
 from caal_node.testing import AgentConversation, plain_settings
 from tests.bench.conversation_score import MadeCall, PlayedTurn, score, to_row
-from tests.bench.household import Household, read_rows
+from tests.bench.conversation_household import Household, read_rows
 from tests.bench.recorded_replies import RecordedBackend
 from tests.bench.small_models import SLOW
 from tests.bench.table import print_table
@@ -65,6 +65,10 @@ class ObservedBackend:
     def __init__(self, backend: Backend) -> None:
         self.requests: list[BackendRequest] = []
         self._backend: Final = backend
+
+    def sent(self) -> Sequence[BackendRequest]:
+        """Return every request so far, the oldest first."""
+        return self.requests
 
     @property
     def model(self) -> str:
@@ -172,17 +176,15 @@ def options() -> argparse.Namespace:
     parser.add_argument("--record", type=Path, metavar="FOLDER", required=True)
     parser.add_argument("--checks", nargs="+", choices=list(CHECKS), default=["off", "on"])
     parser.add_argument("--only", nargs="+", metavar="NAME", help="conversations by their names")
+    parser.add_argument("--first", type=int, metavar="N", help="the first N conversations alone")
     return parser.parse_args()
 
 
 async def run(given: argparse.Namespace) -> None:
     url, name = given.ollama
     rows: list[tuple[object, ...]] = []
-    chosen = [
-        row
-        for row in read_rows("held_out")["conversations"]
-        if not given.only or row["name"] in given.only
-    ]
+    every = read_rows("held_out")["conversations"][: given.first]
+    chosen = [row for row in every if not given.only or row["name"] in given.only]
     for checks in given.checks:
         ollama = OllamaBackend(name, host=url, temperature=0.0, deadlines=SLOW)
         recorded = RecordedBackend(ollama, given.record / "replies")
@@ -191,13 +193,13 @@ async def run(given: argparse.Namespace) -> None:
         played: list[dict[str, Any]] = []
         try:
             for row in chosen:
-                played.append(await play(row, model, lambda: seen.requests, CHECKS[checks]))
+                played.append(await play(row, model, seen.sent, CHECKS[checks]))
                 print(f"  {checks}: {row['name']}, {recorded.asked} asked", flush=True)
         finally:
             await model.aclose()
             await ollama.aclose()
-        out = given.record / f"{name}-{checks}.json"
-        out.write_text(json.dumps(played, ensure_ascii=False, indent=1), encoding="utf-8")
+            out = given.record / f"{name}-{checks}.json"
+            out.write_text(json.dumps(played, ensure_ascii=False, indent=1), encoding="utf-8")
         rows.append(table_row(checks, played))
     print_table(f"{len(chosen)} conversations, {name}", COLUMNS, rows)
 

@@ -66,13 +66,13 @@ class RecordedBackend:
         await self._backend.aclose()
 
 
-_CALL_ID: Final = re.compile(r"(?<=call_id=')[^']*(?=')")
+_ID: Final = re.compile(r"(?<=\bid=')[^']*(?=')|(?<=call_id=')[^']*(?=')")
 
 
 def _numbered(request: BackendRequest) -> str:
-    """Write a request with its calls counted, whose ids are others in each run."""
+    """Write a request with its items and calls counted, whose ids are others in each run."""
     ids: dict[str, int] = {}
-    return _CALL_ID.sub(lambda found: str(ids.setdefault(found[0], len(ids))), repr(request))
+    return _ID.sub(lambda found: str(ids.setdefault(found[0], len(ids))), repr(request))
 
 
 def _written(chunk: Chunk) -> list[Any]:
