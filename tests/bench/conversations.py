@@ -32,8 +32,8 @@ from caal_node.models.backends.base import Backend, BackendRequest, Capabilities
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.policy.policy import Policy
 from caal_node.testing import AgentConversation, plain_settings
-from tests.bench.conversation_score import MadeCall, PlayedTurn, score, to_row
 from tests.bench.conversation_household import Household, read_rows
+from tests.bench.conversation_score import MadeCall, PlayedTurn, score, to_row
 from tests.bench.recorded_replies import RecordedBackend
 from tests.bench.small_models import SLOW
 from tests.bench.table import print_table

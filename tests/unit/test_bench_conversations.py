@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from caal_node.testing import ScriptedCall, ScriptedModel
+from tests.bench.conversation_household import TOOLS, read_rows
 from tests.bench.conversation_score import MadeCall, PlayedTurn, score
 from tests.bench.conversations import CHECKS, play, table_row
-from tests.bench.conversation_household import TOOLS, read_rows
 
 KITCHEN_OFF = {"room": "kitchen", "state": "off"}
 
