@@ -3,7 +3,7 @@ and found."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Final, TypeAlias
 
@@ -12,9 +12,11 @@ from livekit.agents import llm
 from caal_node.config.settings import Settings
 from caal_node.core.events import ClaimCorrected, FactCorrected
 from caal_node.core.items import Item
+from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.fact_check import fact_check, told_in
+from caal_node.grounding.ledger import Ledger
 from caal_node.grounding.spoken_check import SpokenCheck
 from caal_node.models.claim_correction import ClaimCorrection, ReplyLedger, question_again
 from caal_node.models.hedge_search import search_call, searching_if_hedged
@@ -37,6 +39,8 @@ class CheckedReply:
         spec_of: It knows the tools by the model's names.
         asks_natively: Whether the model is asked with its server's own tool calls by now.
         tell: It is told of each claim and each fact that was corrected.
+        doubts: It says of a conversation and its calls whether these have found something else than
+            was asked for; the answer then begins with a sentence that says so.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class CheckedReply:
         spec_of: Callable[[str], ToolSpec | None],
         asks_natively: Callable[[], bool],
         tell: Callable[[ClaimCorrected | FactCorrected], None],
+        doubts: Callable[[Sequence[Item], Ledger], Awaitable[bool]] | None = None,
     ) -> None:
         self._question: Final = question
         self._history: Final = history
@@ -56,6 +61,7 @@ class CheckedReply:
         self._ask: Final = ask
         self._asks_natively: Final = asks_natively
         self._tell: Final = tell
+        self._doubts: Final = doubts
         self._ledger: Final = ReplyLedger(history, spec_of)
 
     async def chunks(self) -> AsyncGenerator[llm.ChatChunk]:
@@ -64,13 +70,25 @@ class CheckedReply:
         Raises:
             Exception: what the model's LLM raises.
         """
+        preface = await self._preface()
         async with AsyncExitStack() as first:
             stream = await first.enter_async_context(self._ask(self._question))
             heard = self._as_found(self._or_search(stream), first)
             async for chunk in heard:
                 if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                     self._ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
+                if preface and chunk.delta and (chunk.delta.content or "").strip():
+                    said = llm.ChoiceDelta(role="assistant", content=f"{preface} ")
+                    yield llm.ChatChunk(id=chunk.id, delta=said)
+                    preface = ""
                 yield chunk
+
+    async def _preface(self) -> str:
+        """Return what is said before the answer where its results answer something else."""
+        if self._doubts is None or self._settings.server_runs_tools:
+            return ""
+        doubted = await self._doubts(self._history, self._ledger())
+        return sentence("result_doubted") if doubted else ""
 
     def _or_search(self, stream: AsyncIterable[llm.ChatChunk]) -> AsyncIterable[llm.ChatChunk]:
         """Pass the reply on, or search once where it says that it cannot know and a tool can."""

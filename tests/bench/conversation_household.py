@@ -39,14 +39,19 @@ class Household:
         self.source: Final = ScriptedToolSource(*map(_spec, TOOLS.values()), answer=self._answer)
 
     async def _answer(self, spec: ToolSpec, arguments: Arguments) -> Any:
-        given = self.gives.get(spec.name)
+        given: Any = self.gives.get(spec.name)
         if given == "slow":
             await asyncio.sleep(_SLOW_S)
         if given == "refused":
             raise ToolRefused("The owner does not allow it.")
-        if isinstance(given, dict) and "error" in given:
-            raise ToolBroke(str(cast("dict[str, Any]", given)["error"]))
+        if (error := _error_of(given)) is not None:
+            raise ToolBroke(error)
         return _filled(TOOLS[spec.name]["result"], arguments) if given is None else given
+
+
+def _error_of(given: Any) -> str | None:
+    error: Any = cast("dict[str, Any]", given).get("error") if isinstance(given, dict) else None
+    return None if error is None else str(error)
 
 
 def _filled(value: Any, arguments: Arguments) -> Any:

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tests.bench.conversation_household import PLACES, TOOLS, read_rows
 
@@ -118,8 +118,8 @@ def _fits(call: MadeCall, tool: str, wanted: Mapping[str, Any]) -> bool:
 
 
 def _is_one(given: object, wanted: Any) -> bool:
-    choices = wanted if isinstance(wanted, list) else [wanted]
-    for choice in choices:  # pyright: ignore[reportUnknownVariableType]  # JSON
+    choices = cast("list[Any]", wanted) if isinstance(wanted, list) else [wanted]
+    for choice in choices:
         if choice is None or given is None:
             if given is None and choice is None:
                 return True
@@ -207,14 +207,11 @@ def _numbers(text: str) -> Iterator[float]:
 def _counts(result: str) -> set[float]:
     """Return how many things are in each list of a result."""
     try:
-        read = json.loads(result)
+        found: Any = json.loads(result)
     except ValueError:
         return set()
-    return (
-        {float(len(each)) for each in read.values() if isinstance(each, list)}
-        if isinstance(read, dict)
-        else set()
-    )
+    values = cast("dict[str, Any]", found).values() if isinstance(found, dict) else ()
+    return {float(len(cast("list[Any]", each))) for each in values if isinstance(each, list)}
 
 
 def to_row(turn: PlayedTurn, judged: TurnScore) -> dict[str, Any]:

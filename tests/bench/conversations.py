@@ -192,6 +192,7 @@ async def run(given: argparse.Namespace) -> None:
         model = LLM(backend=seen)
         played: list[dict[str, Any]] = []
         try:
+            await model.find_strategy()  # its question is no turn's
             for row in chosen:
                 played.append(await play(row, model, seen.sent, CHECKS[checks]))
                 print(f"  {checks}: {row['name']}, {recorded.asked} asked", flush=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from caal_node.testing import ScriptedCall, ScriptedModel
 from tests.bench.conversation_household import TOOLS, read_rows
-from tests.bench.conversation_score import MadeCall, PlayedTurn, score
+from tests.bench.conversation_pages import FIRST_LINES, page
+from tests.bench.conversation_score import MadeCall, PlayedTurn, score, to_row
 from tests.bench.conversations import CHECKS, play, table_row
 
 KITCHEN_OFF = {"room": "kitchen", "state": "off"}
@@ -126,3 +129,27 @@ def test_the_held_out_conversations_name_tools_and_arguments_that_there_are() ->
             for tool, arguments in each["calls"] or ():
                 assert set(arguments) <= set(TOOLS[tool]["properties"]), each
             assert set(each.get("gives", ())) <= set(TOOLS), each
+
+
+def played(name: str, spoken: str, *, wrong: bool) -> dict[str, Any]:
+    row = turn("How warm?", spoken)
+    judged = score(row, {"calls": [], "wrong": ["hot"] if wrong else []}, [])
+    return {"name": name, "turns": [json.loads(json.dumps(to_row(row, judged)))], "kept": [True]}
+
+
+def test_the_page_has_the_worst_conversations_first_before_and_after(tmp_path: Path) -> None:
+    before = [played("good", "It is mild.", wrong=False), played("bad", "It is hot.", wrong=True)]
+    after = [played("good", "It is mild.", wrong=False), played("bad", "I | know.", wrong=True)]
+    for checks, rows in (("off", before), ("on", after)):
+        (tmp_path / f"small-{checks}.json").write_text(json.dumps(rows), encoding="utf-8")
+    text = page(tmp_path, ["small"])
+    assert text.index("## Bad (small)") < text.index("## Good (small)")
+    assert "| How warm? | It is hot. **fact** | I / know. |" in text
+    assert "| small | off | 2 | 0 | 1 | 50.0 |" in text
+
+
+def test_the_page_in_docs_names_the_commands_that_made_it() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "transcripts.md").read_text("utf-8")
+    assert "python -m tests.bench.conversations" in text
+    assert "python -m tests.bench.conversation_pages" in text
+    assert text.startswith(FIRST_LINES.partition("\n")[0])
