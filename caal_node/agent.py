@@ -73,6 +73,7 @@ from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
+from caal_node.tools.second_opinion import ResultOpinion
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
@@ -134,6 +135,9 @@ class CaalAgent(Agent):
         )
         self.policies = PolicyChecks(self.middleware, lambda: place_of(self))
         """What the policies in `middleware` say of the tools, without a call."""
+        self._result_opinion = ResultOpinion(
+            self.settings, lambda: self.policies.results_model, lambda: self.model
+        )
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
@@ -294,6 +298,8 @@ class CaalAgent(Agent):
             spec_of=self._spec_of,
             asks_natively=self._asks_natively,
             tell=self._services.emit,
+            # Once a turn: behind its first round of calls.
+            doubts=self._result_opinion.doubts if rounds == 1 else None,
         )
         try:
             async with aclosing(reply.chunks()) as chunks:

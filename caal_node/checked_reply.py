@@ -3,7 +3,7 @@ and found."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Final, TypeAlias
 
@@ -11,11 +11,13 @@ from livekit.agents import llm
 from livekit.agents.utils import shortuuid
 
 from caal_node.config.settings import Settings
-from caal_node.core.events import ClaimCorrected
+from caal_node.core.events import ClaimCorrected, FactCorrected
 from caal_node.core.items import Item
+from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.fact_check import fact_check, told_in
+from caal_node.grounding.ledger import Ledger
 from caal_node.grounding.spoken_check import SpokenCheck
 from caal_node.models.claim_correction import ClaimCorrection, ReplyLedger, question_again
 from caal_node.models.document_lookup import (
@@ -43,7 +45,9 @@ class CheckedReply:
         ask: Whom it asks, for a claim's call a second time.
         spec_of: It knows the tools by the model's names.
         asks_natively: Whether the model is asked with its server's own tool calls by now.
-        tell: It is told of each claim that was corrected.
+        tell: It is told of each claim and each fact that was corrected.
+        doubts: It says of a conversation and its calls whether these have found something else than
+            was asked for; the answer then begins with a sentence that says so.
     """
 
     def __init__(
@@ -55,7 +59,8 @@ class CheckedReply:
         ask: Ask,
         spec_of: Callable[[str], ToolSpec | None],
         asks_natively: Callable[[], bool],
-        tell: Callable[[ClaimCorrected], None],
+        tell: Callable[[ClaimCorrected | FactCorrected], None],
+        doubts: Callable[[Sequence[Item], Ledger], Awaitable[bool]] | None = None,
     ) -> None:
         self._question: Final = question
         self._history: Final = history
@@ -64,6 +69,7 @@ class CheckedReply:
         self._asks_natively: Final = asks_natively
         self._tell: Final = tell
         self._spec_of: Final = spec_of
+        self._doubts: Final = doubts
         self._ledger: Final = ReplyLedger(history, spec_of)
 
     async def chunks(self) -> AsyncGenerator[llm.ChatChunk]:
@@ -76,6 +82,7 @@ class CheckedReply:
         if lookup is not None and lookup.at_once:
             yield llm.ChatChunk(id=shortuuid("lookup_"), delta=lookup.call)
             return
+        preface = await self._preface()
         async with AsyncExitStack() as first:
             stream = await first.enter_async_context(self._ask(self._question))
             if lookup is not None:
@@ -84,6 +91,10 @@ class CheckedReply:
             async for chunk in naming_source(heard, self._history, self._spec_of):
                 if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                     self._ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
+                if preface and chunk.delta and (chunk.delta.content or "").strip():
+                    said = llm.ChoiceDelta(role="assistant", content=f"{preface} ")
+                    yield llm.ChatChunk(id=chunk.id, delta=said)
+                    preface = ""
                 yield chunk
 
     def _lookup(self) -> DocumentLookup | None:
@@ -92,6 +103,12 @@ class CheckedReply:
         if not question.may_call or question.must_call:
             return None
         return document_lookup(self._history, question.tools.schemas, self._spec_of)
+    async def _preface(self) -> str:
+        """Return what is said before the answer where its results answer something else."""
+        if self._doubts is None or self._settings.server_runs_tools:
+            return ""
+        doubted = await self._doubts(self._history, self._ledger())
+        return sentence("result_doubted") if doubted else ""
 
     def _or_search(self, stream: AsyncIterable[llm.ChatChunk]) -> AsyncIterable[llm.ChatChunk]:
         """Pass the reply on, or search once where it says that it cannot know and a tool can."""
@@ -126,7 +143,10 @@ class CheckedReply:
             ask_again if may_ask else None,
             self._tell,
         )
-        return checked(stream, checks, correction, self._ledger.note_call)
+        return checked(stream, checks, correction, self._ledger.note_call, self._note_mended)
+
+    def _note_mended(self, clause: str, heard: str) -> None:
+        self._tell(FactCorrected(clause.strip(), heard.strip()))
 
     def _checks(self) -> list[SpokenCheck]:
         checks: list[SpokenCheck] = []

@@ -16,6 +16,7 @@ from caal_node.core.events import (
     CuePlayed,
     Event,
     SourcesCited,
+    FactCorrected,
     Spoken,
     ToolCallEnded,
     ToolCallStarted,
@@ -91,6 +92,9 @@ class TerminalTranscript:
             case SourcesCited(sources=sources):
                 read = ", ".join(dict.fromkeys(each.site for each in sources))
                 return f"[dim]read     {escape(read)}[/dim]"
+            case FactCorrected(heard=heard):
+                became = "mended" if heard else "left out"
+                return f"[dim]fact     {became}, as the results say otherwise[/]"
             case TurnEnded(rounds, requests, took):
                 seconds = f"{took / 1000:.1f} s"
                 return f"[dim]turn     {seconds}, {rounds} tool rounds, {requests} requests[/]"

@@ -177,6 +177,18 @@ class SourcesCited:
 
 
 @dataclass(frozen=True, slots=True)
+class FactCorrected:
+    """A clause of the answer told otherwise than the results do. Nobody has heard it; `heard` says
+    what they hear in its place. The reply may be one that LiveKit then threw away."""
+
+    type: ClassVar[str] = "fact_corrected"
+    clause: str
+    """The model's words."""
+    heard: str
+    """The clause mended, or an honest sentence; "" where that one was said already."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """A turn is over, after so many `rounds` of tools and `requests` to the model."""
 
@@ -197,6 +209,7 @@ Event: TypeAlias = (
     | Spoken
     | ClaimCorrected
     | SourcesCited
+    | FactCorrected
     | TurnEnded
 )
 

@@ -8,12 +8,13 @@ locked, and a report everywhere else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from caal_node.grounding.action_words import ANYTHING, LOOK_UP, REQUESTED, ActionWords
+from caal_node.grounding.clause_scan import BREAK, ClauseScan
 from caal_node.policy.heard_words import COMMON, stem, stems
 
 ClaimKind: TypeAlias = Literal["done", "under_way", "promised"]
@@ -27,7 +28,8 @@ _ANSWER_WORDS: Final = 5
 """Words of an answer to "which one?". What is longer asks for something itself."""
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _SPACES: Final = re.compile(r"\s+")
-_BREAK: Final = re.compile(r"\band\b|\bbut\b|[,;:]")
+_JOINT_CHARS: Final = 80
+"""Characters before a verb in which a joint stands, with what people put behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class _Reader:
         self._text, self._request, self._words = text, request, words
         self._frames = words.frames
         self._before = before
+        self._scan = ClauseScan(text, words)
 
     def claims(self) -> Iterator[tuple[tuple[int, int], ActionClaim]]:
         """Give the claims with where their words stand."""
@@ -134,11 +137,11 @@ class _Reader:
         for match in frames["promised"].finditer(text):
             if not self._is_open(match.end(), "promised"):
                 yield match.span(), ActionClaim(ANYTHING, "promised", "")
-        for match in self._verbs(verbs.past):
+        for match in self._actions(self._scan.past_verbs):
             yield from self._past(match, match.lastgroup or "")
-        for match in self._verbs(verbs.ing):
+        for match in self._actions(self._scan.ing_verbs):
             yield from self._ing(match, match.lastgroup or "")
-        for match in self._verbs(verbs.base):
+        for match in self._actions(self._scan.base_verbs):
             yield from self._base(match, match.lastgroup or "")
         yield from self._own_verbs()
         for match in verbs.states.finditer(text):
@@ -147,8 +150,8 @@ class _Reader:
             for match in phrase.finditer(text):
                 yield from self._state(match, action, is_phrase=True)
 
-    def _verbs(self, form: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        for match in form.finditer(self._text):
+    def _actions(self, verbs: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
+        for match in verbs:
             if not self._frames["no_actions"].match(self._text, match.start()):
                 yield match
 
@@ -164,8 +167,8 @@ class _Reader:
         ]
         if not used:
             return
-        forms = (self._words.verbs.past, self._words.verbs.ing, self._words.verbs.base)
-        known = [match.span() for form in forms for match in form.finditer(self._text)]
+        verbs = (*self._scan.past_verbs, *self._scan.ing_verbs, *self._scan.base_verbs)
+        known = [match.span() for match in verbs]
         for match in used:
             if any(begin <= match.start() < end for begin, end in known):
                 continue
@@ -193,7 +196,7 @@ class _Reader:
         elif frame := self._frames["got_it_done"].search(left):
             if self._commanded(action) and self._reports_now(frame.start(), "done"):
                 yield match.span(), ActionClaim(action, "done", "")
-        elif self._frames["joined"].search(left) and left and self._goes_on("done", left):
+        elif self._is_joined(left) and left and self._goes_on("done", left):
             yield match.span(), ActionClaim(action, "done", "")
         elif self._frames["lead"].search(left) or (
             self._frames["noun"].search(left)
@@ -215,7 +218,7 @@ class _Reader:
         elif self._frames["is"].search(left):
             if self._commanded(action) and self._is_fact(left, right):
                 yield match.span(), ActionClaim(action, "under_way", "", by_agent=False)
-        elif self._frames["lead"].search(left) or self._frames["joined"].search(left):
+        elif self._frames["lead"].search(left) or self._is_joined(left):
             asked = action == LOOK_UP or self._commanded(action)
             if (
                 asked
@@ -234,7 +237,7 @@ class _Reader:
         elif frame := self._frames["i_managed"].search(left):
             if self._reports_now(frame.start(), "done"):
                 yield match.span(), ActionClaim(action, "done", "")
-        elif left and self._frames["joined"].search(left):
+        elif left and self._is_joined(left):
             goes_on = self._goes_on("promised", left)
             if goes_on and not self._is_open(len(left), "promised", action):
                 yield match.span(), ActionClaim(action, "promised", "")
@@ -248,6 +251,10 @@ class _Reader:
             framed = self._frames["follows_state"].search(right) is not None
         if framed and self._commanded(action) and self._is_fact(left, right):
             yield match.span(), ActionClaim(action, "done", "", by_agent=False)
+
+    def _is_joined(self, left: str) -> bool:
+        """Say whether what stands before a verb joins it to an earlier one."""
+        return self._frames["joined"].search(left, max(0, len(left) - _JOINT_CHARS)) is not None
 
     def _commanded(self, action: str) -> bool:
         """Say whether the person has asked for `action`, or for the opposite of it."""
@@ -267,7 +274,8 @@ class _Reader:
             return subject is not None and not self._is_open(subject.start(), kind)
         subjects = (
             self._frames["i_have"].search(left[: verb.start()])
-            for verb in self._words.verbs.past.finditer(left)
+            for verb in self._scan.past_verbs
+            if verb.start() < len(left)
         )
         return any(found and self._reports_now(found.start(), kind) for found in subjects)
 
@@ -276,7 +284,7 @@ class _Reader:
         left = self._text[:subject].rstrip()
         if self._frames["relatives"].search(left) and not self._frames["reports"].search(left):
             return False
-        if kind == "done" and self._frames["past_times"].search(self._text):
+        if kind == "done" and self._scan.is_past:
             return False
         return not self._is_open(subject, kind)
 
@@ -284,23 +292,22 @@ class _Reader:
         """Say whether what stands before `at` denies the clause, or makes it depend on something;
         for a promise, what comes after it as well."""
         left = self._text[:at]
-        if self._frames["conditions"].search(left):
+        if self._scan.condition_ends <= at:
             return True
         may_depend = kind == "promised" and action != "notify"
         if may_depend and self._frames["depends"].search(self._text[at:]):
             return True
-        nearest = max((m.end() for m in _BREAK.finditer(left)), default=0)
-        return bool(self._frames["negatives"].search(left[nearest:]))
+        return bool(self._frames["negatives"].search(left[self._scan.part_begins(at) :]))
 
     def _is_fact(self, left: str, right: str) -> bool:
         """Say whether a clause without "I" tells that something is so now, and by nobody else."""
-        nearest = max((m.end() for m in _BREAK.finditer(left)), default=0)
+        nearest = self._scan.part_begins(len(left))
         return not (
-            self._frames["conditions"].search(left)
+            self._scan.condition_ends <= len(left)
             or self._frames["instructions"].search(left)
             or self._frames["negatives"].search(left[nearest:])
             or self._frames["by_others"].search(right)
-            or self._frames["past_times"].search(self._text)
+            or self._scan.is_past
         )
 
 
@@ -317,7 +324,7 @@ def _with_their_parts(
             if following < end:  # two readings of the same words
                 until = max(end, following)
             else:
-                joints = [m.start() for m in _BREAK.finditer(text, end, following)]
+                joints = [m.start() for m in BREAK.finditer(text, end, following)]
                 until = joints[-1] if joints else following
         claims.append(ActionClaim(claim.action, claim.kind, text[begin:until], claim.by_agent))
         begin = begin if number + 1 < len(found) and found[number + 1][0][0] < end else until

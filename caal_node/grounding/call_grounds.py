@@ -91,11 +91,13 @@ class CallGrounds:
         self._request: Final = last.text if isinstance(last, UserItem) else ""
         self._language: Final = language_of(_described(tool) for tool in tools)
         spoken = language_of([self._request])
-        self._judged: Final = (
+        self._is_known: Final = (
             bool(self._request.strip() and self._language)
             and spoken in ("", self._language)
-            and not _follows_up(items)
+            and not _answers(items)
         )
+        self._refers: Final = _refers(items)
+        self._judged: Final = self._is_known and not self._refers
         self._same_language: Final = spoken == self._language
         self._times: Final = times
         self._fit_of: Final = fit_of
@@ -105,7 +107,7 @@ class CallGrounds:
     def is_needless(self, call: CallSigns) -> bool:
         """Return whether the person's words ask for something else than this call."""
         if not self._judged:
-            return False
+            return self._is_known and not call.trusted and self._does_otherwise(call)
         why, own = answerable(self._request, self._language), _words_of(call.tool)
         if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
             return not call.trusted and self._stands_on_nothing(call)
@@ -170,6 +172,15 @@ class CallGrounds:
             return False
         return self._fit_of(call.tool["function"]["name"]) < NO_WORD and not self.unsaid(call)
 
+    def _does_otherwise(self, call: CallSigns) -> bool:
+        """Return whether words that mean something said before ("order them") begin with something
+        to do that the tool does not."""
+        own = _words_of(call.tool)
+        if not unlike_verb(self._request, own, self._language):
+            return False
+        fit = self._fit_of(call.tool["function"]["name"])
+        return fit < ONE_WORD and not answers_anything(own, self._language)
+
     def _names_within(self) -> bool:
         """Return whether a word inside of the request is written as a name is."""
         inside = [word for word in self._request.split()[1:] if word not in _PRONOUNS]
@@ -193,14 +204,16 @@ def _stems_of(arguments: Mapping[str, Any]) -> frozenset[str]:
     return stems(_NO_WORDS.sub(" ", values)) - COMMON
 
 
-def _follows_up(items: Sequence[Item]) -> bool:
+def _answers(items: Sequence[Item]) -> bool:
+    """Return whether the newest words may answer what the agent has just asked."""
+    spoken = [item.text for item in items[:-1] if isinstance(item, AssistantItem)]
+    return bool(spoken) and spoken[-1].rstrip().endswith(("?", "？"))
+
+
+def _refers(items: Sequence[Item]) -> bool:
     """Return whether the newest words may mean what was said before them."""
-    before = items[:-1]
-    spoken = [item.text for item in before if isinstance(item, AssistantItem)]
-    if spoken and spoken[-1].rstrip().endswith(("?", "？")):
-        return True
     request = items[-1].text if items and isinstance(items[-1], UserItem) else ""
-    earlier = any(isinstance(item, UserItem) for item in before)
+    earlier = any(isinstance(item, UserItem) for item in items[:-1])
     return earlier and not stems(request).isdisjoint(REFERENCES)
 
 

@@ -19,9 +19,9 @@ ARGUMENTS_MAX: Final = 64
 CHARS_MAX: Final = 300
 """Characters of a call's arguments, of its result and of its tool's description each, whose words
 count as the call's: the names of what it was about stand at the beginning."""
-CHARS_OF_ALL: Final = 3_200
+CHARS_OF_ALL: Final = 2_000
 """The same of all calls of a turn together, at 0.1 ms for a thousand."""
-CHARS_LEAST: Final = 80
+CHARS_LEAST: Final = 60
 _MODE_CHARS: Final = 40
 """Characters of an argument that may be a mode ("off", "turn_off"); a longer one is a text."""
 
@@ -91,9 +91,7 @@ def _call_of(
         modes = _modes(short, language)
         actions |= modes
     if not actions:
-        actions = frozenset(
-            m.lastgroup or "" for m in language.verbs.base.finditer(plain(description))
-        ) - {LOOK_UP}
+        actions = _actions_described(description, language)
     by_amount = _against(arguments, language)
     against = by_amount | frozenset(
         name for mode in modes for name in language.opposites[mode] if name not in modes
@@ -104,11 +102,26 @@ def _call_of(
         against,
         reads,
         general,
-        known_stems(stems(f"{tool} {' '.join(values)} {description} {result}"), language),
+        _known_in(f"{tool} {' '.join(values)}", language)
+        | _known_in(description, language)
+        | _known_in(result, language),
         known_stems(stems(" ".join(values)) - COMMON, language),
         tool,
         state == "refused" and sentence("not_confirmed") in result,
     )
+
+
+@lru_cache(256)
+def _known_in(text: str, language: ActionWords) -> frozenset[str]:
+    """Return what `known_stems` has of a text. Many calls have the same description."""
+    return known_stems(stems(text), language)
+
+
+@lru_cache(256)
+def _actions_described(description: str, language: ActionWords) -> frozenset[str]:
+    """Return the actions of which a tool's author speaks."""
+    found = language.verbs.base.finditer(plain(description))
+    return frozenset(match.lastgroup or "" for match in found) - {LOOK_UP}
 
 
 def _only_tells(name: Sequence[str], language: ActionWords) -> bool:

@@ -58,10 +58,10 @@ def second_look_request(talk: Sequence[Item], call: ProposedCall) -> BackendRequ
     # The schema has the names as the question shows them.
     arguments = {escape_markers(name): value for name, value in named[:ARGUMENTS_MAX]}
     shown = {
-        "talk": [line for item in talk if (line := _line(item))][-TALK_ITEMS:],
+        "talk": [line for item in talk if (line := talk_line(item))][-TALK_ITEMS:],
         "tool": call.tool,
         "does": " ".join(call.does.split())[:DOES_CHARS],
-        "arguments": {name: _shortened(value) for name, value in arguments.items()},
+        "arguments": {name: shortened(value) for name, value in arguments.items()},
     }
     data = json.dumps(shown, ensure_ascii=False, default=str)
     question = Question((SystemItem(read("second_look.md")), UserItem(data)))
@@ -128,7 +128,8 @@ def _share(token: GeneratedToken, letter: str) -> float:
     )
 
 
-def _line(item: Item) -> str:
+def talk_line(item: Item) -> str:
+    """Return a piece of the conversation as a look shows it; "" for what it does not show."""
     match item:
         case UserItem():
             said = f"Person: {item.text}"
@@ -142,6 +143,7 @@ def _line(item: Item) -> str:
     return said if len(said) <= TALK_CHARS else said[: TALK_CHARS - 1] + "…"
 
 
-def _shortened(value: Any) -> Any:
+def shortened(value: Any) -> Any:
+    """Return a value as it is, or the beginning of its JSON where that is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return value if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + "…"

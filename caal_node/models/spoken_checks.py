@@ -44,12 +44,14 @@ async def checked(
     checks: Sequence[SpokenCheck],
     corrector: Corrector,
     on_call: Callable[[llm.FunctionToolCall], None],
+    on_mended: Callable[[str, str], None],
 ) -> AsyncGenerator[llm.ChatChunk]:
     """Yield `chunks` with the text that the checks let through.
 
-    `on_call` is told of each call before the clauses in front of it are judged again.
+    `on_call` is told of each call before the clauses in front of it are judged again, `on_mended`
+    of each clause that is said otherwise, with what is heard of it.
     """
-    clauses, reply = ClauseSplitter(), _SpokenReply(checks, corrector)
+    clauses, reply = ClauseSplitter(), _SpokenReply(checks, corrector, on_mended)
     reply_id = ""
     try:
         async for chunk in chunks:
@@ -92,8 +94,14 @@ async def checked(
 class _SpokenReply:
     """What was said of a reply, and the clause of it that is held."""
 
-    def __init__(self, checks: Sequence[SpokenCheck], corrector: Corrector) -> None:
+    def __init__(
+        self,
+        checks: Sequence[SpokenCheck],
+        corrector: Corrector,
+        on_mended: Callable[[str, str], None],
+    ) -> None:
         self.over = False
+        self._on_mended = on_mended
         self._checks = checks
         self._corrector = corrector
         self._spoke = self._called = False
@@ -110,6 +118,8 @@ class _SpokenReply:
                     self._held = clause
                     return ""
                 case Say(text):
+                    if text != said:
+                        self._on_mended(said, text)
                     said = text
         self._spoke |= bool(said.strip())
         return said

@@ -47,7 +47,9 @@ def words(text: str) -> list[str]:
 @lru_cache(256)
 def stems(text: str) -> frozenset[str]:
     """Return the stems of all words of `text`. "Twenty five" is 25 as well."""
-    found = [stem(word) for word in words(text)]
+    found = [*map(stem, words(text))]
+    if not any(map(str.isdecimal, found)):
+        return frozenset(found)
     joined: list[str] = []
     for tens, units in pairwise(found):
         if tens.isdecimal() and units.isdecimal() and int(tens[:3]) in _TENS and len(units) == 1:

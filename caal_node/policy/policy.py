@@ -85,6 +85,8 @@ class Policy:
     second_look_model: str = ""
     """The model that judges them, as `[API:]MODEL[@URL]`; "same" is the one that made the call, and
     "" no model, so that a call's own confidence decides."""
+    second_look_results: bool = False
+    """Whether that model also judges, once a turn, if what was found answers what was asked."""
     source: Path | None = field(default=None, compare=False)
     """The file that it is read from again at a reload, whether or not it is there."""
     _known: dict[tuple[Any, ...], _ToolRules] = field(

@@ -40,6 +40,7 @@ SHOWN_CHARS: Final = 60
 TABLE: Final = "tools"
 _KEYS: Final = (
     *("mode", "dry_run", "outside", "second_look", "second_look_model"),
+    "second_look_results",
     *("effects", "rules", "limits"),
 )
 _RULE_KEYS: Final = (*CONDITIONS, "attributes", "then")
@@ -108,6 +109,12 @@ class _Reader:
             second_look_model = _model(given.get("second_look_model", ""))
         except _Wrong as wrong:
             self._fault(("second_look_model",), wrong)
+        second_look_results = given.get("second_look_results", False)
+        if not isinstance(second_look_results, bool):
+            self._fault(("second_look_results",), _Wrong("write true or false"))
+            second_look_results = False
+        elif second_look_results and not second_look_model:
+            self._fault(("second_look_results",), _Wrong("name a second_look_model, which judges"))
         if isinstance(value := given.get("dry_run", False), bool):
             dry_run = value
         else:
@@ -133,6 +140,7 @@ class _Reader:
             outside=outside,
             second_look=second_look,
             second_look_model=second_look_model,
+            second_look_results=second_look_results,
         )
 
     def _effects(self, value: object) -> dict[str, Effect]:

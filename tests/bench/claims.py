@@ -72,11 +72,10 @@ def _long(number: int) -> str:
 
 
 def _long_ledger(number: int) -> Ledger:
-    result = '{"words": "' + f"nothing of the kind {number} " * 400 + '"}'
-    calls = (
-        LedgerEntry(f"c{n}", f"tool_{n}", {"text": result}, "done", result, description=result)
-        for n in range(32)
-    )
+    calls = list[LedgerEntry]()
+    for n in range(32):
+        text = '{"words": "' + f"nothing of the kind {number} of {n} " * 400 + '"}'
+        calls.append(LedgerEntry(f"c{n}", f"tool_{n}", {"text": text}, "done", text, "write", text))
     return Ledger(f"turn off the lamp {number}", tuple(calls))
 
 

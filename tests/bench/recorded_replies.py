@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -49,7 +50,7 @@ class RecordedBackend:
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
         """The same as `Backend.ask`. Errors are not kept."""
-        key = hashlib.sha256(f"{self.model}\n{request!r}".encode()).hexdigest()[:24]
+        key = hashlib.sha256(f"{self.model}\n{_numbered(request)}".encode()).hexdigest()[:24]
         path = self._folder / f"{key}.json"
         if not path.exists():
             self.asked += 1
@@ -63,6 +64,15 @@ class RecordedBackend:
 
     async def aclose(self) -> None:
         await self._backend.aclose()
+
+
+_ID: Final = re.compile(r"(?<=\bid=')[^']*(?=')|(?<=call_id=')[^']*(?=')")
+
+
+def _numbered(request: BackendRequest) -> str:
+    """Write a request with its items and calls counted, whose ids are others in each run."""
+    ids: dict[str, int] = {}
+    return _ID.sub(lambda found: str(ids.setdefault(found[0], len(ids))), repr(request))
 
 
 def _written(chunk: Chunk) -> list[Any]:

@@ -198,13 +198,29 @@ async def test_a_place_that_nobody_named_is_asked_for_without_a_request(native: 
         Server(reply, model="llama3.2:1b"), question("is it going to rain"), native=native
     )
     assert heard_now.calls == []
-    assert heard_now.text == "For that I still need to know the name of the city."
+    assert heard_now.text == "For that I need to know: what is the name of the city?"
 
 
 async def test_a_model_that_calls_well_asks_for_the_place_itself() -> None:
     server = Server([call("get_weather", city="London")], "For which city?")
     reply, _ = await heard(server, question("is it going to rain"), native=True)
     assert (reply.calls, reply.text) == ([], "For which city?")
+
+
+async def test_a_model_that_calls_twice_for_a_place_that_nobody_named_ends_in_a_question() -> None:
+    first = [call("get_weather", city="London")]
+    server = Server(first, first)
+    reply, _ = await heard(server, question("is it going to rain"), native=True)
+    assert (reply.calls, len(server.requests)) == ([], 2)
+    assert reply.text == "For that I need to know: what is the name of the city?"
+
+
+async def test_a_model_that_asks_and_calls_again_is_heard_asking() -> None:
+    first = [call("get_weather", city="London")]
+    again = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "London"}}'
+    server = Server(first, f"For which city?\n{again}")
+    reply, _ = await heard(server, question("is it going to rain"), native=True)
+    assert (reply.calls, reply.text.strip()) == ([], "For which city?")
 
 
 async def test_a_streamed_needless_call_is_not_made_either() -> None:

@@ -217,7 +217,9 @@ async def stream(*pieces: str) -> AsyncGenerator[llm.ChatChunk]:
 
 def filtered(chunks: AsyncGenerator[llm.ChatChunk]) -> AsyncGenerator[llm.ChatChunk]:
     ledger = Ledger("turn off the lamp")
-    return checked(chunks, [ClaimCheck(lambda: ledger)], Correcting(), lambda call: None)
+    return checked(
+        chunks, [ClaimCheck(lambda: ledger)], Correcting(), lambda call: None, lambda *_: None
+    )
 
 
 async def said(chunks: AsyncGenerator[llm.ChatChunk]) -> str:

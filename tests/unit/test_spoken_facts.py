@@ -9,6 +9,7 @@ import pytest
 
 from caal_node.agent import CaalAgent
 from caal_node.core.errors import ToolBroke
+from caal_node.core.events import FactCorrected
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.testing import (
@@ -64,6 +65,26 @@ async def test_nothing_an_error_and_another_place_are_told_as_that(facts: str) -
     ):
         async with Talk(result, [CORK], made_up, CAAL_FACTS=facts) as talk:
             assert (await talk.say(ASKED)).text == told
+
+
+async def test_each_corrected_fact_is_told_with_what_is_heard_in_its_place() -> None:
+    said = "It has 31 degrees. Take care!"
+    async with Talk({"city": "Cork", "temp_c": 21}, [CORK], said, CAAL_FACTS="check") as talk:
+        await talk.say(ASKED)
+        assert talk.events_of(FactCorrected) == [
+            FactCorrected("It has 31 degrees.", "It has 21 degrees.")
+        ]
+    made_up = "In Cork it is 15 degrees. In Cork it is 16 degrees tonight."
+    async with Talk({"forecasts": []}, [CORK], made_up) as talk:
+        await talk.say(ASKED)
+        nothing = sentence("found_nothing_about").replace("{what}", "Cork")
+        assert [event.heard for event in talk.events_of(FactCorrected)] == [nothing, ""]
+
+
+async def test_an_answer_that_is_right_tells_of_no_correction() -> None:
+    async with Talk({"city": "Cork", "temp_c": 21}, [CORK], "It has 21 degrees.") as talk:
+        await talk.say(ASKED)
+        assert talk.events_of(FactCorrected) == []
 
 
 async def test_off_lets_all_through() -> None:

@@ -279,12 +279,14 @@ async def check_second_look(
 ) -> Sequence[Finding]:
     """Check the model that looks at calls once more, where one is set. `transport` is for tests."""
     policy = settings.tools
-    if policy.second_look == "off":
+    if policy.second_look == "off" and not policy.second_look_results:
         return []
+    looked_at = [policy.second_look] if policy.second_look != "off" else []
+    what = " and ".join([*looked_at, *(["results"] if policy.second_look_results else [])])
     if not (reference := policy.second_look_model):
-        return [ok(SECOND_LOOK, f"{policy.second_look}, by a call's own confidence")]
+        return [ok(SECOND_LOOK, f"{what}, by a call's own confidence")]
     if reference == SAME_MODEL:
-        return [ok(SECOND_LOOK, f"{policy.second_look}, by the model that made the call")]
+        return [ok(SECOND_LOOK, f"{what}, by the model that made the call")]
     found = await check_model(settings.with_model(parse_reference(reference)), transport)
     without = "calls run without a second look"
     failed = [
@@ -292,7 +294,7 @@ async def check_second_look(
         for each in found
         if each.status == "fail"
     ]
-    return failed or [ok(SECOND_LOOK, f"{policy.second_look}, by {reference}")]
+    return failed or [ok(SECOND_LOOK, f"{what}, by {reference}")]
 
 
 def _fallback_model(name: str, settings: Settings, validity: Validity) -> Finding:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias
 
 from caal_node.core.items import Item, UserItem
-from caal_node.core.prompt_files import read, sentence
+from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import (
     BackendRequest,
     Chunk,
@@ -205,13 +205,16 @@ class _NativeReader(ReplyReader):
         return self._allowed(events)
 
     def finish(self) -> list[Event]:
-        events = [*super().finish(), *self._judge.closing()]
-        if self._speech_only and not self._said:
-            events.append(TextDelta(sentence("no_tool_for_that")))  # It called again.
+        events = super().finish()
+        if not self._speech_only:
+            events += self._judge.closing()
+        elif not self._said:
+            events.append(self._judge.instead())  # It called again.
         return events
 
     def _allowed(self, events: list[Event]) -> list[Event]:
         if self._speech_only:
+            self._judge.judged(events)
             events = only_speech(events)
             self._said |= any(isinstance(e, TextDelta) and e.text.strip() for e in events)
             return events

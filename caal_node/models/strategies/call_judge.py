@@ -40,6 +40,8 @@ class CallJudge:
         self._evidence: Evidence | None = None
         self._grounds: CallGrounds | None = None
         self._missing: list[str] = []
+        self._left_to_model: list[str] = []
+        """What is missing as well, but what the model is to ask for by itself."""
         self._called = False
 
     def judged(self, events: Sequence[Event]) -> list[Event]:
@@ -64,9 +66,16 @@ class CallJudge:
         """
         if not self._missing or self._called:
             return []
-        missing = list(dict.fromkeys(self._missing))
-        key = "still_needed_answer" if all(map(is_question, missing)) else "still_needed"
-        return [TextDelta(sentence(key).replace("{what}", ", ".join(missing)))]
+        return [_asking_for(self._missing)]
+
+    def instead(self) -> Event:
+        """Return what is said where a reply that was to be speech holds calls alone.
+
+        A model that calls again for a place that nobody named has not asked for it, so it is asked
+        for here.
+        """
+        missing = [*self._missing, *self._left_to_model]
+        return _asking_for(missing) if missing else TextDelta(sentence("no_tool_for_that"))
 
     def _made(self, call: ToolCallEnd) -> list[Event]:
         tools = self._question.tools
@@ -79,8 +88,11 @@ class CallJudge:
                 grounds = self._grounds_of_question()
                 unsaid = grounds.unsaid(signs)
                 # A model that calls well asks for a name better than a fixed sentence does.
-                if grounds.is_needless(signs) or (unsaid and self._trusted):
+                is_needless = grounds.is_needless(signs)
+                if is_needless or (unsaid and self._trusted):
                     self.doubt = self.doubt or "needless"
+                    if not is_needless:
+                        self._left_to_model += [_spoken_name(tool, name) for name in unsaid]
                     return []
             if self._as_said:
                 if self._evidence is None:
@@ -110,6 +122,12 @@ class CallJudge:
 
     def _fit_of(self, name: str) -> float:
         return unique_words(fits(self._question).get(name, 0.0), len(self._question.tools.schemas))
+
+
+def _asking_for(missing: Sequence[str]) -> TextDelta:
+    missing = list(dict.fromkeys(missing))
+    key = "still_needed_answer" if all(map(is_question, missing)) else "still_needed"
+    return TextDelta(sentence(key).replace("{what}", ", ".join(missing)))
 
 
 def _about(tool: ToolSchema, name: str) -> Mapping[str, Any]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from caal_node.core.items import CallItem, Item, UserItem
-from caal_node.core.prompt_files import sentence
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import of_allowed_size
 from caal_node.models.strategies.base import ReplyReader, only_speech
@@ -79,6 +78,8 @@ class LimitedReader(ReplyReader):
     def _allowed(self, events: list[Event]) -> list[Event]:
         # What is too long is not looked at any closer.
         if not self._may_call:
+            if self._speech_only:
+                self._judge.judged([of_allowed_size(event, self._payload) for event in events])
             events = only_speech(events)
             self._said |= any(isinstance(e, TextDelta) and e.text.strip() for e in events)
             return events
@@ -88,7 +89,9 @@ class LimitedReader(ReplyReader):
         return judged
 
     def finish(self) -> list[Event]:
-        events = [*super().finish(), *self._judge.closing()]
-        if self._speech_only and not self._said:
-            events.append(TextDelta(sentence("no_tool_for_that")))  # It called again.
+        events = super().finish()
+        if not self._speech_only:
+            events += self._judge.closing()
+        elif not self._said:
+            events.append(self._judge.instead())  # It called again.
         return events

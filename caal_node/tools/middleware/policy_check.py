@@ -190,6 +190,12 @@ class PolicyChecks:
         """What cannot be read, each with file, line and mend."""
         return tuple(fault for check in self.checks for fault in check.policy.faults)
 
+    @property
+    def results_model(self) -> str:
+        """The model that judges what a turn's calls have found; "" where none does."""
+        looking = (each.policy for each in self.checks if each.policy.second_look_results)
+        return next((policy.second_look_model for policy in looking), "")
+
     def judge(self, entry: ToolEntry, caller: Caller) -> Judgement:
         """Return what becomes of the caller's call, whatever its arguments.
 
