@@ -57,7 +57,8 @@ def bytes_of(body: Mapping[str, Any]) -> str:
 async def test_the_name_follows_the_words_and_is_gone_in_the_next_request(native: bool) -> None:
     calls = [[FIND], ["Roma and Bella."], [AGAIN], ["It costs twelve."], ["Good bye."]]
     texts = ['{"calls":[{"name":"find_shops","arguments":{}}]}', '{"say":"Roma and Bella."}']
-    texts += ['{"calls":[{"name":"find_shops","arguments":{}}]}', '{"say":"Twelve."}']
+    again = '{"calls":[{"name":"find_shops","arguments":{"name":"Bella"}}]}'
+    texts += [again, '{"say":"Twelve."}']
     replies = calls if native else [[text] for text in [*texts, '{"say":"Good bye."}']]
     async with (
         StandInModel(*replies) as server,

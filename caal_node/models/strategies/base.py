@@ -40,7 +40,8 @@ StrategyName: TypeAlias = Literal["native", "json_reply", "text_protocol", "plai
 Doubt: TypeAlias = Literal[
     "unsure",  # The model began a call that it holds for unlikely itself.
     "missing_argument",  # A call needs an argument that nobody said.
-    "needless",  # A call stands on nothing that was said.
+    "needless",  # A call stands on nothing that was said, or finds out what is known.
+    "repeated",  # A call lists once more what the person has chosen from.
 ]
 
 
