@@ -56,9 +56,9 @@ def _text(thing: Mapping[str, Any], key: str) -> str:
 
 
 def is_told(facts: Sequence[tuple[str, str]], arguments: Mapping[str, Any]) -> bool:
-    """Return whether a call goes on with a fact: it converts the price that was asked for."""
-    values = [str(value).casefold() for value in arguments.values()]
-    return any(text.casefold() in value for _, text in facts for value in values)
+    """Return whether a call goes on with a figure: it converts the price that was asked for."""
+    values = {str(value).casefold() for value in arguments.values()}
+    return any(text.casefold() in values for _, text in facts if text[:1].isdecimal())
 
 
 def is_same_lookup(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:

@@ -34,5 +34,14 @@ def hinted(request: str, references: Sequence[Reference]) -> str:
     return said + request[at:]
 
 
+def answer_in(references: Sequence[Reference]) -> str:
+    """Return what a question asks for, to be said: "Il Forno, price_eur: 29"; "" where it is open."""
+    return "; ".join(
+        ", ".join((*map(_plain, each.names), *(f"{_plain(k)}: {_plain(v)}" for k, v in each.facts)))
+        for each in references
+        if each.facts
+    )
+
+
 def _plain(text: str) -> str:
     return _BRACKETS.sub(" ", text).strip()

@@ -68,9 +68,10 @@ def test_any_words_and_any_record_give_facts_of_that_record(
     assert set(asked(request, thing)) <= set(thing)
 
 
-def test_a_call_that_goes_on_with_a_fact_is_told_it() -> None:
+def test_a_call_that_goes_on_with_a_figure_is_told_it() -> None:
     assert is_told([("price_eur", "12.5")], {"amount": 12.5, "to": "GBP"})
     assert not is_told([("price_eur", "12.5")], {"city": "Riga"})
+    assert not is_told([("venue", "Town hall")], {"name": "Town hall"})
 
 
 def test_a_lookup_is_the_same_where_it_asks_for_nothing_else() -> None:
@@ -143,6 +144,23 @@ def test_what_the_person_chose_from_is_not_listed_again() -> None:
     # Where the grammar cannot leave a tool out, nothing would come of it.
     words = "I'll take the second one"
     assert doubt(words, "find_ships", as_said=False, harbour="Norddeich") != "repeated"
+
+
+def shown(request: str) -> str:
+    return json.dumps(JsonReplyStrategy().request(question(request)).schema)
+
+
+def test_words_that_only_point_choose_no_tool() -> None:
+    tools = (*TOOLS.schemas, tool("last_orders", "The last one that was ordered last.", "kind"))
+    items = question("let me have the last one").items
+    asked_now = Question(items, PromptTools(tools), references=references_in(items))
+    schema = json.dumps(JsonReplyStrategy().request(asked_now).schema)
+    assert "book_ship" in schema, "no word speaks of a tool, so all are allowed"
+
+
+def test_a_tool_that_takes_what_is_meant_is_allowed() -> None:
+    assert "watch_arrivals" not in shown("get the weather of a place")
+    assert "watch_arrivals" in shown("get the weather of a place for the second one")
 
 
 def test_a_call_that_was_repeated_is_asked_for_without_its_tool_and_with_the_same_prompt() -> None:

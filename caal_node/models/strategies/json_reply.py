@@ -16,10 +16,11 @@ from typing import Any, Final, Literal
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.tool_spec import ToolSchema
+from caal_node.grounding.reference_hint import answer_in
 from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
-from caal_node.models.strategies.base import ReplyReader, StrategyName
+from caal_node.models.strategies.base import ReplyReader, StrategyName, asked_for_speech
 from caal_node.models.strategies.prompt import TABLES_MAX, protocol_prompt
 from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
@@ -125,6 +126,8 @@ class JsonReplyStrategy:
     def request(self, question: Question) -> BackendRequest:
         allowed = may_call(question)
         items = protocol_prompt(question, _STYLE, may_call=allowed, with_dialogues=True)
+        if self.speech_only and answer_in(question.references):
+            items = asked_for_speech(items, question.references)
         allowed = allowed and not self.speech_only
         most = max(1, min(SCHEMA_CALLS_MAX, calls_left(question.items, question.limits)))
         if question.parallel is False:
