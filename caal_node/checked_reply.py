@@ -103,6 +103,7 @@ class CheckedReply:
         if not question.may_call or question.must_call:
             return None
         return document_lookup(self._history, question.tools.schemas, self._spec_of)
+
     async def _preface(self) -> str:
         """Return what is said before the answer where its results answer something else."""
         if self._doubts is None or self._settings.server_runs_tools:

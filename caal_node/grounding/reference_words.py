@@ -48,6 +48,16 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedFields:
+    """What a question asks for: "where" for a place."""
+
+    said: tuple[str, ...]
+    """Words of the request, or several that follow each other."""
+    fields: frozenset[str]
+    """Words of the names of such fields."""
+
+
+@dataclass(frozen=True, slots=True)
 class FieldNames:
     """Words of the names of fields, by what such a field holds, the likeliest word first."""
 
@@ -82,6 +92,9 @@ class ReferenceWords:
                 highest=bool(rank["highest"]),
             )
             for rank in table["ranks"]
+        )
+        self.asked: Final = tuple(
+            AskedFields(tuple(row["said"]), frozenset(row["fields"])) for row in table["asked"]
         )
         self.triggers: Final = frozenset[str]().union(
             *(self._lists[name] for name in _TRIGGERS),

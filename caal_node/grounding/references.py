@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from caal_node.context.tool_data import ToolData
 from caal_node.core.items import Item, UserItem
+from caal_node.grounding.asked_facts import asked_facts
 from caal_node.grounding.chosen_things import ListChoices
 from caal_node.grounding.earlier_results import (
     EarlierResult,
@@ -54,6 +55,11 @@ class Reference:
     """What a parameter for it may be called: "city" or "place", "restaurant" or "name"."""
     begin: int = 0
     """Where its words stand in the request, in characters, or in front of that."""
+    facts: tuple[tuple[str, str], ...] = dataclasses.field(default=(), repr=False)
+    """What the request asks of the one thing that is meant: names of fields, and their values."""
+    listed_by: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False, hash=False)
+    """The arguments of the call that listed the things; None where they are of no list, and where
+    the request asks for what may have changed since then: "is it still free"."""
 
 
 def may_refer(request: str) -> bool:
@@ -98,12 +104,18 @@ def _resolved(
     for begin, behind, meant, result in sorted([*choices, *pronouns], key=lambda each: each[0]):
         phrase = request[said[begin].start : said[behind - 1].end]
         single = isinstance(meant, str | Mapping)
-        things = (meant,) if single else tuple(meant)
+        things: tuple[Thing, ...] = (meant,) if single else tuple(meant)
         if all(things != one.things for one in found):
             names = _names(things, result)
             nouns = _nouns(meant, result)
             at = said[begin].start
-            found.append(Reference(phrase, things, names, result.tool, nouns, at))
+            rest = [*said[:begin], *said[behind:]]
+            anew = any(token.word in words("anew") for token in rest)
+            only = things[0] if len(things) == 1 else None
+            asked = () if anew or only is None else asked_facts(rest, words, only)
+            is_listed = not anew and len(result.things) > 1 and only in result.things
+            listed_by = result.arguments if is_listed else None
+            found.append(Reference(phrase, things, names, result.tool, nouns, at, asked, listed_by))
     return tuple(found)
 
 

@@ -42,7 +42,7 @@ should get it some day."""
 _NOT_THINKING_MAX: Final = 3
 """Replies in a row without any thinking, after which it is no longer waited for: one stray closer
 would otherwise cost every answer its streaming."""
-DOUBTS: Final = frozenset({"unsure", "missing_argument", "needless"})
+DOUBTS: Final = frozenset({"unsure", "missing_argument", "needless", "repeated"})
 """Signals that belong to a strategy that works."""
 
 

@@ -206,8 +206,9 @@ class ReplyAttempt:
         self.signal = signal_of_reply(self._events, done)
         if self.signal in (None, "empty") and self._question.must_call and not self._calls:
             self.signal = "no_call"
-        if self.signal in (None, "empty") and reader.doubt == "needless" and not self._calls:
-            self.signal = "needless"
+        doubt = reader.doubt if reader.doubt in ("needless", "repeated") else None
+        if self.signal in (None, "empty") and doubt and not self._calls:
+            self.signal = doubt
         if self._limits.reached == "thinking" and not self._holds_a_reply:
             raise ModelError(f"{self._backend.model} thought on and on, and said nothing")
         self.lacked_argument = reader.doubt == "missing_argument"

@@ -158,6 +158,9 @@ class RetryPolicy:
             if isinstance(strategy, JsonReplyStrategy):
                 return replace(step, strategy=JsonReplyStrategy(speech_only=True))
             return replace(step, question=replace(question, speech_only=True), repeated=True)
+        if signal == "repeated":
+            known = frozenset(each.tool for each in question.references)
+            return replace(step, strategy=JsonReplyStrategy(without=known))
         if signal == "context_cut":
             size = prompt_tokens(question, attempt.request)
             shorter = self.stats.truncation.shortened(question, size)

@@ -19,43 +19,27 @@ import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-from livekit.agents import APIConnectOptions, APIError, llm
-from livekit.agents.llm import function_tool
-from livekit.plugins import openai
+from livekit.agents import APIError
 
 from caal_node.config.settings import Settings
-from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import ModelError
-from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.items import UserItem
 from caal_node.core.model_ref import parse_reference
-from caal_node.factories import make_llm
-from caal_node.models import question as models
-from caal_node.models.backends.base import BackendRequest, NativeCall, ReplyDone
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.models.model_connection import ModelConnection
-from caal_node.reply_parser import Event, ToolCall, summarise
-from caal_node.reply_parser.arguments import load_json
 from caal_node.weights import QWEN_CODER_05B, present
 from tests.bench.bfcl_data import CATEGORIES, PER_CATEGORY, Category, Question, questions, wheel
 from tests.bench.bfcl_judge import right_call, right_name
+from tests.bench.bfcl_ways import ANSWER_S, ASK, SYSTEM, WAYS, Way, connect
 from tests.bench.table import print_table
 
-Way: TypeAlias = Literal["native", "livekit", "node"]
-WAYS: Final[tuple[Way, ...]] = ("native", "livekit", "node")
-REPLY_TOKENS: Final = 256
-"""BFCL's longest right call is about 150."""
-QUESTION_S: Final = 300.0
 CONTEXT: Final = 8192
-_PATIENT: Final = APIConnectOptions(max_retry=0, timeout=QUESTION_S)
-_SYSTEM: Final = SystemItem(
-    "You are a helpful assistant. Use a tool where one does what the person asks for."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,105 +75,13 @@ class Kept:
                 file.write(json.dumps({"key": key, **dataclasses.asdict(outcome)}) + "\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    calls: Sequence[ToolCall]
-    prompt: int
-    """Tokens, of all its requests."""
-
-
-async def asked_natively(model: ModelConnection, question: Question) -> Answer:
-    request = BackendRequest(
-        (_SYSTEM, UserItem(question.said)),
-        tools=question.tools,
-        stream=False,
-        max_tokens=REPLY_TOKENS,
-    )
-    calls: list[ToolCall] = []
-    prompt = 0
-    async with aclosing(model.backend.ask(request)) as chunks:
-        async for chunk in chunks:
-            if isinstance(chunk, NativeCall):
-                arguments = load_json(chunk.arguments or "{}")
-                calls.append(ToolCall(chunk.name, arguments if isinstance(arguments, dict) else {}))  # pyright: ignore[reportUnknownArgumentType]
-            elif isinstance(chunk, ReplyDone):
-                prompt += chunk.usage.prompt
-    return Answer(calls, prompt)
-
-
-async def asked_as_the_node_does(model: ModelConnection, question: Question) -> Answer:
-    events: list[Event] = []
-    prompt = 0
-    asked = models.Question(
-        (_SYSTEM, UserItem(question.said)),
-        PromptTools(question.tools),
-        stream=False,
-        max_tokens=REPLY_TOKENS,
-    )
-    async with aclosing(model.ask(asked)) as parts:
-        async for part in parts:
-            if isinstance(part, ReplyDone):
-                prompt += part.usage.prompt
-            elif isinstance(part, Event):
-                events.append(part)
-    return Answer(summarise(events).calls, prompt)
-
-
-async def asked_by_livekit(model: ModelConnection, question: Question) -> Answer:
-    async def run(raw_arguments: dict[str, object]) -> str:
-        return ""
-
-    tools: list[llm.Tool] = [
-        function_tool(run, raw_schema=dict(tool["function"])) for tool in question.tools
-    ]
-    context = llm.ChatContext.empty()
-    context.add_message(role="system", content=_SYSTEM.text)
-    context.add_message(role="user", content=question.said)
-    calls: list[ToolCall] = []
-    prompt = 0
-    async with (
-        aclosing(_plugin(model)) as plugin,
-        plugin.chat(chat_ctx=context, tools=tools, conn_options=_PATIENT) as stream,
-    ):
-        async for chunk in stream:
-            for call in chunk.delta.tool_calls if chunk.delta else ():
-                arguments = load_json(call.arguments or "{}")
-                calls.append(ToolCall(call.name, arguments if isinstance(arguments, dict) else {}))  # pyright: ignore[reportUnknownArgumentType]
-            prompt += chunk.usage.prompt_tokens if chunk.usage else 0
-    return Answer(calls, prompt)
-
-
-def _plugin(model: ModelConnection) -> openai.LLM:
-    address = model.backend.address.rstrip("/").removesuffix("/v1")
-    return openai.LLM(
-        model=model.backend.model,
-        base_url=f"{address}/v1",
-        api_key="none",
-        temperature=0.0,
-        max_completion_tokens=REPLY_TOKENS,
-    )
-
-
-def connect(settings: Settings) -> ModelConnection:
-    """A connection to the settings' model, asked as they say. Close it."""
-    native_tools = {"auto": None, "native": True, "text": False}[settings.tool_calls]
-    return ModelConnection(make_llm(settings).backend, native_tools, settings.text_protocol)
-
-
-_ASKED: Final[Mapping[Way, Callable[[ModelConnection, Question], Awaitable[Answer]]]] = {
-    "native": asked_natively,
-    "livekit": asked_by_livekit,
-    "node": asked_as_the_node_does,
-}
-
-
 async def outcome_of(model: ModelConnection, way: Way, question: Question) -> Outcome:
-    ask = _ASKED[way]
     answer = None
     began = time.perf_counter()
     with contextlib.suppress(ModelError, APIError, TimeoutError):  # counted as failed
-        async with asyncio.timeout(QUESTION_S):
-            answer = await ask(model, question)
+        async with asyncio.timeout(ANSWER_S):
+            items = (SYSTEM, UserItem(question.said))
+            answer = await ASK[way](model, items, question.tools)
     calls = answer.calls if answer else ()
     return Outcome(
         name=answer is not None and right_name(question, calls),

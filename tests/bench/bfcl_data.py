@@ -86,21 +86,21 @@ def questions(archive: Path, category: Category, limit: int = PER_CATEGORY) -> l
     """The first `limit` questions of `category`."""
     name = f"BFCL_v4_{_FILES[category]}.json"
     with zipfile.ZipFile(archive) as data:
-        rows = _rows(data.read(f"bfcl_eval/data/{name}"))[:limit]
+        rows = json_rows(data.read(f"bfcl_eval/data/{name}"))[:limit]
         right: dict[str, Answers] = {}
         if category != "irrelevance":
-            answers = _rows(data.read(f"bfcl_eval/data/possible_answer/{name}"))
+            answers = json_rows(data.read(f"bfcl_eval/data/possible_answer/{name}"))
             right = {row["id"]: _named(row["ground_truth"][0]) for row in answers}
     return [_question(row, right.get(row["id"])) for row in rows]
 
 
-def _rows(data: bytes) -> list[dict[str, Any]]:
+def json_rows(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines() if line.strip()]
 
 
 def _question(row: Mapping[str, Any], answers: Answers | None) -> Question:
     said = "\n".join(message["content"] for message in row["question"][0])
-    return Question(row["id"], said, tuple(map(_tool, row["function"])), answers)
+    return Question(row["id"], said, tuple(map(tool_of, row["function"])), answers)
 
 
 def _named(answers: Answers) -> Answers:
@@ -112,7 +112,7 @@ def tool_name(name: str) -> str:
     return name.replace(".", "_")[:NAME_CHARS]
 
 
-def _tool(function: Mapping[str, Any]) -> Mapping[str, Any]:
+def tool_of(function: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         "type": "function",
         "function": {

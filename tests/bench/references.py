@@ -1,12 +1,13 @@
-"""References to earlier results, forty of them: what small models make of them, without and with
+"""References to earlier results, sixty of them: what small models make of them, without and with
 the hint of what is meant.
 
-Run: `python -m tests.bench.references [--ollama URL MODEL] [--part held_out]`. By default the
-embedded engine with the 0.5B demo weights (python -m caal_node.weights qwen2.5-coder-0.5b).
-Temperature 0. Each request follows a conversation with a call and its result
-(tests/data/references/asked.json), and is asked as one JSON reply, with an example of each tool.
-Right is the one call with the one right argument, or a spoken answer with the right fact. The
-resolver's own table, over all labelled requests, comes first.
+Run: `python -m tests.bench.references [--ollama URL MODEL] [--part held_out] [--folder F]`. By
+default the embedded engine with the 0.5B demo weights (python -m caal_node.weights
+qwen2.5-coder-0.5b). Temperature 0. Each request follows a conversation with a call and its result
+(asked.json of tests/data/references, and asked_later.json with other tools), and is asked as one
+JSON reply, with an example of each tool. Right is the one call with the one right argument, or a
+spoken answer with the right fact. With `--folder` each reply is kept there, and read again from
+there by a later run. The resolver's own table, over all labelled requests, comes first.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from caal_node.models.question import Question
 from caal_node.models.strategies import JsonReplyStrategy
 from caal_node.reply_parser import Event, summarise
 from tests.bench.asked_ways import Only
+from tests.bench.recorded_replies import RecordedBackend
 from tests.bench.small_models import served
 from tests.bench.table import print_table
 from tests.labelled_references import FOLDER, LabelledRequest, labelled, scored
 
 REPLY_TOKENS: Final = 120
-PARTS: Final = ("tuning", "held_out")
+PARTS: Final = {"tuning": "asked", "held_out": "asked", "later": "asked_later"}
+"""The file of each part."""
 
 
 def options() -> argparse.Namespace:
@@ -43,13 +46,15 @@ def options() -> argparse.Namespace:
     parser.add_argument("--ollama", nargs=2, metavar=("URL", "MODEL"))
     parser.add_argument("--gguf", type=Path, help="other weights for the embedded engine")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--part", choices=PARTS, help="of the forty; both unless given")
+    parser.add_argument("--part", choices=list(PARTS), help="of the sixty; all unless given")
+    parser.add_argument("--folder", type=Path, help="where replies are kept")
     parser.add_argument("--table", action="store_true", help="the resolver's table alone")
     return parser.parse_args()
 
 
-def tools() -> PromptTools:
-    rows = json.loads((FOLDER / "asked.json").read_text("utf-8"))["tools"]
+def tools(name: str) -> PromptTools:
+    """Return the tools of one file of requests."""
+    rows = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))["tools"]
     keys = ("name", "description", "parameters")
     return PromptTools(
         tuple({"type": "function", "function": {k: row[k] for k in keys}} for row in rows),
@@ -107,7 +112,7 @@ async def asked(
 
 def print_resolved() -> None:
     rows: list[tuple[object, ...]] = []
-    for name in ("tuning", "held_out", "unseen", "asked"):
+    for name in ("tuning", "held_out", "unseen", "asked", "asked_later"):
         requests = list(labelled(name))
         score = scored(requests)
         kinds = ", ".join(f"{kind} {score.right[kind]}/{n}" for kind, n in score.of.items())
@@ -120,10 +125,11 @@ async def run(given: argparse.Namespace) -> None:
     if given.table:
         return
     rows: list[tuple[object, ...]] = []
-    offered = tools()
-    async with served(given) as (backend, _, model, _):
+    async with served(given) as (server, _, model, _):
+        backend = RecordedBackend(server, given.folder) if given.folder else server
         for part in [given.part] if given.part else PARTS:
-            requests = [one for one in labelled("asked") if one.part == part]
+            requests = [one for one in labelled(PARTS[part]) if one.part == part]
+            offered = tools(PARTS[part])
             counts = [await asked(backend, requests, offered, hint=hint) for hint in (False, True)]
             rows.append((part, len(requests), *counts))
     print_table(f"references done right, {model}", ("part", "requests", "off", "hint"), rows)

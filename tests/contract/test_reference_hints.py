@@ -57,7 +57,8 @@ def bytes_of(body: Mapping[str, Any]) -> str:
 async def test_the_name_follows_the_words_and_is_gone_in_the_next_request(native: bool) -> None:
     calls = [[FIND], ["Roma and Bella."], [AGAIN], ["It costs twelve."], ["Good bye."]]
     texts = ['{"calls":[{"name":"find_shops","arguments":{}}]}', '{"say":"Roma and Bella."}']
-    texts += ['{"calls":[{"name":"find_shops","arguments":{}}]}', '{"say":"Twelve."}']
+    again = '{"calls":[{"name":"find_shops","arguments":{"name":"Bella"}}]}'
+    texts += [again, '{"say":"Twelve."}']
     replies = calls if native else [[text] for text in [*texts, '{"say":"Good bye."}']]
     async with (
         StandInModel(*replies) as server,
@@ -153,3 +154,40 @@ async def test_a_value_out_of_an_example_gives_way_to_what_was_meant() -> None:
         await talk.ask("find me shops")
         await talk.ask("is the second one open")
         assert tier.calls[-1] == ("is_open", {"shop": "Bella"})
+
+
+BOOK = ToolSpec(
+    "n8n",
+    "n8n",
+    "book_table",
+    "book_table",
+    "Book a table at a shop.",
+    {"type": "object", "properties": {"shop": {"type": "string"}}, "required": ["shop"]},
+)
+
+
+async def test_what_was_listed_is_not_listed_again_and_what_is_known_is_said() -> None:
+    listing = '{"calls":[{"name":"find_shops","arguments":{}}]}'
+    booking = '{"calls":[{"name":"book_table","arguments":{"shop":"Bella"}}]}'
+    replies = [listing, '{"say":"Roma and Bella."}']
+    replies += [listing, booking, '{"say":"It is booked."}']
+    replies += [listing, '{"say":"Twelve."}']
+    async with (
+        StandInModel(*([reply] for reply in replies)) as server,
+        conversation(server, tier=FakeTier(SHOPS, BOOK, answer=shops), native_tools=False) as talk,
+    ):
+        for words in ("find me shops", "I'll take the second one", "what does the first one cost"):
+            await talk.ask(words)
+        bodies = [asked.json for asked in server.chats]
+    assert len(bodies) == 7, "one more request in each of the two turns"
+    repeated, again = bodies[2], bodies[3]
+    assert again["messages"] == repeated["messages"], "the server has read all of it"
+    assert "find_shops" not in json.dumps(again["format"])
+    assert "book_table" in json.dumps(again["format"])
+    known, said = bodies[5], bodies[6]
+    assert known["messages"][-1]["content"] == "what does the first one (Roma, price: 20) cost"
+    assert said["messages"][:-1] == known["messages"][:-1]
+    words = known["messages"][-1]["content"]
+    assert said["messages"][-1]["content"].startswith(words)
+    assert "with this: Roma, price: 20." in said["messages"][-1]["content"]
+    assert "calls" not in json.dumps(said["format"])

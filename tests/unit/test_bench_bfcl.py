@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from caal_node.config.settings import Settings
 from caal_node.reply_parser import ToolCall
 from tests.bench import bfcl, bfcl_data
 from tests.bench.bfcl_data import Question, questions, tool_name, wheel
 from tests.bench.bfcl_judge import right_call, right_name
+from tests.bench.bfcl_ways import connect
 from tests.stand_in_model import Call, StandInModel
 
 ROW: dict[str, Any] = {
@@ -151,8 +153,8 @@ async def test_both_ways_are_scored_over_the_wire(question: Question, tmp_path: 
     right = Call("field_area", {"sides": [3, 4]})
     file = tmp_path / "kept.jsonl"
     async with StandInModel([right], ["It is 12."], [right]) as server:
-        settings = bfcl.Settings(ollama_host=server.url, model=server.model, tool_calls="native")
-        model = bfcl.connect(settings)
+        settings = Settings(ollama_host=server.url, model=server.model, tool_calls="native")
+        model = connect(settings)
         kept = bfcl.Kept(file)
         native = await bfcl.scored(model, "native", "simple", [question, question], kept)
         node = await bfcl.scored(model, "node", "simple", [question], kept)

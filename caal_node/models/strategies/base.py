@@ -12,7 +12,9 @@ from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias
 
 from caal_node.core.items import Item, UserItem
-from caal_node.core.prompt_files import read
+from caal_node.core.prompt_files import fill, read
+from caal_node.grounding.reference_hint import answer_in
+from caal_node.grounding.references import Reference
 from caal_node.models.backends.base import (
     BackendRequest,
     Chunk,
@@ -34,13 +36,15 @@ from caal_node.reply_parser import (
     UnknownCall,
 )
 from caal_node.reply_parser.call_builder import CallBuilder, OpenCall
+from caal_node.reply_parser.escaping import escape_markers
 from caal_node.reply_parser.tool_index import ToolIndex
 
 StrategyName: TypeAlias = Literal["native", "json_reply", "text_protocol", "plain"]
 Doubt: TypeAlias = Literal[
     "unsure",  # The model began a call that it holds for unlikely itself.
     "missing_argument",  # A call needs an argument that nobody said.
-    "needless",  # A call stands on nothing that was said.
+    "needless",  # A call stands on nothing that was said, or finds out what is known.
+    "repeated",  # A call lists once more what the person has chosen from.
 ]
 
 
@@ -50,15 +54,20 @@ def only_speech(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if isinstance(event, kept)]
 
 
-def asked_for_speech(items: Sequence[Item]) -> tuple[Item, ...]:
-    """Return `items` with a note behind the person's words that no tool is for them.
+def asked_for_speech(
+    items: Sequence[Item], references: Sequence[Reference] = ()
+) -> tuple[Item, ...]:
+    """Return `items` with a note behind the person's words that no tool is for them, or with what
+    they ask for, where an earlier result has it.
 
     It stands in their turn, as some templates refuse a second one of the same person.
     """
+    facts = escape_markers(answer_in(references))
+    note = fill("answer_with.md", facts=facts) if facts else read("answer_in_words.md")
     *before, last = items
     if not isinstance(last, UserItem):
-        return (*items, UserItem(read("answer_in_words.md")))
-    return (*before, replace(last, text=f"{last.text}\n\n{read('answer_in_words.md')}"))
+        return (*items, UserItem(note))
+    return (*before, replace(last, text=f"{last.text}\n\n{note}"))
 
 
 def without_thinking(events: Sequence[Event]) -> list[Event]:
@@ -169,7 +178,7 @@ class NativeStrategy:
             # It is a person's turn, since templates move late instructions to the prompt's prefix.
             items = (*items, UserItem(read("last_round.md")))
         elif question.speech_only:
-            items = asked_for_speech(items)
+            items = asked_for_speech(items, question.references)
         return BackendRequest(
             items,
             tools=question.tools.schemas if question.may_call else (),

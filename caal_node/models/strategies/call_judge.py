@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
+from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.grounding.call_grounds import CallGrounds, CallSigns, unique_words
+from caal_node.grounding.asked_facts import is_same_lookup, is_told
+from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique_words
 from caal_node.grounding.meant_arguments import meant_for
 from caal_node.grounding.request_words import is_question
 from caal_node.models.question import Question
@@ -32,7 +34,7 @@ class CallJudge:
     """
 
     def __init__(self, question: Question, *, as_said: bool, trusted: bool) -> None:
-        self.doubt: Literal["needless", "missing_argument"] | None = None
+        self.doubt: Literal["needless", "repeated", "missing_argument"] | None = None
         """Why the last call that was left out was left out."""
         self._question: Final = question
         self._as_said: Final = as_said
@@ -84,6 +86,9 @@ class CallJudge:
         if tool is not None:
             unsaid: tuple[str, ...] = ()
             if self._question.judges_calls:
+                if (known := self._known_already(call)) is not None:
+                    self.doubt = self.doubt or known
+                    return []
                 signs = CallSigns(tool, arguments, trusted=self._trusted)
                 grounds = self._grounds_of_question()
                 unsaid = grounds.unsaid(signs)
@@ -113,6 +118,24 @@ class CallJudge:
                 return []
         self._called = True
         return [ToolCallStart(call.id, call.name), ToolCallEnd(call.id, call.name, arguments)]
+
+    def _known_already(self, call: ToolCallEnd) -> Literal["needless", "repeated"] | None:
+        """Return why a call of a small model finds out nothing that an earlier result has not told.
+
+        It is needless where a question about a thing asks for what stands in the thing's record,
+        unless its words speak of the tool. It is repeated where it lists once more what the person
+        has chosen from.
+        """
+        references = self._question.references
+        if self._trusted or not isinstance(self._question.items[-1], UserItem):
+            return None
+        for each in references if len(references) == 1 else ():
+            if each.facts and not is_told(each.facts, call.arguments):
+                return "needless" if self._fit_of(call.name) < FIT else None
+        for each in references if self._as_said else ():
+            if each.tool == call.name and each.listed_by is not None:
+                return "repeated" if is_same_lookup(call.arguments, each.listed_by) else None
+        return None
 
     def _grounds_of_question(self) -> CallGrounds:
         if self._grounds is None:

@@ -15,10 +15,12 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from caal_node.context.prompt_tools import PromptTools
+from caal_node.core.tool_spec import ToolSchema
+from caal_node.grounding.reference_hint import answer_in
 from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
-from caal_node.models.strategies.base import ReplyReader, StrategyName
+from caal_node.models.strategies.base import ReplyReader, StrategyName, asked_for_speech
 from caal_node.models.strategies.prompt import TABLES_MAX, protocol_prompt
 from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
@@ -104,18 +106,28 @@ class JsonReplyStrategy:
     of half the requests to four other tools that they are done, and has called nothing. So it is
     measured anew for each table, by `caal_node.models.model_preparation.calibrate`.
 
-    `speech_only` allows no call: it asks again after a call that the model was unsure of.
+    `speech_only` allows no call: it asks again after a call that the model was unsure of. `without`
+    are tools that the grammar leaves out: it asks again after a call that only repeats another one.
     """
 
     name: StrategyName = "json_reply"
 
-    def __init__(self, *, speech_only: bool = False, call_threshold: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        speech_only: bool = False,
+        call_threshold: float = 0.0,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
         self.speech_only = speech_only
+        self._without = without
         self.call_threshold = call_threshold
 
     def request(self, question: Question) -> BackendRequest:
         allowed = may_call(question)
         items = protocol_prompt(question, _STYLE, may_call=allowed, with_dialogues=True)
+        if self.speech_only and answer_in(question.references):
+            items = asked_for_speech(items, question.references)
         allowed = allowed and not self.speech_only
         most = max(1, min(SCHEMA_CALLS_MAX, calls_left(question.items, question.limits)))
         if question.parallel is False:
@@ -127,7 +139,9 @@ class JsonReplyStrategy:
             schema = reply_schema(question.tools.schemas, most=most, must_call=True)
         else:
             first, *others = shortlist(question)
-            if others:
+            if self._without:
+                schema = reply_schema(self._left(question), most=most)
+            elif others:
                 schema = ordered_calls_schema((first, *others)[:most])
             elif first is question.tools.schemas:
                 schema = _schema_of_all(question.tools, most)
@@ -141,6 +155,15 @@ class JsonReplyStrategy:
             max_tokens=question.max_tokens,
             top_logprobs=TOP_CANDIDATES if allowed and not question.must_call else 0,
         )
+
+    def _left(self, question: Question) -> tuple[ToolSchema, ...]:
+        """Return the tools that fit the request by its words, else all, without those left out."""
+        short = [tool for part in shortlist(question) for tool in part]
+        for tools in (short, question.tools.schemas):
+            left = [tool for tool in tools if tool["function"]["name"] not in self._without]
+            if left:
+                return tuple({tool["function"]["name"]: tool for tool in left}.values())
+        return ()
 
     def reader(self, question: Question) -> ReplyReader:
         return _JsonReplyReader(question, self)

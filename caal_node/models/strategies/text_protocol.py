@@ -33,7 +33,7 @@ class TextProtocolStrategy:
         style = STYLES[self.style]
         items = protocol_prompt(question, style, may_call=allowed, with_dialogues=self.constrain)
         if question.speech_only:
-            items = asked_for_speech(items)
+            items = asked_for_speech(items, question.references)
         tools = question.tools.schemas if allowed and not question.speech_only else ()
         return BackendRequest(
             items,

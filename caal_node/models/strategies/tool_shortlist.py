@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import CallItem, ResultItem, UserItem
 from caal_node.core.tool_spec import Example, ToolSchema
+from caal_node.grounding.reference_words import name_words, singular
 from caal_node.models.question import Question
 from caal_node.models.strategies.prompt import TABLES_MAX
 from caal_node.models.strategies.word_lists import COMMON, JOINERS, STEM_CHARS, words
@@ -107,11 +108,11 @@ def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
     """Return the tools that fit each part of the newest request, in the table's order.
 
     All tools are returned where none fits well by its words: "yes, do that" says nothing of a
-    tool. Tools that this conversation has called already stay on the list.
+    tool. Tools that this conversation has called already stay on the list, and so do those that
+    take what the request refers to.
     """
     relevance = relevance_of(question.tools)
-    said = [item.text for item in question.items if isinstance(item, UserItem)]
-    parts = split_request(said[-1] if said else "", relevance, least_score=PART_SCORE)
+    parts = split_request(_meaning(question), relevance, least_score=PART_SCORE)
     if len(parts) > 1 and not isinstance(question.items[-1], ResultItem):
         return tuple(_named(question, relevance.best(part, TOOLS_PER_PART_MAX)) for part in parts)
     # Once results are there, the model knows which parts are still to be done.
@@ -121,13 +122,34 @@ def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
     if not names:
         return (question.tools.schemas,)
     called = [item.name for item in question.items if isinstance(item, CallItem)]
-    return (_named(question, (*names, *called)),)
+    return (_named(question, (*names, *called, *_taking_what_is_meant(question))),)
 
 
 def fits(question: Question) -> dict[str, float]:
     """Return how well each tool fits the newest request by the words that they share."""
-    said = [item.text for item in question.items if isinstance(item, UserItem)]
-    return relevance_of(question.tools).scores(said[-1] if said else "")
+    return relevance_of(question.tools).scores(_meaning(question))
+
+
+def _meaning(question: Question) -> str:
+    """Return the newest request without words that only point: "the last one" speaks of no tool
+    that has to do with last things, but "the last song" does speak of songs."""
+    said = next((item.text for item in reversed(question.items) if isinstance(item, UserItem)), "")
+    for each in question.references:
+        nouns = (word for word in name_words(each.words) if singular(word) in each.nouns)
+        # "It" keeps the place of a word, by which parts are told from a list's last item.
+        said = said.replace(each.words, " ".join(("it", *nouns)), 1)
+    return said
+
+
+def _taking_what_is_meant(question: Question) -> list[str]:
+    """Return the tools with a required parameter that is called as what the request refers to."""
+    nouns = frozenset[str]().union(*(each.nouns for each in question.references))
+    return [
+        tool["function"]["name"]
+        for tool in (question.tools.schemas if nouns else ())
+        for name in tool["function"]["parameters"].get("required", ())
+        if not nouns.isdisjoint(map(singular, name_words(name)))
+    ]
 
 
 def split_request(request: str, relevance: ToolRelevance, *, least_score: float) -> tuple[str, ...]:
