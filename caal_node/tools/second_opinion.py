@@ -5,7 +5,7 @@ Another model's connection is made for one look and closed behind it, so that no
 its server keeps the model loaded.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # LiveKit leaves the types of its sessions open, so they are half unknown.
 
 from __future__ import annotations
