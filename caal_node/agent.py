@@ -28,6 +28,7 @@ from typing import Any
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
+from livekit.agents.llm.tool_context import get_fnc_tool_names
 from livekit.agents.types import NOT_GIVEN
 
 from caal_node.checked_reply import CheckedReply
@@ -76,6 +77,8 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.toolsets.base import ConfiguredToolset
+from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
@@ -166,6 +169,11 @@ class CaalAgent(Agent):
             left_out=lambda: self._prompt_builder.left_out,
         )
         """Answers the requests of the Tools API."""
+        toolsets = configured_toolsets(self.settings, emit=self._services.emit, embedder=embedder)
+        own = [*(tools or ()), *llm.find_function_tools(type(self))]
+        refuse_names(toolsets, get_fnc_tool_names(own))
+        for each in toolsets:
+            self._pipeline.redaction.add(partial(_secrets_of, each))
         self._prompt_builder = PromptBuilder(
             self.settings,
             self.tool_data,
@@ -182,7 +190,7 @@ class CaalAgent(Agent):
         )
         super().__init__(
             instructions=instructions_of(self.settings) if instructions is None else instructions,
-            tools=[*(tools or ()), self._remote],
+            tools=[*(tools or ()), *toolsets, self._remote],
             **agent_options,
         )
         # LiveKit takes the node from the agent itself, whatever a class below makes of it.
@@ -468,3 +476,7 @@ class CaalAgent(Agent):
     def _method_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""
         return self._own_tools.specs([tool for tool in self.tools if tool is not self._remote])
+
+
+def _secrets_of(toolset: ConfiguredToolset) -> tuple[str, ...]:
+    return toolset.secrets

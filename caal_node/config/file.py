@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
+from caal_node.config import toolset_tables
 from caal_node.core.errors import ConfigError
 from caal_node.policy.places import Places
 from caal_node.policy.policy import Policy
@@ -26,7 +27,7 @@ MAX_FILE_BYTES: Final = 1 << 20
 PREFIX: Final = "CAAL_"
 _SHARED_PREFIXES: Final = ("ollama_", "n8n_", "livekit_")
 """Settings that other programs read too keep the names that those programs gave them."""
-FILE_ONLY: Final = frozenset({"examples", TABLE})
+FILE_ONLY: Final = frozenset({"examples", TABLE, toolset_tables.TABLE})
 """Tables, which no variable can hold."""
 
 SHOWN_CHARS: Final = 60
@@ -130,6 +131,12 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
         }
         if setting == TABLE:
             value = read_policy(cast("object", value), Places(str(path), text))
+        if setting == toolset_tables.TABLE:
+            lines = {name: place.rpartition(", ")[0] for name, place in inside.items()}
+            try:
+                value = toolset_tables.toolset_tables(cast("object", value), path.parent, lines)
+            except ValueError as error:
+                raise ConfigError(f"{where}: {error}.") from None
         given[setting] = GivenSetting(value, where, path.parent, inside)
     return given
 

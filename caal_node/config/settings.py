@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -32,6 +33,7 @@ from pydantic import (
 )
 
 from caal_node.config.file import GivenSetting, explained, from_environment, from_file
+from caal_node.config.toolset_tables import ToolsetTable, toolset_tables
 from caal_node.core.addresses import (
     LIVEKIT_PORT,
     canonical_url,
@@ -160,6 +162,19 @@ def _examples(value: Any) -> Any:
 
 def _policy(value: Any) -> Any:
     return value if isinstance(value, Policy) else read_policy(value, Places("tools"))
+
+
+def _toolsets(value: Any) -> Any:
+    return toolset_tables(value)
+
+
+def _timezone(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("write a time zone such as Europe/Oslo") from None
 
 
 def _n8n_url(text: str) -> str:
@@ -310,6 +325,12 @@ class Settings(BaseModel):
     own_tools: Literal["livekit", "bounded"] = "livekit"
     """How the agent's own function tools run: as in plain LiveKit, or with the deadline, the short
     results and the order of remote ones."""
+    toolsets: Annotated[
+        Mapping[str, InstanceOf[ToolsetTable]], BeforeValidator(_toolsets), Field(max_length=100)
+    ] = {}
+    """The toolsets that are on, with their options; see docs/toolsets.md."""
+    timezone: Annotated[InstanceOf[ZoneInfo] | None, BeforeValidator(_timezone)] = None
+    """The home's time zone, such as `Europe/Oslo`; None is the machine's."""
     n8n_url: N8nUrl | None = None
     n8n_mcp_token: Secret | None = None
     n8n_api_key: Secret | None = None

@@ -36,6 +36,7 @@ LAYERS = (
     ("livekit_plugin",),
     ("models", "speech"),
     ("tools",),
+    ("toolsets",),
     ("evaluation",),
     ("factories",),
     ("room", "control"),

@@ -69,7 +69,11 @@ def test_every_setting_has_its_own_variable() -> None:
 
 def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path: Path) -> None:
     pairs = dict(re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE.read_text(encoding="utf-8"), re.M))
-    assert set(pairs) == {variable(name) for name in FIELDS} - {"CAAL_EXAMPLES", "CAAL_TOOLS"}
+    assert set(pairs) == {variable(name) for name in FIELDS} - {
+        "CAAL_EXAMPLES",
+        "CAAL_TOOLS",
+        "CAAL_TOOLSETS",
+    }
     assert load_settings(pairs, tmp_path / "none.toml") == Settings()
 
 

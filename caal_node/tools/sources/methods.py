@@ -31,6 +31,7 @@ from livekit.agents.llm.utils import is_context_type
 from caal_node.core.errors import ToolFailure
 from caal_node.core.events import API_CALL
 from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
+from caal_node.tools.call_terms import CallTerms, terms_of
 from caal_node.tools.effects import declared_effect
 from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.remote_toolset import RemoteTool
@@ -122,7 +123,9 @@ class OwnTools:
         call = entry, call_id, arguments, execute
         text = self._text_of(call_id)
         try:
-            if self._bounded:
+            terms = terms_of(tool)
+            if self._bounded or terms is not None:
+                deadline |= terms is not None
                 value = await self._pipeline.run(
                     *call, validate=validate, deadline=deadline, becomes_text=text, context=context
                 )
@@ -265,13 +268,16 @@ def _holds_an_agent(result: dict[Any, Any] | list[Any]) -> bool:
 def spec_of(tool: OwnTool, source: str) -> ToolSpec:
     """Describe one of the agent's own tools for the table."""
     schema = ToolContext([tool]).parse_function_tools("openai", strict=False)[0]["function"]
+    terms = terms_of(original_of(tool)) or CallTerms()
     return ToolSpec(
         tier="agent",
-        source=source,
+        source=terms.source or source,
         name=schema["name"],
         wanted=schema["name"],
         description=without_examples(schema.get("description") or ""),
         parameters=schema["parameters"],
         effect=declared_effect(original_of(tool)),
         examples=examples_in(inspect.getdoc(tool)),
+        timeout_s=terms.timeout_s,
+        remembered=terms.remembered,
     )

@@ -1,0 +1,202 @@
+"""What an author of a toolset derives from: `ConfiguredToolset`, its options and its services.
+
+    class ShelfOptions(ToolsetOptions):
+        file: OptionPath = Field(description="The file with your books")
+
+    class Shelf(ConfiguredToolset):
+        NAME = "shelf"
+        SUMMARY = "Says which books you have."
+        Options = ShelfOptions
+
+        @tool("read")
+        async def find_book(self, title: str) -> str: ...
+
+It is a LiveKit `Toolset`, so that `Agent(tools=[Shelf(ShelfOptions(file=...))])` works without
+anything else of this package. In a `CaalAgent` its calls go through the owner's policy, have a
+deadline, and give short results.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# LiveKit leaves the types of its tools open, so they are half unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Protocol, cast
+
+from livekit.agents import function_tool
+from livekit.agents.llm import FunctionTool, RawFunctionTool, Toolset
+from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationInfo
+from tzlocal import get_localzone
+
+from caal_node.core.events import CueKind, Event
+from caal_node.core.paths import from_home, state_folder
+from caal_node.core.tool_spec import Effect
+from caal_node.tools.call_terms import CallTerms, terms_of, with_terms
+from caal_node.tools.effects import effect
+from mcp_bridge import Embedder
+
+BASE: Final = "base"
+"""The key, in pydantic's validation context, of the folder that relative paths start from."""
+
+
+def _from_base(path: Path, info: ValidationInfo) -> Path:
+    context = cast("Mapping[str, Path]", info.context or {})
+    return context.get(BASE, Path()) / from_home(str(path), info.field_name or "path")
+
+
+OptionPath = Annotated[Path, AfterValidator(_from_base)]
+"""A path of an option. A relative one starts from the folder of `caal.toml`."""
+
+
+class ToolsetOptions(BaseModel):
+    """The options of a toolset: the keys of its table `[toolsets.NAME]` in `caal.toml`.
+
+    The description of a field is the question that `caal-node tools add` asks; a field without a
+    default has to be answered. A `SecretStr` is asked for without an echo, and kept in `.env`.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True
+    )
+
+
+class Announcer(Protocol):
+    """Speaks to the people of a room by itself, outside of any answer."""
+
+    @property
+    def place(self) -> str:
+        """The room's name, "" where the conversation has no room."""
+        ...
+
+    async def announce(self, words: str, *, cue: CueKind | None = None) -> bool:
+        """Wait until nobody speaks, play the cue, and say the words.
+
+        Returns:
+            Whether somebody was there to hear it. Where nobody is, nothing is said.
+        """
+        ...
+
+    def on_arrival(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell`, on the event loop, when somebody comes into the room.
+
+        Returns:
+            A function that ends this.
+        """
+        ...
+
+
+class NoAnnouncer:
+    """The announcer of a toolset that nobody has given one: nobody hears it."""
+
+    place = ""
+
+    async def announce(self, words: str, *, cue: CueKind | None = None) -> bool:
+        return False
+
+    def on_arrival(self, tell: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+
+def _zone_of_machine() -> tzinfo:
+    try:
+        return get_localzone()
+    except (LookupError, OSError):  # a machine whose own files name no zone that there is
+        return UTC
+
+
+LOCAL_ZONE: Final = _zone_of_machine()
+"""The machine's time zone. It is read with the module, since that reads files."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _drop(event: Event) -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetServices:
+    """What a toolset gets of the conversation that it works in."""
+
+    state: Path = field(default_factory=lambda: state_folder() / "toolsets")
+    """The folder for what the toolset itself keeps. It may not exist yet."""
+    timezone: tzinfo = LOCAL_ZONE
+    """The home's."""
+    now: Callable[[], datetime] = _utc_now
+    """Returns the time, with its zone."""
+    announcer: Announcer = field(default_factory=NoAnnouncer)
+    emit: Callable[[Event], None] = _drop
+    """Tells everybody who listens to the conversation's events."""
+    embedder: Embedder | None = None
+    """Makes vectors of texts, where the owner has turned an embedding on."""
+
+
+class ConfiguredToolset(Toolset):
+    """A set of tools that `caal.toml` turns on and sets up.
+
+    LiveKit calls `setup` when the agent enters a session and `aclose` when it leaves; both may be
+    overridden, and then call the ones here. One object may be set up again after it was closed.
+
+    Raises:
+        ConfigError: the options cannot work, or a library is missing; the message says what to do.
+    """
+
+    NAME: ClassVar[str]
+    """The name of its entry point, of its table in `caal.toml`, and of its source in lists."""
+    SUMMARY: ClassVar[str]
+    """One sentence for `caal-node tools add`: what a person can ask for."""
+    EXTRA: ClassVar[str] = ""
+    """The extra of its distribution that brings its libraries, if it needs any."""
+    Options: ClassVar[type[ToolsetOptions]] = ToolsetOptions
+
+    def __init__(
+        self, options: ToolsetOptions | None = None, services: ToolsetServices | None = None
+    ) -> None:
+        # First, as LiveKit looks at every attribute for tools.
+        self.options: Any = self.Options() if options is None else options
+        self.services: Final = services or ToolsetServices()
+        super().__init__(id=self.NAME)
+        for each in self.tools:
+            if isinstance(each, (FunctionTool, RawFunctionTool)):
+                with_terms(each, replace(terms_of(each) or CallTerms(), source=self.NAME))
+
+    async def check(self) -> str:
+        """Try what the options name, and say in a sentence what was found.
+
+        Raises:
+            ConfigError, ToolFailure: it does not work; the message says what to do.
+        """
+        return "nothing to check"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of the options that are secrets; no tool's words may hold them."""
+        values = (getattr(self.options, name) for name in self.Options.model_fields)
+        return tuple(each.get_secret_value() for each in values if isinstance(each, SecretStr))
+
+
+def tool(
+    worst: Effect, *, timeout_s: float | None = None, remembered: bool = True
+) -> Callable[[Callable[..., Any]], FunctionTool[..., Any]]:
+    """Make a method of a toolset a tool.
+
+    Its docstring is what the model reads, with each parameter's description under `Args:`, and
+    with up to three lines such as `Example: what is left to buy -> {"list": "shopping"}`.
+
+    Args:
+        worst: What its calls may do at worst, for the owner's policy.
+        timeout_s: Seconds that a call may take, where that is more than the usual 20.
+        remembered: Whether results are kept for later turns ("the second one").
+    """
+
+    def make(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        terms = CallTerms(timeout_s=timeout_s, remembered=remembered)
+        return function_tool(effect(worst)(with_terms(function, terms)))
+
+    return make

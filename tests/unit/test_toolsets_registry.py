@@ -1,0 +1,164 @@
+"""Toolsets are found by their entry points, and made as caal.toml says."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from pydantic import Field, SecretStr
+
+from caal_node.config.settings import Settings, load_settings
+from caal_node.core.errors import ConfigError
+from caal_node.tools.sources.methods import spec_of
+from caal_node.toolsets import registry
+from caal_node.toolsets.base import ConfiguredToolset, OptionPath, ToolsetOptions, tool
+
+
+class ShelfOptions(ToolsetOptions):
+    file: OptionPath = Field(description="The file with your books")
+    token: SecretStr | None = None
+
+
+class Shelf(ConfiguredToolset):
+    NAME = "shelf"
+    SUMMARY = "Says which books you have."
+    Options = ShelfOptions
+
+    @tool("read", timeout_s=30, remembered=False)
+    async def find_book(self, title: str) -> str:
+        """Find a book.
+
+        Example: do I have Dune -> {"title": "Dune"}
+
+        Args:
+            title: The book's title.
+        """
+        return title
+
+
+class Attic(ConfiguredToolset):
+    NAME = "attic"
+    SUMMARY = "The same tool once more."
+
+    @tool("read")
+    async def find_book(self, title: str) -> str:
+        """Find a book upstairs."""
+        return title
+
+
+NOT_A_TOOLSET = 3
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {
+        name: EntryPoint(name, f"{__name__}:{value}", registry.GROUP)
+        for name, value in {
+            "shelf": "Shelf",
+            "attic": "Attic",
+            "gone": "Nothing",
+            "number": "NOT_A_TOOLSET",
+        }.items()
+    }
+    monkeypatch.setattr(registry, "installed", lambda: found)
+
+
+def settings_of(tmp_path: Path, text: str) -> Settings:
+    (tmp_path / "caal.toml").write_text(text)
+    return load_settings({}, tmp_path / "caal.toml")
+
+
+def test_a_table_turns_a_toolset_on(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, '[toolsets.shelf]\nfile = "books.txt"\n')
+    (shelf,) = registry.configured_toolsets(settings)
+    assert shelf.options.file == tmp_path / "books.txt"
+    assert shelf.services.state.name == "shelf"
+
+
+def test_nothing_is_on_where_no_table_says_so(tmp_path: Path) -> None:
+    text = '[toolsets.shelf]\nenabled = false\nfile = "books.txt"\n'
+    assert registry.configured_toolsets(settings_of(tmp_path, text)) == []
+    assert registry.configured_toolsets(Settings()) == []
+
+
+def test_settings_made_in_code_turn_toolsets_on_too() -> None:
+    settings = Settings.model_validate({"toolsets": {"shelf": {"file": "books.txt"}}})
+    assert len(registry.configured_toolsets(settings)) == 1
+
+
+def test_the_home_s_time_zone_is_the_settings(tmp_path: Path) -> None:
+    text = 'timezone = "Europe/Oslo"\n[toolsets.attic]\n'
+    (attic,) = registry.configured_toolsets(settings_of(tmp_path, text))
+    assert str(attic.services.timezone) == "Europe/Oslo"
+
+
+def test_a_time_zone_that_there_is_not_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"line 1, timezone.*Europe/Oslo"):
+        settings_of(tmp_path, 'timezone = "Mars/Olympus"\n')
+
+
+def test_a_secret_can_be_a_variable_and_is_known_to_the_redaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELF_TOKEN", "hushhush")
+    text = '[toolsets.shelf]\nfile = "b"\ntoken = "${SHELF_TOKEN}"\n'
+    (shelf,) = registry.configured_toolsets(settings_of(tmp_path, text))
+    assert shelf.secrets == ("hushhush",)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "remedy"),
+    [
+        ("toolsets = 3\n", "line 1, toolsets", "write a table"),
+        ("[toolsets]\nshelf = 3\n", "line 1, toolsets", "write shelf as a table"),
+        ("[toolsets.shelf]\nenabled = 3\n", "line 1, toolsets", "write true or false"),
+        ("\n[toolsets.self]\n", "line 2, toolsets.self", "did you mean shelf"),
+        ("[toolsets.x]\n", "line 1, toolsets.x", "there are shelf, attic"),
+        ("[toolsets.shelf]\n", "toolsets.shelf.file", "caal-node tools add shelf"),
+        ("[toolsets.shelf]\nfile = 'b'\nfiel = 1\n", "line 3, toolsets.shelf.fiel", "file, token"),
+        ("[toolsets.shelf]\nfile = 3\n", "line 2, toolsets.shelf.file", "path"),
+        (
+            "[toolsets.shelf]\nfile = 'b'\ntoken = '${SHELF_TOKEN}'\n",
+            "line 3, toolsets.shelf.token",
+            "SHELF_TOKEN is not set",
+        ),
+        ("[toolsets.gone]\n", "line 1, toolsets.gone", "cannot be imported"),
+        ("[toolsets.number]\n", "line 1, toolsets.number", "is no ConfiguredToolset"),
+        ("[toolsets.shelf]\nfile = 'b'\n[toolsets.attic]\n", "shelf and attic", "find_book"),
+    ],
+)
+def test_what_is_wrong_names_place_and_mend(
+    tmp_path: Path, text: str, place: str, remedy: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        registry.configured_toolsets(settings_of(tmp_path, text))
+    assert place in str(caught.value)
+    assert remedy in str(caught.value)
+
+
+def test_no_error_shows_a_secret(tmp_path: Path) -> None:
+    text = '[toolsets.shelf]\nfile = "b"\ntoken = 81818181\n'
+    with pytest.raises(ConfigError) as caught:
+        registry.configured_toolsets(settings_of(tmp_path, text))
+    assert "8181" not in str(caught.value)
+
+
+def test_a_tool_is_listed_by_its_toolset_with_its_author_s_terms() -> None:
+    shelf = Shelf(ShelfOptions(file=Path("b")))
+    spec = spec_of(shelf.tools[0], "KitchenAgent")  # type: ignore[arg-type]
+    assert (spec.source, spec.effect, spec.timeout_s, spec.remembered) == (
+        "shelf",
+        "read",
+        30,
+        False,
+    )
+    assert spec.description == "Find a book."
+    assert spec.examples[0].arguments == {"title": "Dune"}
+
+
+async def test_a_toolset_works_without_anything_of_this_package() -> None:
+    shelf = Shelf(ShelfOptions(file=Path("b")))
+    assert await shelf.tools[0](title="Dune") == "Dune"  # type: ignore[operator]
+    assert await shelf.check() == "nothing to check"
+    assert await shelf.services.announcer.announce("Hello.") is False
