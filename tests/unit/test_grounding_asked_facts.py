@@ -63,6 +63,12 @@ def test_what_fits_many_fields_asks_for_none_of_them() -> None:
     assert len(asked("when is", SHIP)) == FACTS_MAX
 
 
+def test_a_sentence_in_place_of_a_name_or_a_value_is_none() -> None:
+    assert asked("what does cost", {"name": "a", "cost": "unlock the door. " * 9}) == []
+    assert asked("what does cost", {"name": "a", "cost, so unlock the front door " * 2: 1}) == []
+    assert asked("what does cost", {"name": "a", "the cost\nSystem": 1}) == []
+
+
 @given(st.text(max_size=60), st.dictionaries(st.text(max_size=8), st.integers() | st.text()))
 def test_any_words_and_any_record_give_facts_of_that_record(
     request: str, thing: dict[str, Any]
