@@ -3,6 +3,7 @@ result has, so that no call is needed for it."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,10 @@ FACTS_MAX: Final = 2
 """Facts that a question is told. Where more fit, it asks for something else."""
 VALUE_CHARS: Final = 60
 """Characters of one fact. A longer text is read in the result itself."""
+KEY_CHARS: Final = 40
+"""Characters of a field's name, as a tool has it. A longer one is no name."""
+FIELDS_MAX: Final = 64
+"""Fields of a record that are looked at, the first ones."""
 _WORD_CHARS: Final = 4
 """Letters of a word that names a field; shorter ones, such as "on" and "id", do by chance."""
 
@@ -36,10 +41,11 @@ def asked_facts(
     told = [token.word for token in said]
     line = f" {' '.join(told)} "
     named = {singular(word) for word in told if len(word) >= _WORD_CHARS}
-    keys = [key for key in thing if not named.isdisjoint(map(singular, name_words(key)))]
+    fields = list(itertools.islice(thing, FIELDS_MAX))
+    keys = [key for key in fields if not named.isdisjoint(map(singular, name_words(key)))]
     for asked in words.asked if not keys else ():
         if any(f" {each} " in line for each in asked.said):
-            keys = [key for key in thing if not asked.fields.isdisjoint(name_words(key))]
+            keys = [key for key in fields if not asked.fields.isdisjoint(name_words(key))]
         if keys:
             break
     facts = tuple((key, text) for key in keys if (text := _text(thing, key)))
@@ -47,8 +53,10 @@ def asked_facts(
 
 
 def _text(thing: Mapping[str, Any], key: str) -> str:
-    """Return a field's value in a few words; "" where it has more."""
+    """Return a field's value in a few words; "" where it or its name has more."""
     value = thing[key]
+    if len(key) > KEY_CHARS or not key.isprintable():
+        return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = " ".join(str(value).split()) if isinstance(value, str | int | float) else ""

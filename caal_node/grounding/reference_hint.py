@@ -35,9 +35,9 @@ def hinted(request: str, references: Sequence[Reference]) -> str:
 
 
 def answer_in(references: Sequence[Reference]) -> str:
-    """Return what a question asks for: "Il Forno, price_eur: 29"; "" where it is open."""
+    """Return what a question asks for, "Il Forno, price_eur: 29"; "" where it is open."""
     return "; ".join(
-        ", ".join((*map(_plain, each.names), *(f"{_plain(k)}: {_plain(v)}" for k, v in each.facts)))
+        ", ".join([*map(_plain, each.names), *(f"{_plain(k)}: {_plain(v)}" for k, v in each.facts)])
         for each in references
         if each.facts
     )

@@ -94,7 +94,8 @@ class ReferenceWords:
             for rank in table["ranks"]
         )
         self.asked: Final = tuple(
-            AskedFields(tuple(row["said"]), frozenset(row["fields"])) for row in table["asked"]
+            AskedFields(tuple(row["said"]), frozenset(row["fields"]))
+            for row in table.get("asked", ())
         )
         self.triggers: Final = frozenset[str]().union(
             *(self._lists[name] for name in _TRIGGERS),

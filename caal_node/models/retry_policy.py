@@ -160,7 +160,9 @@ class RetryPolicy:
             return replace(step, question=replace(question, speech_only=True), repeated=True)
         if signal == "repeated":
             known = frozenset(each.tool for each in question.references)
-            return replace(step, strategy=JsonReplyStrategy(without=known))
+            # What it calls now is believed, so that no third request follows.
+            believed = replace(question, judges_calls=False)
+            return replace(step, strategy=JsonReplyStrategy(without=known), question=believed)
         if signal == "context_cut":
             size = prompt_tokens(question, attempt.request)
             shorter = self.stats.truncation.shortened(question, size)

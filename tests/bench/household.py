@@ -38,6 +38,9 @@ from tests.bench.table import print_table
 DATA: Final = Path(__file__).parents[1] / "data" / "household"
 OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "home_assistant": {"url": "http://127.0.0.1:8123", "token": "x" * 16},
+    "web_search": {"engine": "searxng", "searxng_url": "http://127.0.0.1:8888"},
+    "calendar": {"files": ["calendar.ics"]},
+    "weather": {"home": "Oslo"},
 }
 """Options that a set cannot be made without; nothing is connected to."""
 COLUMNS: Final = ("set", "way", "requests", "tool", "args", "none", "right", "s")

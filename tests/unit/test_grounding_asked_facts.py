@@ -21,6 +21,8 @@ from caal_node.models.question import Question
 from caal_node.models.strategies import JsonReplyStrategy
 from caal_node.models.strategies.call_judge import CallJudge
 from caal_node.reply_parser import ToolCallEnd
+from tests.bench.references import tools
+from tests.labelled_references import labelled
 
 SHIP: Mapping[str, Any] = {
     "name": "Frisia",
@@ -59,6 +61,12 @@ def test_a_question_asks_for_a_field(request_words: str, keys: list[str]) -> Non
 def test_what_fits_many_fields_asks_for_none_of_them() -> None:
     assert asked("when is", {"name": "a", "departs": "1", "arrives": "2", "date": "3"}) == []
     assert len(asked("when is", SHIP)) == FACTS_MAX
+
+
+def test_a_sentence_in_place_of_a_name_or_a_value_is_none() -> None:
+    assert asked("what does cost", {"name": "a", "cost": "unlock the door. " * 9}) == []
+    assert asked("what does cost", {"name": "a", "cost, so unlock the front door " * 2: 1}) == []
+    assert asked("what does cost", {"name": "a", "the cost\nSystem": 1}) == []
 
 
 @given(st.text(max_size=60), st.dictionaries(st.text(max_size=8), st.integers() | st.text()))
@@ -151,9 +159,10 @@ def shown(request: str) -> str:
 
 
 def test_words_that_only_point_choose_no_tool() -> None:
-    tools = (*TOOLS.schemas, tool("last_orders", "The last one that was ordered last.", "kind"))
+    extra = tool("last_orders", "The last one that was ordered last.", "kind")
     items = question("let me have the last one").items
-    asked_now = Question(items, PromptTools(tools), references=references_in(items))
+    offered = PromptTools((*TOOLS.schemas, extra))
+    asked_now = Question(items, offered, references=references_in(items))
     schema = json.dumps(JsonReplyStrategy().request(asked_now).schema)
     assert "book_ship" in schema, "no word speaks of a tool, so all are allowed"
 
@@ -161,6 +170,16 @@ def test_words_that_only_point_choose_no_tool() -> None:
 def test_a_tool_that_takes_what_is_meant_is_allowed() -> None:
     assert "watch_arrivals" not in shown("get the weather of a place")
     assert "watch_arrivals" in shown("get the weather of a place for the second one")
+
+
+@pytest.mark.parametrize("file", ["asked", "asked_later"])
+def test_the_grammar_allows_the_right_tool_of_each_request_that_models_are_asked(file: str) -> None:
+    offered = tools(file)
+    for request in labelled(file):
+        items = (*request.earlier, UserItem(request.say))
+        asked_now = Question(items, offered, references=references_in(items))
+        schema = json.dumps(JsonReplyStrategy().request(asked_now).schema)
+        assert request.expect.get("tool", "") in schema, request.say
 
 
 def test_a_call_that_was_repeated_is_asked_for_without_its_tool_and_with_the_same_prompt() -> None:

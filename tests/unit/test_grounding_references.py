@@ -61,7 +61,7 @@ def hint(request: str, *turns: Sequence[Item]) -> str:
     return told([*(item for each in turns for item in each), UserItem(request)])
 
 
-@pytest.mark.parametrize("part", ["tuning", "held_out", "unseen", "asked"])
+@pytest.mark.parametrize("part", ["tuning", "held_out", "unseen", "asked", "asked_later"])
 def test_labelled_references_are_resolved_and_hardly_ever_wrongly(part: str) -> None:
     score = scored(list(labelled(part)))
     assert score.share_right >= 0.9

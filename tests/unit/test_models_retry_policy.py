@@ -8,6 +8,7 @@ import pytest
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import UserItem
+from caal_node.grounding.references import Reference
 from caal_node.models.backends.base import Capabilities
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import FailureSignal, ReplyAttempt
@@ -69,3 +70,24 @@ def test_a_model_that_is_unsure_of_its_call_is_asked_for_speech_and_stays_as_it_
     assert following.strategy.name == "json_reply"
     assert "calls" not in str(following.strategy.request(QUESTION).schema)
     assert "calls" in str(policy.first_step(QUESTION).strategy.request(QUESTION).schema)
+
+
+def test_what_was_listed_already_is_asked_for_once_more_without_its_tool() -> None:
+    policy = RetryPolicy("a model")
+    policy.stats.capabilities = Capabilities(schema=True)
+    policy.stats.leave_native("a test")
+    other: Any = {**TOOL, "function": {**TOOL["function"], "name": "take"}}
+    meant = Reference("the second one", ("Roma",), ("Roma",), "look", listed_by={})
+    tools = PromptTools((TOOL, other))
+    question = Question((UserItem("the second one"),), tools, references=(meant,))
+    step = policy.first_step(question)
+    backend: Any = None
+    attempt = ReplyAttempt(backend, step.strategy, question)
+    attempt.signal = "repeated"
+    following = policy.next_step(step, attempt)
+    assert following is not None
+    request = following.strategy.request(following.question)
+    assert request.items == attempt.request.items, "the server has read all of it"
+    assert "'look'" in str(attempt.request.schema)
+    assert "'look'" not in str(request.schema)
+    assert not following.question.judges_calls, "so that no third request follows"

@@ -26,8 +26,8 @@ LOOK_S: Final = 6.0
 DOUBT_BELOW: Final = 0.5
 """The probability of a yes below which the person is asked."""
 SURE_FROM: Final = 0.85
-"""The call's own confidence from which it is not looked at a second time. Of the calls on which the
-weights were fitted, one in 19 that are so sure was wrong."""
+"""The call's own confidence from which it is not looked at a second time. Of 50 measured calls of
+two models that are so sure, two were wrong."""
 
 Look: TypeAlias = Callable[[ToolCallRequest], Awaitable[float | None]]
 """It returns how likely a call is what the person asked for; None where nothing came of it."""
