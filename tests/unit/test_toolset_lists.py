@@ -264,7 +264,8 @@ async def test_several_that_fit_are_asked_about(lists: Lists) -> None:
 
 
 async def test_everything_is_crossed_off_at_once(lists: Lists) -> None:
-    await lists.add_to_list(items="tent, lamp", list_name="camping")
+    words = await said(lists.add_to_list(items="tent, lamp", list_name="camping"))
+    assert words == "I've put tent and lamp on a new list, camping."
     assert (
         await said(lists.cross_off_list("everything", "camping"))
         == "I've crossed off tent and lamp."
