@@ -158,6 +158,14 @@ def test_a_moved_and_a_cancelled_time_of_a_series() -> None:
     assert [event.title for event in read(text)] == ["Choir", "Choir (late)", "Choir"]
 
 
+def test_a_time_that_was_moved_out_of_the_span_is_not_in_it() -> None:
+    text = wrapped(
+        "UID:1\nSUMMARY:x\nDTSTART:20260601T120000Z\nRRULE:FREQ=DAILY;COUNT=3",
+        "UID:1\nSUMMARY:moved\nRECURRENCE-ID:20260602T120000Z\nDTSTART:20260901T120000Z",
+    )
+    assert starts(text, "2026-06-01", "2026-07-01") == ["06-01 14:00", "06-03 14:00"]
+
+
 def test_a_time_that_was_moved_into_the_span_from_far_away() -> None:
     text = wrapped(
         "UID:1\nSUMMARY:x\nDTSTART:20250101T120000Z\nRRULE:FREQ=YEARLY;COUNT=2",

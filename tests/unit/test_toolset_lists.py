@@ -191,6 +191,12 @@ def test_a_thing_is_found_by_its_name_its_words_or_its_sound(wanted: str, found:
     assert [item.name for item in match_item(wanted, items).items] == found
 
 
+def test_milk_chocolate_is_no_milk() -> None:
+    items = items_of("- milk\n- dark chocolate\n")
+    assert match_item("milk chocolate", items).items == ()
+    assert [item.name for item in match_item("two litres of milk", items).items] == ["milk"]
+
+
 # The tools.
 
 
