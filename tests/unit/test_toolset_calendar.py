@@ -149,6 +149,19 @@ async def test_an_event_is_found_by_its_words(calendar: Calendar) -> None:
     assert words.startswith("Yoga is tomorrow from 6 to 7 pm, Yoga is on Tuesday 8 December")
 
 
+async def test_the_next_event_is_found(calendar: Calendar, folder: Path) -> None:
+    next_one = "Call with Boston is tomorrow from 5 to 5:45 pm."
+    for about in ("next", "my next appointment", "the next event"):
+        assert await said(calendar.check_calendar(about=about)) == next_one
+        assert await said(calendar.check_calendar(about)) == next_one
+    words = await said(calendar.check_calendar(about="next", calendar="family"))
+    assert words == "Yoga is tomorrow from 6 to 7 pm."
+    empty = calendar_of(f"{folder}/none.ics")
+    assert await said(empty.check_calendar(about="next")) == (
+        "There is nothing in the calendar in the next year."
+    )
+
+
 async def test_words_that_say_no_time_are_told_to_the_model(calendar: Calendar) -> None:
     with pytest.raises(InvalidArguments, match="when: 'the usual' says no time"):
         await calendar.check_calendar("the usual")

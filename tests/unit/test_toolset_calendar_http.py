@@ -8,7 +8,14 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
-from caal_node.core.errors import ToolBroke, ToolFailure, ToolTimeout, ToolUnavailable
+from caal_node.core.errors import (
+    NetworkRefused,
+    ToolBroke,
+    ToolFailure,
+    ToolOutside,
+    ToolTimeout,
+    ToolUnavailable,
+)
 from caal_node.toolsets.calendar import http_requests
 from caal_node.toolsets.calendar.dav_account import find_calendars
 from caal_node.toolsets.calendar.dav_xml import entries_in
@@ -132,6 +139,14 @@ async def test_an_answer_past_its_cap_is_not_read(monkeypatch: pytest.MonkeyPatc
     requests = requests_of(lambda request: httpx2.Response(200, content=pieces()))
     with pytest.raises(ToolUnavailable):
         await requests.ask("GET", "https://a.example/")
+
+
+async def test_a_network_that_is_not_allowed_is_told_as_that() -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("no") from NetworkRefused(13, "CAAL_NETWORK=local says no")
+
+    with pytest.raises(ToolOutside, match=r"may not connect to a\.example: CAAL_NETWORK=local"):
+        await requests_of(answer).ask("GET", "https://a.example/")
 
 
 # What the XML says.

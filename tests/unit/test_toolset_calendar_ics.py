@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caal_node.core.errors import ToolBroke
-from caal_node.toolsets.calendar import ics_reader
+from caal_node.toolsets.calendar import ics_reader, ics_text
 from caal_node.toolsets.calendar.calendar_event import CalendarEvent
 from caal_node.toolsets.calendar.ics_reader import events_in
 from caal_node.toolsets.calendar.ics_text import blocks_in
@@ -158,6 +158,14 @@ def test_a_moved_and_a_cancelled_time_of_a_series() -> None:
     assert [event.title for event in read(text)] == ["Choir", "Choir (late)", "Choir"]
 
 
+def test_a_time_that_was_moved_out_of_the_span_is_not_in_it() -> None:
+    text = wrapped(
+        "UID:1\nSUMMARY:x\nDTSTART:20260601T120000Z\nRRULE:FREQ=DAILY;COUNT=3",
+        "UID:1\nSUMMARY:moved\nRECURRENCE-ID:20260602T120000Z\nDTSTART:20260901T120000Z",
+    )
+    assert starts(text, "2026-06-01", "2026-07-01") == ["06-01 14:00", "06-03 14:00"]
+
+
 def test_a_time_that_was_moved_into_the_span_from_far_away() -> None:
     text = wrapped(
         "UID:1\nSUMMARY:x\nDTSTART:20250101T120000Z\nRRULE:FREQ=YEARLY;COUNT=2",
@@ -259,6 +267,21 @@ def test_taking_a_text_apart_takes_time_by_its_length(text: str) -> None:
     began = time.monotonic()
     blocks_in("BEGIN:VCALENDAR\n" + text, datetime(2026, 1, 1).date(), datetime(2027, 1, 1).date())
     assert time.monotonic() - began < 5
+
+
+def test_the_pieces_that_are_searched_at_once_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    days = datetime(2026, 1, 1).date(), datetime(2027, 1, 1).date()
+    text = wrapped(
+        "UID:1\nSUMMARY:x\nBEGIN:VALARM\nTRIGGER:1\nEND:VALARM\nDTSTART:20260601T120000Z",
+        "UID:2\nATTACH:" + "x" * 300 + "\nDTSTART:20260601T120000Z",
+    )
+    whole = blocks_in(text, *days)
+    assert len(whole.events) == 2
+    for size in range(30, 400, 7):  # a line that begins an event is shorter
+        monkeypatch.setattr(ics_text, "PIECE_CHARS", size)
+        assert blocks_in(text, *days) == whole
 
 
 frames = st.sampled_from(

@@ -191,6 +191,12 @@ def test_a_thing_is_found_by_its_name_its_words_or_its_sound(wanted: str, found:
     assert [item.name for item in match_item(wanted, items).items] == found
 
 
+def test_milk_chocolate_is_no_milk() -> None:
+    items = items_of("- milk\n- dark chocolate\n")
+    assert match_item("milk chocolate", items).items == ()
+    assert [item.name for item in match_item("two litres of milk", items).items] == ["milk"]
+
+
 # The tools.
 
 
@@ -264,7 +270,8 @@ async def test_several_that_fit_are_asked_about(lists: Lists) -> None:
 
 
 async def test_everything_is_crossed_off_at_once(lists: Lists) -> None:
-    await lists.add_to_list(items="tent, lamp", list_name="camping")
+    words = await said(lists.add_to_list(items="tent, lamp", list_name="camping"))
+    assert words == "I've put tent and lamp on a new list, camping."
     assert (
         await said(lists.cross_off_list("everything", "camping"))
         == "I've crossed off tent and lamp."

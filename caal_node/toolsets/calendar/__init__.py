@@ -10,7 +10,12 @@ from typing import ClassVar, Final
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
-from caal_node.toolsets.calendar.answers import events_about, events_of, free_or_not
+from caal_node.toolsets.calendar.answers import (
+    asks_for_next,
+    events_about,
+    events_of,
+    free_or_not,
+)
 from caal_node.toolsets.calendar.calendar_event import TITLE_CHARS_MAX, CalendarEvent
 from caal_node.toolsets.calendar.ics_writer import NewEvent
 from caal_node.toolsets.calendar.known_calendars import KnownCalendars
@@ -80,10 +85,12 @@ class Calendar(ConfiguredToolset):
 
         Args:
             when: The time, as it was said, such as "today" or "next week".
-            about: What the event is about, in a word or two.
+            about: What the event is about, in a word or two; "next" for the next one.
             calendar: The calendar's name, if one was named.
         """
         now = self._now()
+        if asks_for_next(when):
+            when, about = "", about or when
         if about.strip() and not when.strip():
             span = When(now, now + SPAN_MAX, "hours")
         else:

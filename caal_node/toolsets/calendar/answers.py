@@ -26,6 +26,10 @@ FOUND_MAX: Final = 3
 """Events that are read out of those that were searched for."""
 IN_THE_WAY_MAX: Final = 4
 """Events that are read out where somebody asks whether they are free."""
+_ANY_EVENT: Final = frozenset(
+    map(stem, ("next", "upcoming", "event", "events", "appointment", "thing", "calendar", "soon"))
+)
+"""Words that name no event: "my next appointment"."""
 A_YEAR: Final = timedelta(days=365)
 _WHOLE_DAY: Final = timedelta(hours=14)
 """From here on, a span is a day of which the night is not wanted."""
@@ -50,15 +54,24 @@ def events_of(found: FoundEvents, span: When, today: date) -> VerbatimResult:
 
 
 def events_about(about: str, found: FoundEvents, span: When, today: date) -> VerbatimResult:
-    """Answer when something is on, by its words."""
+    """Answer when something is on, by its words, or what is next."""
     events = _matching(about, found.events)
+    if not events and asks_for_next(about):
+        events = [e for e in found.events if e.start.timestamp() >= span.start.timestamp()][:1]
+        if not events:
+            return _result(found, f"There is nothing in the calendar {_ahead(span, today)}.")
     of_them = FoundEvents(tuple(events), found.unread)
     if not events:
-        is_year = span.end - span.start > A_YEAR
-        when = "in the next year" if is_year else said_span(span.start, span.end, today)
+        when = _ahead(span, today)
         return _result(of_them, f"I can't find {about} in the calendar {when}.")
     said = [f"{event.title} is {said_when(event, today)}" for event in events[:FOUND_MAX]]
     return _result(of_them, spoken_list(said, len(events) - FOUND_MAX) + ".")
+
+
+def asks_for_next(words_: str) -> bool:
+    """Say whether words ask for the next event, whatever it is."""
+    said = frozenset(map(stem, words(words_)))
+    return bool(said & _ANY_EVENT) and said - COMMON <= _ANY_EVENT
 
 
 def free_or_not(found: FoundEvents, start: datetime, end: datetime, today: date) -> VerbatimResult:
@@ -85,6 +98,11 @@ def spoken_list(names: Sequence[str], more: int = 0) -> str:
     """Return names as they are said, with how many `more` there are."""
     shown = [*names, f"{more} more"] if more > 0 else list(names)
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _ahead(span: When, today: date) -> str:
+    is_year = span.end - span.start > A_YEAR
+    return "in the next year" if is_year else said_span(span.start, span.end, today)
 
 
 def _matching(about: str, events: Sequence[CalendarEvent]) -> list[CalendarEvent]:

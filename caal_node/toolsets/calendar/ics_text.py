@@ -15,8 +15,10 @@ from typing import Final
 
 EVENTS_MAX: Final = 50_000
 """Events of one calendar that are looked at."""
-EVENT_CHARS_MAX: Final = 100_000
-"""Characters of one event; one with more holds a picture, and is read without that."""
+EVENT_CHARS_MAX: Final = 1_000_000
+"""Characters of one event; one with more holds files, and is left out."""
+PIECE_CHARS: Final = 65_536
+"""Characters that are searched at once: under a millisecond."""
 _MARGIN: Final = timedelta(days=2)
 """Zones are up to 14 hours apart from UTC, on either side."""
 _FOLD: Final = re.compile(r"\r?\n[ \t]")
@@ -48,15 +50,17 @@ def is_calendar(text: str) -> bool:
 
 def blocks_in(text: str, first: date, last: date) -> Blocks:
     """Return the time zones of a calendar, and the events that may be on the days asked for."""
-    unfolded = _FOLD.sub("", text)
     zones, events = list[str](), list[str]()
     first, last = _shifted(first, -_MARGIN), _shifted(last, _MARGIN)
-    for kind, body in islice(_bodies(unfolded), EVENTS_MAX):
+    for kind, folded in islice(_bodies(text), EVENTS_MAX):
+        if len(folded) > EVENT_CHARS_MAX:
+            continue
+        body = _FOLD.sub("", folded)
         if kind == "VTIMEZONE":
             zones.append(f"BEGIN:VTIMEZONE\r\n{body}END:VTIMEZONE\r\n")
             continue
         kept = _LEFT_OUT.sub("", body)
-        if len(kept) <= EVENT_CHARS_MAX and _may_be_within(kept, first, last):
+        if _may_be_within(kept, first, last):
             events.append(f"BEGIN:VEVENT\r\n{kept}END:VEVENT\r\n")
     return Blocks(tuple(zones), tuple(events))
 
@@ -64,7 +68,7 @@ def blocks_in(text: str, first: date, last: date) -> Blocks:
 def _bodies(text: str) -> Iterator[tuple[str, str]]:
     """Yield what stands within each event and zone, without events' alarms, in one pass."""
     kind, pieces, since = "", list[str](), 0
-    for mark in _MARK.finditer(text):
+    for mark in _marks(text):
         named, begins = mark["kind"].upper(), mark["side"].upper() == "BEGIN"
         if begins and named != "VALARM":
             kind, pieces, since = named, [], mark.end()
@@ -78,6 +82,21 @@ def _bodies(text: str) -> Iterator[tuple[str, str]]:
         elif named == kind:
             yield kind, "".join([*pieces, text[since : mark.start()]])
             kind = ""
+
+
+def _marks(text: str) -> Iterator[re.Match[str]]:
+    """Yield the lines that begin and end something, searching a piece of the text at a time.
+
+    A search lets no other thread run, that of the event loop included.
+    """
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + PIECE_CHARS) + 1 or len(text)
+        if end - start <= 2 * PIECE_CHARS:
+            yield from _MARK.finditer(text, start, end)
+        else:  # all but the first lines of it is one line, of a picture
+            yield from _MARK.finditer(text, start, start + PIECE_CHARS)
+        start = end
 
 
 def _shifted(day: date, by: timedelta) -> date:

@@ -106,6 +106,7 @@ class Lists(ConfiguredToolset):
 
     def _add(self, said: str, list_name: str) -> VerbatimResult:
         which = self._folder.named(list_name or self.options.default_list)
+        is_new = bool(list_name) and self._folder.find(list_name) is None
         names = items_in(said, to_buy=which.is_to_buy)
         if not names:
             raise _unclear(f"What shall I put on the {which.name} list?")
@@ -116,7 +117,10 @@ class Lists(ConfiguredToolset):
 
         added, already, count = self._folder.change(which, add)
         sentences: list[str] = []
-        if added:
+        if added and is_new:
+            # Said, since a name that was misheard begins a list as well.
+            sentences.append(f"I've put {spoken_list(added)} on a new list, {which.name}.")
+        elif added:
             sentences.append(f"I've put {spoken_list(added)} on the {which.name} list.")
         if already:
             verb = "was" if len(already) == 1 else "were"
