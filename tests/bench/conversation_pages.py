@@ -43,7 +43,8 @@ class Pair:
     model: str
     name: str
     before: Sequence[Mapping[str, Any]]
-    after: Sequence[Mapping[str, Any]]
+    after: Sequence[Mapping[str, Any]] = ()
+    """It is empty where the conversation was not played with them."""
 
     @property
     def badness(self) -> int:
@@ -51,12 +52,11 @@ class Pair:
 
 
 def pairs(folder: Path, model: str) -> list[Pair]:
-    """Read the conversations that were played both ways."""
+    """Read the conversations that were played without the checks, and the same with them."""
     after = {row["name"]: row["turns"] for row in _played(folder, model, "on")}
     return [
-        Pair(model, row["name"], row["turns"], after[row["name"]])
+        Pair(model, row["name"], row["turns"], after.get(row["name"], ()))
         for row in _played(folder, model, "off")
-        if row["name"] in after
     ]
 
 
@@ -68,8 +68,9 @@ def page(folder: Path, models: Sequence[str]) -> str:
     for pair in worst:
         lines += ["", f"## {pair.name[:1].upper()}{pair.name[1:]} ({pair.model})", ""]
         lines += ["| A person says | Before | After |", "| --- | --- | --- |"]
-        for before, after in zip(pair.before, pair.after, strict=True):
-            lines.append(f"| {_cell(before['say'])} | {_told(before)} | {_told(after)} |")
+        for at, before in enumerate(pair.before):
+            after = _told(pair.after[at]) if pair.after else "not played"
+            lines.append(f"| {_cell(before['say'])} | {_told(before)} | {after} |")
     return "\n".join(lines) + "\n"
 
 
@@ -78,9 +79,9 @@ def _table(folder: Path, models: Sequence[str]) -> Iterator[str]:
     yield f"| {' | '.join(columns)} |"
     yield f"| {' | '.join('---' for _ in columns)} |"
     for model in models:
-        names = {pair.name for pair in pairs(folder, model)}
         for checks in ("off", "on"):
-            played = [row for row in _played(folder, model, checks) if row["name"] in names]
+            if not (played := _played(folder, model, checks)):
+                continue
             cells = table_row(checks, played)[:-1]
             written = (f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells)
             yield f"| {model} | {' | '.join(written)} |"
@@ -111,7 +112,8 @@ def _cell(text: str) -> str:
 
 
 def _played(folder: Path, model: str, checks: str) -> Sequence[Mapping[str, Any]]:
-    return json.loads((folder / f"{model}-{checks}.json").read_text("utf-8"))
+    path = folder / f"{model}-{checks}.json"
+    return json.loads(path.read_text("utf-8")) if path.exists() else []
 
 
 def main() -> None:

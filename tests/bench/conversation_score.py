@@ -42,6 +42,8 @@ _SENTENCE: Final = re.compile(r"[^.!?\n]+(?:[.!?](?=\d)[^.!?\n]+)*[.!?]*")
 _NUMBER: Final = re.compile(r"\d+(?:[.:]\d+)?")
 _WORDS: Final = {word: number for number, word in enumerate(_HOUSE["numbers"])}
 _TENS: Final = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80}
+_NOTHING_ASKED_FOR: Final = frozenset({"report", "chat", "world"})
+"""Kinds of requests for which nothing is to be done."""
 _JUDGED_FREELY: Final = frozenset({"world", "chat"})
 """Kinds of requests that are answered out of what the model knows, and not out of results."""
 
@@ -140,10 +142,9 @@ def sentences(text: str) -> Iterator[str]:
 
 def _uncovered(turn: PlayedTurn, before: Sequence[PlayedTurn]) -> Iterator[str]:
     done = [call for call in turn.calls if call.outcome == "ok"]
-    if not turn.calls or turn.kind in ("report", "chat"):
-        # What was done before may be told again where nothing was asked for.
-        earlier = [call for each in before for call in each.calls if call.outcome == "ok"]
-        done += earlier if turn.kind in ("report", "chat", "world") else []
+    if turn.kind in _NOTHING_ASKED_FOR:
+        # What was done before may be told again.
+        done += [call for each in before for call in each.calls if call.outcome == "ok"]
     for said in sentences(turn.spoken):
         if said.endswith("?") or _DENIES.search(said):
             continue

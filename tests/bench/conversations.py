@@ -38,7 +38,7 @@ from tests.bench.recorded_replies import RecordedBackend
 from tests.bench.small_models import SLOW
 from tests.bench.table import print_table
 
-TURN_S: Final = 300.0
+TURN_S: Final = 600.0
 """Seconds of a turn at most, of a slow model that is asked six times."""
 CALL_S: Final = "1"
 """Seconds of a call at most: the household answers at once, or not at all."""

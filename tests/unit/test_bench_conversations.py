@@ -148,6 +148,12 @@ def test_the_page_has_the_worst_conversations_first_before_and_after(tmp_path: P
     assert "| small | off | 2 | 0 | 1 | 50.0 |" in text
 
 
+def test_the_page_says_what_was_not_played_with_the_checks(tmp_path: Path) -> None:
+    rows = json.dumps([played("alone", "It is hot.", wrong=True)])
+    (tmp_path / "small-off.json").write_text(rows, encoding="utf-8")
+    assert "| How warm? | It is hot. **fact** | not played |" in page(tmp_path, ["small"])
+
+
 def test_the_page_in_docs_names_the_commands_that_made_it() -> None:
     text = (Path(__file__).parents[2] / "docs" / "transcripts.md").read_text("utf-8")
     assert "python -m tests.bench.conversations" in text

@@ -176,6 +176,41 @@ def test_what_refers_to_an_earlier_turn_is_not_judged() -> None:
     assert not needless(*earlier, "okay never mind the rest, do it now", call=SHOPPING)
 
 
+@pytest.mark.parametrize(
+    ("said", "call", "left_out"),
+    [
+        ("order them from the shop as well", WEATHER, True),
+        ("cancel the first one", MESSAGE, True),
+        ("buy the other one too", MUSIC, True),
+        ("call her", MESSAGE, True),
+        ("tell her the same", MESSAGE, False),
+        ("switch it off", LIGHTS, False),
+        ("play it again", MUSIC, False),
+        ("order them from the shop as well", SEARCH, False),
+    ],
+)
+def test_a_wish_that_means_something_said_before_is_judged_by_its_verb(
+    said: str, call: Any, left_out: bool
+) -> None:
+    earlier = ("what is new in the shop", AssistantItem("A lamp and a song by Ida."))
+    assert needless(*earlier, said, call=call, query="Ida", to="Ida") is left_out
+    assert not needless(*earlier, said, call=call, trusted=True, query="Ida", to="Ida")
+
+
+def test_an_answer_to_a_question_is_not_judged_by_its_verb() -> None:
+    asked = AssistantItem("Shall I send that or play it?")
+    assert not needless("a song by Ida", asked, "order them", call=MUSIC, query="Ida")
+
+
+@pytest.mark.parametrize("said", ["wake me at seven", "remind me to call the plumber"])
+def test_waking_and_reminding_are_wishes_that_few_tools_do(said: str) -> None:
+    alarm = tool("set_alarm", "Ring at a time of the day.", "time", time={"type": "string"})
+    calendar = tool("add_event", "Put an event into the calendar.", "title", title={})
+    assert needless(said, call=MESSAGE, to="Ida", text=said)
+    assert not needless("wake me at seven", call=alarm, time="07:00")
+    assert not needless("remind me to call the plumber", call=calendar, title="call the plumber")
+
+
 def test_a_round_that_follows_a_result_is_not_judged() -> None:
     so_far: list[Item] = [CallItem("1", "web_search", "{}"), ResultItem("1", "web_search", "{}")]
     assert not needless("who wrote Hamlet", *so_far, call=MAIL)
