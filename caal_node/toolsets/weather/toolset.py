@@ -15,16 +15,12 @@ from caal_node.core.errors import InvalidArguments
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import LateClient, spoken
+from caal_node.toolsets.request import request_of
 from caal_node.toolsets.weather.forecast import Forecast
 from caal_node.toolsets.weather.open_meteo import ASK_S, FORECAST_URL, GEOCODING_URL, OpenMeteo
 from caal_node.toolsets.weather.outlook import Outlook, outlooks, present
 from caal_node.toolsets.weather.places import Place, is_here
-from caal_node.toolsets.weather.request_words import (
-    place_said,
-    request_of,
-    subject_said,
-    time_said,
-)
+from caal_node.toolsets.weather.request_words import place_said, subject_said, time_said
 from caal_node.toolsets.weather.sentences import About, Telling
 from caal_node.toolsets.weather.units import SYSTEMS, Units, UnitSystem, units_of
 from caal_node.toolsets.when import asked_when

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Annotated, Any, Final, Literal
 
+from livekit.agents import RunContext
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from caal_node.core.addresses import server_url
@@ -13,10 +14,11 @@ from caal_node.core.events import SourcesCited
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import LateClient, spoken
+from caal_node.toolsets.request import request_of
 from caal_node.toolsets.web_search.brave import Brave
 from caal_node.toolsets.web_search.duckduckgo import DuckDuckGo, lookup_by_ddgs
 from caal_node.toolsets.web_search.engine import SEARCH_S, Safety, SearchEngine
-from caal_node.toolsets.web_search.found_pages import FoundPages, spoken_sources
+from caal_node.toolsets.web_search.found_pages import FoundPages, page_said, spoken_sources
 from caal_node.toolsets.web_search.page_fetch import PAGE_BYTES, PageFetch
 from caal_node.toolsets.web_search.page_text import UNREADABLE, PageText, text_of
 from caal_node.toolsets.web_search.passages import passages
@@ -135,7 +137,9 @@ class WebSearch(ConfiguredToolset):
         return VerbatimResult(value, NOTHING) if found.is_empty else value
 
     @tool("read")
-    async def read_page(self, page: str = "1", about: str = "") -> dict[str, Any]:
+    async def read_page(
+        self, context: RunContext[Any], page: str = "1", about: str = ""
+    ) -> dict[str, Any]:
         """Read a page that web_search has found, for more than its first lines.
 
         Example: read me the first one -> {"page": "1"}
@@ -145,7 +149,20 @@ class WebSearch(ConfiguredToolset):
             page: Its number in the results, or its site.
             about: What you want to know from it.
         """
-        found, query = self._meant(page)
+        return await self.read(page, about, request=request_of(context))
+
+    async def read(self, page: str, about: str = "", *, request: str = "") -> dict[str, Any]:
+        """Return the text of a page that was found, or whose address is in the person's words.
+
+        Args:
+            request: Those words.
+
+        Raises:
+            InvalidArguments: there is no such page, or nothing to read on it.
+            ToolFailure: it cannot be opened.
+        """
+        said = page_said(request)
+        found, query = (said, "") if said is not None else self._meant(page)
         fetched = await self._pages.fetch(found.address)
         if fetched.is_plain:
             text = PageText(found.title, "", fetched.body.decode("utf-8", "replace"))
