@@ -120,7 +120,7 @@ class Weather(ConfiguredToolset):
         """Tell the weather or the forecast: warm or cold, rain, snow, wind, umbrella, sunset.
 
         Example: what's the weather like -> {}
-        Example: will it rain in Rome today -> {"place": "Rome", "when": "today", "about": "rain"}
+        Example: is an umbrella needed in Rome -> {"place": "Rome", "about": "rain"}
         Example: how cold is it on friday night -> {"when": "friday night", "about": "temperature"}
 
         Args:
