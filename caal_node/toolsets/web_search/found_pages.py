@@ -16,6 +16,8 @@ SEARCHES_MAX: Final = 8
 """Searches whose pages can still be opened. Nobody goes further back."""
 SPOKEN_MAX: Final = 3
 """Sources that are named aloud."""
+WORDS_CHARS: Final = 2_048
+"""Characters of what names a page: as many as an address may have."""
 _ORDINALS: Final[Mapping[str, int]] = {
     word: at
     for at, word in enumerate(
@@ -56,6 +58,7 @@ class FoundPages:
 
         A number is its place in the newest search.
         """
+        words = words[:WORDS_CHARS]
         if (at := _place_in(words)) is not None:
             fits = at <= len(self.newest)
             return (self.newest[at - 1], self._searches[0].query) if fits else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.util import find_spec
 from typing import Annotated, Any, Final, Literal
 
@@ -168,7 +169,9 @@ class WebSearch(ConfiguredToolset):
             text = PageText(found.title, "", fetched.body.decode("utf-8", "replace"))
         else:
             text = await text_of(fetched.body)
-        shown = passages(text.text, about or query, self.options.page_characters)
+        # Words of a long page are compared for some 50 ms.
+        limit = self.options.page_characters
+        shown = await asyncio.to_thread(passages, text.text, about or query, limit)
         if not shown:
             raise spoken(InvalidArguments("that page has no text; read another one."), UNREADABLE)
         self._found.note_read(found)
