@@ -47,15 +47,11 @@ class WeatherOptions(ToolsetOptions):
         max_length=80,
         description="Your town, such as Oslo or Springfield, Illinois; or 59.91, 10.75",
     )
-    units: UnitSystem | Literal["auto"] = Field(
-        default="auto", description="auto (what people use at home), metric, imperial or british"
-    )
-    forecast_url: Address = Field(
-        default=FORECAST_URL, description="The address of open-meteo, or of your own"
-    )
-    geocoding_url: Address = Field(
-        default=GEOCODING_URL, description="The address of open-meteo's search for places"
-    )
+    units: UnitSystem | Literal["auto"] = "auto"
+    """What people use at home, or a system for every place."""
+    forecast_url: Address = FORECAST_URL
+    """The address of open-meteo, or of the owner's own."""
+    geocoding_url: Address = GEOCODING_URL
 
 
 class Weather(ConfiguredToolset):

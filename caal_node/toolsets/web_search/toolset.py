@@ -50,17 +50,13 @@ class WebSearchOptions(ToolsetOptions):
         description="Your key for Brave's search API (api-dashboard.search.brave.com)",
         validate_default=True,
     )
-    results: int = Field(default=3, ge=1, le=8, description="How many results are read out")
-    page_characters: int = Field(
-        default=1800, ge=300, le=5000, description="How much of a page the model reads"
-    )
-    language: str = Field(
-        default="en", pattern=r"^[a-z]{2}$", description="The language of results, such as en"
-    )
-    country: str = Field(
-        default="", pattern=r"^([A-Z]{2})?$", description="The country of results, such as GB"
-    )
-    safe_search: Safety = Field(default="moderate", description="strict, moderate or off")
+    results: int = Field(default=3, ge=1, le=8)
+    """How many results the model reads of a search."""
+    page_characters: int = Field(default=1800, ge=300, le=5000)
+    """How much of a page it reads: about 450 tokens."""
+    language: str = Field(default="en", pattern=r"^[a-z]{2}$")
+    country: str = Field(default="", pattern=r"^([A-Z]{2})?$")
+    safe_search: Safety = "moderate"
 
     @field_validator("searxng_url", "brave_key")
     @classmethod
@@ -120,7 +116,7 @@ class WebSearch(ConfiguredToolset):
 
     @tool("read")
     async def web_search(self, query: str) -> dict[str, Any] | VerbatimResult:
-        """Search the internet for news, prices, people and facts that you do not know.
+        """Search online, on the internet, for news, prices, people and facts you do not know.
 
         Example: who won the match last night -> {"query": "match result last night"}
         Example: look up the height of Mount Fuji -> {"query": "height of Mount Fuji"}
