@@ -153,14 +153,14 @@ async def test_a_page_is_fetched_and_its_text_is_read() -> None:
             pages=PageFetch(LateClient(timeout_s=5), allows=lambda _: True),
         )
         await reader.web_search(query="final")
-        page = await reader.read_page(page="1", about="price of a ticket")
+        page = await reader.read(page="1", about="price of a ticket")
         assert page["title"] == "Final"
         assert "nine euros" in page["text"]
         assert len(page["text"]) <= 1800
         public = WebSearch(WebSearchOptions(engine="searxng", searxng_url=url))
         await public.web_search(query="final")
         with pytest.raises(Exception, match="not on the public web"):
-            await public.read_page()
+            await public.read("1")
         await reader.aclose()
         await public.aclose()
 

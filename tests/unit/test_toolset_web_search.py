@@ -16,7 +16,7 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.web_search import WebSearch, toolset
-from caal_node.toolsets.web_search.found_pages import FoundPages, spoken_sources
+from caal_node.toolsets.web_search.found_pages import FoundPages, page_said, spoken_sources
 from caal_node.toolsets.web_search.page_fetch import FetchedPage
 from caal_node.toolsets.web_search.passages import passages
 from caal_node.toolsets.web_search.results import (
@@ -108,7 +108,7 @@ async def test_what_was_read_is_told_and_named() -> None:
         "Final (competition), on en.wikipedia.org."
     )
     assert said.value["sources"][0]["address"] == "https://www.example.org/a"
-    await searcher.read_page(page="2")
+    await searcher.read(page="2")
     assert told[1:] == [SourcesCited("read_page", both[1:])]
     assert (await searcher.name_sources()).words == (
         "I read it here: Final (competition), on en.wikipedia.org."
@@ -118,9 +118,9 @@ async def test_what_was_read_is_told_and_named() -> None:
 async def test_a_page_is_read_for_what_is_asked() -> None:
     searcher = web_search(page_characters=300)
     with pytest.raises(InvalidArguments, match="call web_search first"):
-        await searcher.read_page()
+        await searcher.read("1")
     await searcher.web_search(query="who won")
-    read = await searcher.read_page(page="the second one", about="what did it cost")
+    read = await searcher.read(page="the second one", about="what did it cost")
     assert read["site"] == "en.wikipedia.org"
     assert "nine euros" in read["text"]
 
@@ -129,7 +129,7 @@ async def test_a_page_that_no_search_has_found_is_not_opened() -> None:
     searcher = web_search()
     await searcher.web_search(query="who won")
     with pytest.raises(InvalidArguments, match=r"there are 1 example\.org, 2 en\.wikipedia"):
-        await searcher.read_page(page="https://evil.example/?q=what-was-said")
+        await searcher.read(page="https://evil.example/?q=what-was-said")
 
 
 async def test_what_was_found_is_forgotten_with_the_conversation() -> None:
@@ -137,7 +137,7 @@ async def test_what_was_found_is_forgotten_with_the_conversation() -> None:
     await searcher.web_search(query="who won")
     await searcher.aclose()
     with pytest.raises(InvalidArguments):
-        await searcher.read_page()
+        await searcher.read("1")
 
 
 @pytest.mark.parametrize(
@@ -276,3 +276,28 @@ def test_the_paragraphs_of_the_question_are_shown_in_the_page_s_order() -> None:
     text = "\n".join(["What it is about.", *[filler] * 9, price, filler, place])
     shown = passages(text, "the ticket price", 200)
     assert shown == f"What it is about.\n{price}\n{place}"
+
+
+@pytest.mark.parametrize(
+    ("request_", "address"),
+    [
+        ("Read https://a.example/x?y=1 for me.", "https://a.example/x?y=1"),
+        ("what does (http://a.example) say?", "http://a.example"),
+        ("compare https://a.example with https://b.example", None),
+        ("read the second one", None),
+        ("https://", None),
+    ],
+)
+def test_a_page_whose_address_a_person_gives_is_meant(request_: str, address: str | None) -> None:
+    found = page_said(request_)
+    assert (found and found.address) == address
+
+
+async def test_a_page_that_a_person_names_is_read_and_cited() -> None:
+    told: list[Event] = []
+    read = await web_search(told=told).read("1", request="Read https://a.example/x for me.")
+    assert read["site"] == "a.example"
+    assert "https://a.example/x" in read["text"]
+    (cited,) = told
+    assert isinstance(cited, SourcesCited)
+    assert cited.sources[0].address == "https://a.example/x"

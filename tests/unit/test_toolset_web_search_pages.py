@@ -20,6 +20,7 @@ from caal_node.toolsets.web_search.page_text import text_of
 
 HTML = {"content-type": "text/html; charset=utf-8"}
 NAMES = {
+    "xn--bcher-kva.example": ["203.0.114.9"],
     "www.example.org": ["203.0.114.9"],
     "both.example.org": ["203.0.114.9", "192.168.1.1"],
     "router.example.org": ["192.168.1.1"],
@@ -52,6 +53,20 @@ async def test_the_connection_goes_to_the_address_that_was_judged() -> None:
     assert str(asked[0].url) == "https://203.0.114.9/a?b=c"
     assert asked[0].headers["host"] == "www.example.org"
     assert asked[0].extensions["sni_hostname"] == "www.example.org"
+
+
+async def test_a_name_in_other_letters_is_asked_for_as_dns_has_it() -> None:
+    asked: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return page(request)
+
+    await fetching(answer).fetch("https://BÜCHER.example/öl?ä=ß")
+    assert asked[0].headers["host"] == "xn--bcher-kva.example"
+    assert asked[0].extensions["sni_hostname"] == "xn--bcher-kva.example"
+    with pytest.raises(ToolFailure):
+        await fetching(answer).fetch(f"https://{'ü' * 80}.example/")
 
 
 async def test_an_address_of_ipv6_is_connected_to() -> None:

@@ -4,25 +4,17 @@ A small model leaves out a place that was named, or writes "today" for "tonight"
 then about another place or time. The words that it answers say so, and they go before it.
 """
 
-# pyright: reportUnknownMemberType=false
-# LiveKit leaves the types of its sessions open, so they are half unknown.
-
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
-
-from livekit.agents import RunContext, llm
+from typing import Final
 
 from caal_node.policy.heard_words import plain, stems
-from caal_node.tools.caller_of_call import caller_of
 from caal_node.toolsets.weather.sentences import About
 from caal_node.toolsets.when import When, read_when
 
-REQUEST_CHARS: Final = 400
-"""Characters of a request that are read: half a minute of speech."""
 _NAME: Final = r"[^\W\d_a-z][\w'’.-]*[\w]"
 _PLACE: Final = re.compile(
     rf"\b(?:in|at|for|near|around|of) ({_NAME}(?:(?:, | (?:de |la |of |the |upon |am )?){_NAME})*)"
@@ -38,16 +30,6 @@ _SUBJECTS: Final[Mapping[About, frozenset[str]]] = {
     "sun": stems("sunset sunrise"),
 }
 _SUN: Final = re.compile(r"\bsun (?:\w+ )?(?:set|rise|go|come)|\bget(?:s|ting)? (?:dark|light)\b")
-
-
-def request_of(context: RunContext[Any]) -> str:
-    """Return the words that a call answers; "" for a call that nobody in the conversation made."""
-    if caller_of(context).origin == "api":
-        return ""
-    for item in reversed(context.session.history.items):
-        if isinstance(item, llm.ChatMessage) and item.role == "user":
-            return (item.text_content or "")[:REQUEST_CHARS]
-    return ""
 
 
 def place_said(request: str) -> str:

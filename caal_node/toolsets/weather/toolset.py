@@ -15,16 +15,12 @@ from caal_node.core.errors import InvalidArguments
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import LateClient, spoken
+from caal_node.toolsets.request import request_of
 from caal_node.toolsets.weather.forecast import Forecast
 from caal_node.toolsets.weather.open_meteo import ASK_S, FORECAST_URL, GEOCODING_URL, OpenMeteo
 from caal_node.toolsets.weather.outlook import Outlook, outlooks, present
 from caal_node.toolsets.weather.places import Place, is_here
-from caal_node.toolsets.weather.request_words import (
-    place_said,
-    request_of,
-    subject_said,
-    time_said,
-)
+from caal_node.toolsets.weather.request_words import place_said, subject_said, time_said
 from caal_node.toolsets.weather.sentences import About, Telling
 from caal_node.toolsets.weather.units import SYSTEMS, Units, UnitSystem, units_of
 from caal_node.toolsets.when import asked_when
@@ -51,15 +47,11 @@ class WeatherOptions(ToolsetOptions):
         max_length=80,
         description="Your town, such as Oslo or Springfield, Illinois; or 59.91, 10.75",
     )
-    units: UnitSystem | Literal["auto"] = Field(
-        default="auto", description="auto (what people use at home), metric, imperial or british"
-    )
-    forecast_url: Address = Field(
-        default=FORECAST_URL, description="The address of open-meteo, or of your own"
-    )
-    geocoding_url: Address = Field(
-        default=GEOCODING_URL, description="The address of open-meteo's search for places"
-    )
+    units: UnitSystem | Literal["auto"] = "auto"
+    """What people use at home, or a system for every place."""
+    forecast_url: Address = FORECAST_URL
+    """The address of open-meteo, or of the owner's own."""
+    geocoding_url: Address = GEOCODING_URL
 
 
 class Weather(ConfiguredToolset):
@@ -124,7 +116,7 @@ class Weather(ConfiguredToolset):
         """Tell the weather or the forecast: warm or cold, rain, snow, wind, umbrella, sunset.
 
         Example: what's the weather like -> {}
-        Example: will it rain in Rome today -> {"place": "Rome", "when": "today", "about": "rain"}
+        Example: is an umbrella needed in Rome -> {"place": "Rome", "about": "rain"}
         Example: how cold is it on friday night -> {"when": "friday night", "about": "temperature"}
 
         Args:

@@ -10,12 +10,14 @@ from typing import Final
 from caal_node.core.events import Source
 from caal_node.grounding.spoken_numbers import numbers
 from caal_node.policy.heard_words import COMMON, stems
-from caal_node.toolsets.web_search.results import FoundPage, SearchResults
+from caal_node.toolsets.web_search.results import FoundPage, SearchResults, result_of
 
 SEARCHES_MAX: Final = 8
 """Searches whose pages can still be opened. Nobody goes further back."""
 SPOKEN_MAX: Final = 3
 """Sources that are named aloud."""
+WORDS_CHARS: Final = 2_048
+"""Characters of what names a page: as many as an address may have."""
 _ORDINALS: Final[Mapping[str, int]] = {
     word: at
     for at, word in enumerate(
@@ -24,6 +26,7 @@ _ORDINALS: Final[Mapping[str, int]] = {
     )
 }
 _PAGE_WORDS: Final = stems("number result page link site")
+_ADDRESS: Final = re.compile(r"https?://[^\s<>]+")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
 
@@ -55,6 +58,7 @@ class FoundPages:
 
         A number is its place in the newest search.
         """
+        words = words[:WORDS_CHARS]
         if (at := _place_in(words)) is not None:
             fits = at <= len(self.newest)
             return (self.newest[at - 1], self._searches[0].query) if fits else None
@@ -88,6 +92,15 @@ def _place_in(words: str) -> int | None:
     found = [number for number in numbers(text) if number.value == int(number.value) >= 1]
     others = {each for each in stems(text) - COMMON - _PAGE_WORDS if not each.isdecimal()}
     return int(found[0].value) if len(found) == 1 and not others else None
+
+
+def page_said(request: str) -> FoundPage | None:
+    """Return the page whose address a person wrote or pasted; None for none, or for several."""
+    addresses = {match[0].rstrip(".,;:!?)'\"") for match in _ADDRESS.finditer(request)}
+    if len(addresses) != 1:
+        return None
+    page = result_of("", addresses.pop(), "")
+    return page if page.site else None
 
 
 def source_of(page: FoundPage) -> Source:

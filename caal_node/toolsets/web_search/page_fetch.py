@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 import httpx2
 
 from caal_node.core.errors import ToolBroke, ToolFailure, ToolRefused, ToolTimeout, ToolUnavailable
-from caal_node.network.policy import Address, address_of, is_public
+from caal_node.network.policy import Address, address_of, canonical_name, is_public
 from caal_node.toolsets.http_service import LateClient, spoken
 from caal_node.toolsets.web_search.page_text import UNREADABLE
 
@@ -91,14 +91,15 @@ class PageFetch:
         except TimeoutError as error:
             failure = ToolTimeout(f"the page did not come in {FETCH_S:g} seconds.")
             raise spoken(failure, NOT_THERE) from error
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
+            # A name that DNS cannot have is a UnicodeError.
             raise spoken(ToolUnavailable("the page cannot be reached."), NOT_THERE) from error
         raise spoken(ToolBroke("the page leads on and on to others."), NOT_THERE)
 
     async def _step(self, address: str) -> FetchedPage | str:
         """Return the page, or the address that it redirects to."""
         parts = _split(address)
-        host = parts.hostname or ""
+        host = canonical_name(parts.hostname or "")
         port = parts.port or (443 if parts.scheme == "https" else 80)
         place = await self._judged(host, port)
         # The name is for the server and its certificate; the connection goes to what was judged.

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,8 +20,10 @@ ADDRESS_CHARS: Final = 2_048
 """Characters of an address. Browsers and servers take about as many."""
 QUERY_CHARS: Final = 400
 """Characters of what is searched for. Services take about as many."""
-RAW_CHARS: Final = 20_000
-"""Characters of a text that are cleaned; a longer one is cut before."""
+RAW_CHARS: Final = 1_500
+"""Characters of a text that are cleaned, several times as many as are shown."""
+ROWS_MAX: Final = 30
+"""Rows of an answer that are looked at. To clean them takes a few milliseconds."""
 
 _TAG: Final = re.compile(r"<[^<>]{0,500}>")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -91,7 +94,7 @@ def result_of(title: object, address: object, text: object, date: object = "") -
 def distinct(results: Iterable[FoundPage]) -> tuple[FoundPage, ...]:
     """Return the results that lead to a web page, each page once."""
     found: dict[str, FoundPage] = {}
-    for each in results:
+    for each in islice(results, ROWS_MAX):
         if each.site and each.address.startswith(("http://", "https://")):
             found.setdefault(each.address.partition("#")[0].rstrip("/"), each)
     return tuple(found.values())
@@ -101,8 +104,10 @@ def plain_text(value: object) -> str:
     """Return a text on one line, without HTML and without characters that nobody sees."""
     if not isinstance(value, str):
         return ""
-    text = html.unescape(_TAG.sub("", value[:RAW_CHARS]))
-    seen = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
+    text = " ".join(html.unescape(_TAG.sub("", value[:RAW_CHARS])).split())
+    if text.isprintable():
+        return text
+    seen = "".join(char for char in text if unicodedata.category(char)[0] != "C")
     return " ".join(seen.split())
 
 

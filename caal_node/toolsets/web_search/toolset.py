@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.util import find_spec
 from typing import Annotated, Any, Final, Literal
 
+from livekit.agents import RunContext
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from caal_node.core.addresses import server_url
@@ -13,10 +15,11 @@ from caal_node.core.events import SourcesCited
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import LateClient, spoken
+from caal_node.toolsets.request import request_of
 from caal_node.toolsets.web_search.brave import Brave
 from caal_node.toolsets.web_search.duckduckgo import DuckDuckGo, lookup_by_ddgs
 from caal_node.toolsets.web_search.engine import SEARCH_S, Safety, SearchEngine
-from caal_node.toolsets.web_search.found_pages import FoundPages, spoken_sources
+from caal_node.toolsets.web_search.found_pages import FoundPages, page_said, spoken_sources
 from caal_node.toolsets.web_search.page_fetch import PAGE_BYTES, PageFetch
 from caal_node.toolsets.web_search.page_text import UNREADABLE, PageText, text_of
 from caal_node.toolsets.web_search.passages import passages
@@ -47,17 +50,13 @@ class WebSearchOptions(ToolsetOptions):
         description="Your key for Brave's search API (api-dashboard.search.brave.com)",
         validate_default=True,
     )
-    results: int = Field(default=3, ge=1, le=8, description="How many results are read out")
-    page_characters: int = Field(
-        default=1800, ge=300, le=5000, description="How much of a page the model reads"
-    )
-    language: str = Field(
-        default="en", pattern=r"^[a-z]{2}$", description="The language of results, such as en"
-    )
-    country: str = Field(
-        default="", pattern=r"^([A-Z]{2})?$", description="The country of results, such as GB"
-    )
-    safe_search: Safety = Field(default="moderate", description="strict, moderate or off")
+    results: int = Field(default=3, ge=1, le=8)
+    """How many results the model reads of a search."""
+    page_characters: int = Field(default=1800, ge=300, le=5000)
+    """How much of a page it reads: about 450 tokens."""
+    language: str = Field(default="en", pattern=r"^[a-z]{2}$")
+    country: str = Field(default="", pattern=r"^([A-Z]{2})?$")
+    safe_search: Safety = "moderate"
 
     @field_validator("searxng_url", "brave_key")
     @classmethod
@@ -117,7 +116,7 @@ class WebSearch(ConfiguredToolset):
 
     @tool("read")
     async def web_search(self, query: str) -> dict[str, Any] | VerbatimResult:
-        """Search the internet for news, prices, people and facts that you do not know.
+        """Search online, on the internet, for news, prices, people and facts you do not know.
 
         Example: who won the match last night -> {"query": "match result last night"}
         Example: look up the height of Mount Fuji -> {"query": "height of Mount Fuji"}
@@ -135,7 +134,9 @@ class WebSearch(ConfiguredToolset):
         return VerbatimResult(value, NOTHING) if found.is_empty else value
 
     @tool("read")
-    async def read_page(self, page: str = "1", about: str = "") -> dict[str, Any]:
+    async def read_page(
+        self, context: RunContext[Any], page: str = "1", about: str = ""
+    ) -> dict[str, Any]:
         """Read a page that web_search has found, for more than its first lines.
 
         Example: read me the first one -> {"page": "1"}
@@ -145,13 +146,28 @@ class WebSearch(ConfiguredToolset):
             page: Its number in the results, or its site.
             about: What you want to know from it.
         """
-        found, query = self._meant(page)
+        return await self.read(page, about, request=request_of(context))
+
+    async def read(self, page: str, about: str = "", *, request: str = "") -> dict[str, Any]:
+        """Return the text of a page that was found, or whose address is in the person's words.
+
+        Args:
+            request: Those words.
+
+        Raises:
+            InvalidArguments: there is no such page, or nothing to read on it.
+            ToolFailure: it cannot be opened.
+        """
+        said = page_said(request)
+        found, query = (said, "") if said is not None else self._meant(page)
         fetched = await self._pages.fetch(found.address)
         if fetched.is_plain:
             text = PageText(found.title, "", fetched.body.decode("utf-8", "replace"))
         else:
             text = await text_of(fetched.body)
-        shown = passages(text.text, about or query, self.options.page_characters)
+        # Words of a long page are compared for some 50 ms.
+        limit = self.options.page_characters
+        shown = await asyncio.to_thread(passages, text.text, about or query, limit)
         if not shown:
             raise spoken(InvalidArguments("that page has no text; read another one."), UNREADABLE)
         self._found.note_read(found)
