@@ -70,9 +70,7 @@ class Memory(ConfiguredToolset):
             await asyncio.to_thread(make_private_folder, folder)
             pages = await asyncio.to_thread(lambda: len(list(folder.glob("*.md"))))
         except OSError as error:
-            raise ConfigError(
-                f"{folder}: it cannot be written ({error.strerror}); correct `folder`."
-            ) from error
+            raise ConfigError(f"{folder}: it cannot be written; correct `folder`.") from error
         return f"{pages} page{'s' * (pages != 1)} in {folder}"
 
     @tool("write")
