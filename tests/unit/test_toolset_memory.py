@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -288,6 +289,13 @@ def test_any_page_keeps_its_lines_when_one_is_added_and_taken_away(text: str, fa
     new = added.facts[-1]
     assert (new.text, new.day) == (said, "2026-01-02")
     assert added.without(new).text.rstrip("\n") == text.rstrip("\n")
+
+
+@pytest.mark.parametrize("line", ["- " + " " * 200_000 + "x", "- x" + " (2026-01-02" * 20_000])
+def test_a_long_line_takes_no_time(line: str) -> None:
+    started = time.process_time()
+    assert len(FactPage(line).facts) == 1
+    assert time.process_time() - started < 2.0
 
 
 @pytest.mark.parametrize(
