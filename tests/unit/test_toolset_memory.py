@@ -134,6 +134,19 @@ async def test_nothing_is_forgotten_that_was_not_told(talk: Talk) -> None:
     assert len((await talk.know()).value) == 1
 
 
+@pytest.mark.parametrize("about", ["", "me", "everything about me", "myself"])
+async def test_everything_is_told_where_nothing_is_named(talk: Talk, about: str) -> None:
+    await talk.remember("I like tea")
+    assert (await talk.know(about)).words == "You told me that you like tea."
+
+
+@pytest.mark.parametrize("fact", ["", "everything", "all about me"])
+async def test_nothing_is_forgotten_wholesale(talk: Talk, fact: str) -> None:
+    await talk.remember("I like tea")
+    assert (await talk.forget(fact)).words == toolset_module.ONE_AT_A_TIME
+    assert len((await talk.know()).value) == 1
+
+
 async def test_many_facts_go_to_the_model_as_data(talk: Talk) -> None:
     for number in range(25):
         await talk.remember(f"fact number {number} of Anna's")
