@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from livekit.agents.llm import ToolResult
+
 from caal_node.core.tool_spec import ToolSpec
 from mcp_bridge import Answer, Question, ServerStatus
 
@@ -29,15 +31,20 @@ class ToolListing:
     """Tools that a known server has added, and that nobody has accepted yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerbatimResult:
+@dataclass
+class VerbatimResult(ToolResult):
     """A call's result whose author wrote the sentence that a person is to hear as it stands.
 
-    The model is then not asked for an answer of its own.
+    The model is then not asked for an answer of its own. In a plain LiveKit agent it is its value
+    alone, of which the model speaks.
     """
 
-    value: Any
     words: str
+
+    @property
+    def value(self) -> Any:
+        """The result itself."""
+        return self.output
 
 
 class CallConversation(Protocol):

@@ -48,7 +48,7 @@ class Files(ConfiguredToolset):
     async def check(self) -> str:
         """See `ConfiguredToolset.check`."""
         if missing := await asyncio.to_thread(lambda: self._folders.missing):
-            raise ConfigError(f"{missing[0]}: there is no such folder; make it, or correct folders")
+            raise ConfigError(f"{missing[0]}: there is no such folder; make it, or correct it.")
         files = await asyncio.to_thread(self._count)
         return f"{files} files in {', '.join(self._folders.names)}"
 

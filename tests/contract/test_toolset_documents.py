@@ -12,7 +12,7 @@ import pytest
 
 from caal_node import weights
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.documents import Documents, DocumentsOptions
+from caal_node.toolsets.documents import Documents, DocumentsOptions, index_upkeep
 from mcp_bridge import MiniLM
 from tests.cached_weights import cached
 from tests.small_pdf import small_pdf
@@ -50,6 +50,26 @@ async def test_changes_on_the_disk_are_followed(tmp_path: Path) -> None:
         await eventually(lambda found: "case, page 1" in found, sources)
         (notes / "brass.md").unlink()
         await eventually(lambda found: found == ["case, page 1"], sources)
+    finally:
+        await documents.aclose()
+
+
+async def test_a_folder_that_comes_later_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_upkeep, "AGAIN_S", 0.05)
+    services = ToolsetServices(state=tmp_path / "state")
+    documents = Documents(DocumentsOptions(folders=(tmp_path / "disk",)), services)
+
+    async def found() -> Any:
+        return (await documents.ask_documents(question="the saxophone"))["answer_from"]
+
+    await documents.setup()
+    try:
+        assert await found() == []
+        (tmp_path / "disk").mkdir()
+        (tmp_path / "disk" / "music.md").write_text("The saxophone is here.")
+        await eventually(bool, found)
     finally:
         await documents.aclose()
 

@@ -19,12 +19,14 @@ from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, Tool
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
+from caal_node.toolsets.documents import index_upkeep as upkeep_module
 from caal_node.toolsets.documents import toolset as toolset_module
 from caal_node.toolsets.documents.new_note import title_of, write_note
 from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
 from caal_node.toolsets.documents.passage_search import PassageSearch
 from caal_node.toolsets.documents.passages import PASSAGE_CHARS, Passage, passages_of
 from caal_node.toolsets.documents.question_words import question_words
+from caal_node.toolsets.local_files.allowed_folders import AllowedPath
 from caal_node.toolsets.local_files.file_text import DocumentText, Section
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.base import Vectors, unit
@@ -408,3 +410,18 @@ def test_vectors_are_kept_by_their_embedder(tmp_path: Path) -> None:
     assert index.vectors("other")[0] == []
     index.put(IndexedDocument("/a", "a", "A", 2, 2), [Passage("", "three")])
     assert index.vectors("m")[0] == []
+
+
+async def test_a_check_of_large_folders_ends_and_keeps_what_it_has_read(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = upkeep_module.read_document
+
+    async def slow(file: AllowedPath) -> DocumentText:
+        return await whole(file) if file.name == "boiler.md" else await asyncio.Event().wait()
+
+    monkeypatch.setattr(upkeep_module, "read_document", slow)
+    monkeypatch.setattr(toolset_module, "CHECK_S", 0.5)
+    assert (await documents(home).check()) == (
+        "1 documents, 2 passages so far; the rest is read when an agent runs"
+    )

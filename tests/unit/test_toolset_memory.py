@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from livekit.agents import Agent, AgentSession
 
+from caal_node.agent import CaalAgent
 from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
+from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.memory import Memory, MemoryOptions
@@ -127,6 +131,19 @@ async def test_nothing_is_forgotten_where_two_may_be_meant(talk: Talk) -> None:
 async def test_nothing_is_forgotten_that_was_not_told(talk: Talk) -> None:
     await talk.remember("I like tea")
     assert (await talk.forget("my blood type")).words == toolset_module.NOTHING_ABOUT
+    assert len((await talk.know()).value) == 1
+
+
+@pytest.mark.parametrize("about", ["", "me", "everything about me", "myself"])
+async def test_everything_is_told_where_nothing_is_named(talk: Talk, about: str) -> None:
+    await talk.remember("I like tea")
+    assert (await talk.know(about)).words == "You told me that you like tea."
+
+
+@pytest.mark.parametrize("fact", ["", "everything", "all about me"])
+async def test_nothing_is_forgotten_wholesale(talk: Talk, fact: str) -> None:
+    await talk.remember("I like tea")
+    assert (await talk.forget(fact)).words == toolset_module.ONE_AT_A_TIME
     assert len((await talk.know()).value) == 1
 
 
@@ -287,6 +304,13 @@ def test_any_page_keeps_its_lines_when_one_is_added_and_taken_away(text: str, fa
     assert added.without(new).text.rstrip("\n") == text.rstrip("\n")
 
 
+@pytest.mark.parametrize("line", ["- " + " " * 200_000 + "x", "- x" + " (2026-01-02" * 20_000])
+def test_a_long_line_takes_no_time(line: str) -> None:
+    started = time.process_time()
+    assert len(FactPage(line).facts) == 1
+    assert time.process_time() - started < 2.0
+
+
 @pytest.mark.parametrize(
     ("fact", "said"),
     [
@@ -337,3 +361,44 @@ def test_a_fact_is_found_by_its_words(words: str, found: list[str]) -> None:
 )
 def test_only_what_one_has_one_of_is_replaced(old: str, new: str, replaces: bool) -> None:
     assert (outdated(FactPage(f"- {old}\n").facts, new) is not None) is replaces
+
+
+# In a whole conversation
+
+
+async def test_facts_are_said_as_they_were_told_without_another_request(tmp_path: Path) -> None:
+    memory = Memory(MemoryOptions(), ToolsetServices(state=tmp_path))
+    agent = CaalAgent(settings=plain_settings(), tiers={}, warm=False, tools=[memory])
+    model = ScriptedModel(
+        [ScriptedCall("remember_fact", {"fact": "my locker code is 4711"})],
+        [ScriptedCall("what_do_you_know", {"about": "locker code"})],
+        [ScriptedCall("forget_fact", {"fact": "locker code"})],
+    )
+    async with AgentConversation(agent, model) as talk:
+        said = [
+            (await talk.say(words)).text
+            for words in (
+                "remember that my locker code is 4711",
+                "what's my locker code?",
+                "forget my locker code",
+                "yes",
+            )
+        ]
+    assert said == [
+        "I'll remember that your locker code is 4711.",
+        "You told me that your locker code is 4711.",
+        "Shall I forget fact: locker code?",
+        "I've forgotten that your locker code is 4711.",
+    ]
+    assert len(model.requests) == 3
+    assert "4711" not in (tmp_path / "terminal.md").read_text()
+
+
+async def test_in_a_plain_livekit_agent_the_model_speaks_of_the_data(tmp_path: Path) -> None:
+    memory = Memory(MemoryOptions(), ToolsetServices(state=tmp_path))
+    called = [ScriptedCall("remember_fact", {"fact": "my locker code is 4711"})]
+    async with AgentSession(llm=ScriptedModel(called, "Done.")) as session:
+        await session.start(Agent(instructions="", tools=[memory]))
+        turn = await session.run(user_input="remember that my locker code is 4711")
+    outputs = [event.item for event in turn.events if event.type == "function_call_output"]
+    assert [(each.is_error, "my locker code" in each.output) for each in outputs] == [(False, True)]

@@ -111,13 +111,19 @@ class IndexUpkeep:
             with suppress(OSError):
                 await self._look_through_logged()
             try:
-                roots = await asyncio.to_thread(self._folders.roots)
-                async for _ in _changes([root.real for root in roots]):
+                async for _ in _changes(await asyncio.to_thread(self._watchable)):
                     await self._look_through_logged()
-            except OSError as error:
-                # Network folders and full tables of watches cannot be watched.
+            except (OSError, RuntimeError) as error:
+                # Folders that are missing or on a network, and full tables of watches.
                 logger.info("folders are looked through every minute (%s)", type(error).__name__)
             await asyncio.sleep(AGAIN_S)
+
+    def _watchable(self) -> list[Path]:
+        """Return the folders. Raises OSError where one is missing, as its coming is not seen."""
+        roots = self._folders.roots()
+        if len(roots) < len(self._folders.names):
+            raise FileNotFoundError("a folder is missing")
+        return [root.real for root in roots]
 
     async def _look_through_logged(self) -> None:
         try:

@@ -29,8 +29,9 @@ MIN_COVERED_ALONE: Final = 0.37
 """The same where no vector says anything: so "what is our wifi called" is found by its one word."""
 MIN_COSINE: Final = 0.36
 """The cosine to a question from which a passage is about it, whatever its words."""
-EMBED_S: Final = 1.0
-"""Seconds that a question's vector is waited for; without it the words decide."""
+EMBED_S: Final = 2.0
+"""Seconds that a question's vector is waited for, behind a batch of passages that takes half a
+second on a slow core. Without it the words decide."""
 
 
 @dataclass(frozen=True, slots=True)

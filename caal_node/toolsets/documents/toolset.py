@@ -46,6 +46,8 @@ LISTED: Final = 5
 SNIPPET_CHARS: Final = 160
 QUESTION_CHARS: Final = 1_000
 NOTE_CHARS: Final = 20_000
+CHECK_S: Final = 8.0
+"""Seconds that a check reads; a large folder takes minutes, and what was read stays."""
 FIRST_LOOK_S: Final = 5.0
 """Seconds that a question waits for the first look through the folders."""
 NAMED_PROBLEMS: Final = 3
@@ -127,12 +129,17 @@ class Documents(ConfiguredToolset):
         if gone := [
             path for path in missing if path != self._notes or path in self.options.folders
         ]:
-            raise ConfigError(f"{gone[0]}: there is no such folder; make it, or correct `folders`")
+            raise ConfigError(f"{gone[0]}: there is no such folder; make it, or correct `folders`.")
         await asyncio.to_thread(require_pypdf)
         if await asyncio.to_thread(importlib.util.find_spec, "watchfiles") is None:
-            raise ConfigError('to follow changes, run: pip install "caal-node[documents]"')
+            raise ConfigError('to follow changes, run: pip install "caal-node[documents]".')
+        later = ""
         try:
-            await self._upkeep.look_through()
+            try:
+                async with asyncio.timeout(CHECK_S):
+                    await self._upkeep.look_through()
+            except TimeoutError:
+                later = " so far; the rest is read when an agent runs"
             found = (await asyncio.to_thread(self._index.documents)).values()
             passages = await asyncio.to_thread(self._index.count)
         except OSError as error:
@@ -140,7 +147,7 @@ class Documents(ConfiguredToolset):
         bad = [f"{each.shown} ({each.problem})" for each in found if each.problem]
         more = f" and {len(bad) - NAMED_PROBLEMS} more" if len(bad) > NAMED_PROBLEMS else ""
         faults = f"; cannot be read: {', '.join(bad[:NAMED_PROBLEMS])}{more}" if bad else ""
-        return f"{len(found) - len(bad)} documents, {passages} passages{faults}"
+        return f"{len(found) - len(bad)} documents, {passages} passages{later}{faults}"
 
     @tool("read")
     async def ask_documents(self, question: str) -> Any:

@@ -20,14 +20,13 @@ MAX_TEXT_BYTES: Final = 4 << 20
 """A text of more is a table or a log, and no document: this is a shelf of novels."""
 _LOOKED_AT: Final = 8_192
 """Bytes in which a file that is no text has a zero byte."""
-_HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]+(?P<text>.*?)[ \t#]*$")
-_TOP_HEADING: Final = re.compile(r"\s{0,200}#[ \t]+(?P<text>[^\n]*?)[ \t#]*(?:\n|$)")
+_HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t](?P<text>.*)$")
+_TOP_HEADING: Final = re.compile(r"\s{0,200}#[ \t](?P<text>[^\n]*)")
 """The title of a document: a heading of the first rank in front of all else."""
 _FENCE: Final = re.compile(r"^ {0,3}(```|~~~)")
-_FRONT_TITLE: Final = re.compile(r"^title:[ \t]*(?P<text>.+?)[ \t]*$", re.MULTILINE)
+_FRONT_TITLE: Final = re.compile(r"^title:(?P<text>.*)$", re.MULTILINE)
 _LINK: Final = re.compile(r"!?\[([^\[\]]{1,500})\]\([^()\s]{0,2000}\)")
 _WIKI_LINK: Final = re.compile(r"!?\[\[(?:[^\[\]|]{1,500}\|)?([^\[\]|]{1,500})\]\]")
-_COMMENT: Final = re.compile(r"<!--.{0,4000}?-->", re.DOTALL)
 _EMPHASIS: Final = re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|`")
 _SEPARATORS: Final = re.compile(r"[_\-.\s]+")
 
@@ -98,13 +97,13 @@ def _markdown(text: str, title: str) -> DocumentText:
     front, body = _front_matter(text)
     top = _TOP_HEADING.match(body)
     if top is not None:
-        title = _plain(top["text"]) or title
+        title = _plain(_without_closing(top["text"])) or title
     if found := _FRONT_TITLE.search(front):
         title = found["text"].strip("\"' ") or title
-    over_all = "" if top is None else top["text"]
+    over_all = "" if top is None else _without_closing(top["text"])
     sections = [
         Section("" if place == over_all else _plain(place), plain)
-        for place, lines in _by_heading(_COMMENT.sub(" ", body))
+        for place, lines in _by_heading(_without_comments(body))
         if (plain := _plain("\n".join(lines)).strip())
     ]
     return DocumentText(title, tuple(sections))
@@ -124,10 +123,27 @@ def _by_heading(text: str) -> Iterator[tuple[str, list[str]]]:
             fence = "" if fence == found[1] else fence or found[1]
         elif not fence and (heading := _HEADING.match(line)):
             yield place, lines
-            place, lines = heading["text"], []
+            place, lines = _without_closing(heading["text"]), []
             continue
         lines.append(line)
     yield place, lines
+
+
+def _without_closing(heading: str) -> str:
+    """Return a heading's text without the marks that may close it: `## Pets ##`."""
+    text = heading.strip()
+    open_end = text.rstrip("#")
+    return open_end.rstrip() if not open_end or open_end[-1] in " \t" else text
+
+
+def _without_comments(text: str) -> str:
+    """Take HTML's comments away, in one pass; one without an end stays."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[at:start])
+        at = end + 3
+    return " ".join((*kept, text[at:]))
 
 
 def _plain(text: str) -> str:

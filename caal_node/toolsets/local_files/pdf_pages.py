@@ -32,7 +32,7 @@ def require_pypdf() -> None:
         ConfigError: The library is missing.
     """
     if importlib.util.find_spec("pypdf") is None:
-        raise ConfigError('to read PDFs, run: pip install "caal-node[documents]"')
+        raise ConfigError('to read PDFs, run: pip install "caal-node[documents]".')
 
 
 async def pages_of(file: BinaryIO, name: str) -> DocumentText:

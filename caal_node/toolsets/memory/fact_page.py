@@ -12,9 +12,8 @@ from typing import Final
 
 MAX_FACT_CHARS: Final = 300
 """Characters of one fact: two or three sentences."""
-_FACT: Final = re.compile(
-    r"^(?P<mark>[ \t]{0,8}[-*+][ \t]+)(?P<text>\S.*?)(?:[ \t]+\((?P<day>\d{4}-\d\d-\d\d)\))?[ \t]*$"
-)
+_FACT: Final = re.compile(r"[ \t]{0,8}[-*+][ \t](?P<text>.*\S)")
+_DAY: Final = re.compile(r"[ \t]\((\d{4}-\d\d-\d\d)\)$")
 _SPACE: Final = re.compile(r"\s+")
 
 
@@ -39,8 +38,8 @@ class FactPage:
     def facts(self) -> list[KeptFact]:
         """Its facts, in their order."""
         rows = enumerate(self._lines())
-        found = ((at, match) for at, line in rows if (match := _FACT.match(line)))
-        return [KeptFact(at, match["text"], match["day"] or "") for at, match in found]
+        found = ((at, match["text"].strip()) for at, line in rows if (match := _FACT.match(line)))
+        return [_fact(at, text) for at, text in found]
 
     def added(self, text: str, day: date) -> FactPage:
         """Return the page with one more fact, at its end."""
@@ -69,6 +68,11 @@ class FactPage:
 def plain_fact(text: str) -> str:
     """Return a fact as it may stand on one line, without a full stop at its end."""
     return _SPACE.sub(" ", text).strip(" .-*+#")
+
+
+def _fact(line: int, text: str) -> KeptFact:
+    day = _DAY.search(text)
+    return KeptFact(line, text[: day.start()].rstrip(), day[1]) if day else KeptFact(line, text)
 
 
 def _line(text: str, day: date) -> str:

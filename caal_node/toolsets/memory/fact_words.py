@@ -11,10 +11,10 @@ from caal_node.toolsets.memory.fact_page import KeptFact
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SMALL: Final = frozenset(
-    """a about again all am an and any are as at be been by did do does fact for forget from had has
-    have i i'm in is it its know known me mine my of on our remember remembered said tell that the
-    their them they thing this to told us user users was we were what when where which who will with
-    you your""".split()  # noqa: SIM905 - a list of words reads better as words
+    """a about again all am an and any anything are as at be been by did do does everything fact
+    for forget from had has have i i'm in is it its know known me mine my myself of on our
+    remember remembered said tell that the their them they thing this to told us user users was
+    we were what when where which who will with you your""".split()  # noqa: SIM905 - a list of words reads better as words
 )
 _SAID_BACK: Final[Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]] = (
     (re.compile(r"\b(?:the|this) (?:user|person|speaker)['’]s\b", re.I), "your"),

@@ -20,7 +20,7 @@ from caal_node.toolsets.base import (
 )
 from caal_node.toolsets.memory.fact_files import FactFiles
 from caal_node.toolsets.memory.fact_page import MAX_FACT_CHARS, FactPage, KeptFact, plain_fact
-from caal_node.toolsets.memory.fact_words import meant, outdated, said_back, same
+from caal_node.toolsets.memory.fact_words import key_words, meant, outdated, said_back, same
 from caal_node.toolsets.memory.person import person_of
 from mcp_bridge.core.files import make_private_folder
 
@@ -34,6 +34,7 @@ ASKED_BACK: Final = 3
 
 NOTHING = "You haven't told me anything to remember yet."
 NOTHING_ABOUT = "You haven't told me anything about that."
+ONE_AT_A_TIME = "I can forget one thing at a time. Which one?"
 UNREADABLE = "I can't get at my memory right now."
 
 
@@ -70,7 +71,7 @@ class Memory(ConfiguredToolset):
             await asyncio.to_thread(make_private_folder, folder)
             pages = await asyncio.to_thread(lambda: len(list(folder.glob("*.md"))))
         except OSError as error:
-            raise ConfigError(f"{folder}: it cannot be written ({error.strerror})") from error
+            raise ConfigError(f"{folder}: it cannot be written; correct `folder`.") from error
         return f"{pages} page{'s' * (pages != 1)} in {folder}"
 
     @tool("write")
@@ -123,11 +124,9 @@ class Memory(ConfiguredToolset):
         except OSError as error:
             raise _unreadable() from error
         facts = page.facts
-        found = meant(facts, about) if about.strip() else facts
-        if not found and not about.strip():
-            return VerbatimResult([], NOTHING)
+        found = meant(facts, about) if key_words(about) else facts
         if not found:
-            return VerbatimResult([], NOTHING_ABOUT)
+            return VerbatimResult([], NOTHING_ABOUT if key_words(about) else NOTHING)
         rows = [_row(fact) for fact in found[-TOLD:]]
         if len(found) > SPOKEN:
             left = len(found) - len(rows)
@@ -149,7 +148,8 @@ class Memory(ConfiguredToolset):
             exact = same(facts, plain_fact(fact))
             found = [exact] if exact else meant(facts, fact)
             if not found:
-                return page, _result({"forgotten": None}, NOTHING_ABOUT)
+                words = NOTHING_ABOUT if key_words(fact) else ONE_AT_A_TIME
+                return page, _result({"forgotten": None}, words)
             if len(found) > 1:
                 listed = [said_back(each.text) for each in found[:ASKED_BACK]]
                 value = {
