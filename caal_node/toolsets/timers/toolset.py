@@ -11,9 +11,15 @@ from typing import Any, Final, Literal, Self
 from livekit.agents.utils import aio
 from pydantic import Field
 
-from caal_node.core.errors import InvalidArguments
+from caal_node.core.errors import InvalidArguments, ToolUnavailable
 from caal_node.tools.source import VerbatimResult
-from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
+from caal_node.toolsets.base import (
+    ConfiguredToolset,
+    NoAnnouncer,
+    ToolsetOptions,
+    ToolsetServices,
+    tool,
+)
 from caal_node.toolsets.timers.asked_time import asked_time
 from caal_node.toolsets.timers.changing import How, changed, next_time, snoozed
 from caal_node.toolsets.timers.entry import Entry, Kind, next_due, plain_name
@@ -250,6 +256,10 @@ class Timers(ConfiguredToolset):
         )
 
     async def _set(self, entry: Entry) -> VerbatimResult:
+        if isinstance(self.services.announcer, NoAnnouncer):
+            silent = ToolUnavailable("No timer can ring here, as no announcer is given.")
+            silent.words = "I can't set that, as nothing here could ring."
+            raise silent
         now, entry = self._now, await self._store.add(entry)
         self._ringer.look()
         return VerbatimResult(_record(entry, now), set_words(entry, now))
