@@ -234,6 +234,7 @@ async def test_a_file_that_is_no_database_is_said_in_a_sentence(
     timers: Timers, tmp_path: Path
 ) -> None:
     (tmp_path / "timers.sqlite3").write_text("x" * 5000)
+    await timers.setup()
     with pytest.raises(ToolBroke) as caught:
         await timers.set_timer(length="5 minutes")
     assert caught.value.words == "I can't get at my timers right now."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import Any, Final, Literal, Self
 from livekit.agents.utils import aio
 from pydantic import Field
 
-from caal_node.core.errors import InvalidArguments, ToolUnavailable
+from caal_node.core.errors import InvalidArguments, ToolBroke, ToolUnavailable
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import (
     ConfiguredToolset,
@@ -36,6 +37,8 @@ from caal_node.toolsets.timers.sentences import (
 )
 from caal_node.toolsets.timers.store import TimerStore
 from caal_node.toolsets.when import asked_length
+
+_log = logging.getLogger(__name__)
 
 _MINUTE_S: Final = 60.0
 _NAMED_MAX: Final = 5
@@ -77,7 +80,10 @@ class Timers(ConfiguredToolset):
         """Begin to ring what is due."""
         await super().setup()
         if self._running is None:
-            await self._follow_zone()
+            try:
+                await self._follow_zone()
+            except ToolBroke as error:  # every call says so, too
+                _log.warning("%s", error)
             self._running = asyncio.create_task(self._ringer.run(), name="caal-timers")
         return self
 
