@@ -223,10 +223,18 @@ async def test_an_alarm_rings_at_its_hour_of_the_zone_that_the_home_moves_to(
     await moved.aclose()
 
 
+async def test_nothing_is_set_where_nothing_could_ring(tmp_path: Path) -> None:
+    alone = Timers(None, ToolsetServices(state=tmp_path, timezone=BERLIN))
+    said = await refused(alone, "set_timer", length="5 minutes")
+    assert said == "I can't set that, as nothing here could ring."
+    await alone.aclose()
+
+
 async def test_a_file_that_is_no_database_is_said_in_a_sentence(
     timers: Timers, tmp_path: Path
 ) -> None:
     (tmp_path / "timers.sqlite3").write_text("x" * 5000)
+    await timers.setup()
     with pytest.raises(ToolBroke) as caught:
         await timers.set_timer(length="5 minutes")
     assert caught.value.words == "I can't get at my timers right now."

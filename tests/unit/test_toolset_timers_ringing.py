@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -217,6 +218,24 @@ async def test_one_room_stops_what_rings_in_another(start: Start, time: MovedTim
     rung = len(heard.cues)
     await time.pass_by(60)
     assert len(heard.cues) == rung
+
+
+async def test_one_that_rings_is_not_taken_for_one_that_nobody_rang(
+    start: Start, time: MovedTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers, announcer = await start()
+    free = asyncio.Event()
+    told = announcer.announce
+
+    async def late(words: str, **options: Any) -> bool:
+        await free.wait()  # for others to end what they say
+        return await told(words, **options)
+
+    monkeypatch.setattr(announcer, "announce", late)
+    await timers.set_timer(length="5 seconds", name="pasta")
+    await time.pass_by(2 * LEASE_S)
+    free.set()
+    assert await announcer.next_words() == DONE
 
 
 async def test_two_processes_never_ring_the_same(tmp_path: Path) -> None:

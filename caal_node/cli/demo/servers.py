@@ -43,6 +43,11 @@ _TIME_EXAMPLES = [
 _SETTINGS = """\
 [toolsets.timers]
 
+# Who only sets a timer and stops it need not wait until the model has read the other five tools.
+[[tools.rules]]
+tools = ["set_alarm", "set_reminder", "list_timers", "change_timer", "snooze_alarm"]
+then = "deny"
+
 [examples]
 get_weather = [
   {say = "what's the weather like in Oslo", arguments = {city = "Oslo"}},

@@ -109,10 +109,12 @@ class Ringer:
         """Begin what is due, and return the seconds until the next look."""
         now, place = self._now.timestamp(), self._services.announcer.place
         for entry in await self._store.claim_due(now, place, GRACE_S, LEASE_S):
+            if entry.number in self._ringing:
+                continue  # one that waits for another's words has outlived its lease
             if now - entry.due > LATE_S:
                 await self._end(entry, heard=False)
                 self._tells = True
-            elif entry.number not in self._ringing:
+            else:
                 task = asyncio.create_task(self._ring(entry), name="caal-timer-rings")
                 self._ringing[entry.number] = task
         if self._tells and (self._telling is None or self._telling.done()):

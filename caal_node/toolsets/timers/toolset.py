@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,9 +12,15 @@ from typing import Any, Final, Literal, Self
 from livekit.agents.utils import aio
 from pydantic import Field
 
-from caal_node.core.errors import InvalidArguments
+from caal_node.core.errors import InvalidArguments, ToolBroke, ToolUnavailable
 from caal_node.tools.source import VerbatimResult
-from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
+from caal_node.toolsets.base import (
+    ConfiguredToolset,
+    NoAnnouncer,
+    ToolsetOptions,
+    ToolsetServices,
+    tool,
+)
 from caal_node.toolsets.timers.asked_time import asked_time
 from caal_node.toolsets.timers.changing import How, changed, next_time, snoozed
 from caal_node.toolsets.timers.entry import Entry, Kind, next_due, plain_name
@@ -30,6 +37,8 @@ from caal_node.toolsets.timers.sentences import (
 )
 from caal_node.toolsets.timers.store import TimerStore
 from caal_node.toolsets.when import asked_length
+
+_log = logging.getLogger(__name__)
 
 _MINUTE_S: Final = 60.0
 _NAMED_MAX: Final = 5
@@ -71,7 +80,10 @@ class Timers(ConfiguredToolset):
         """Begin to ring what is due."""
         await super().setup()
         if self._running is None:
-            await self._follow_zone()
+            try:
+                await self._follow_zone()
+            except ToolBroke as error:  # every call says so, too
+                _log.warning("%s", error)
             self._running = asyncio.create_task(self._ringer.run(), name="caal-timers")
         return self
 
@@ -250,6 +262,10 @@ class Timers(ConfiguredToolset):
         )
 
     async def _set(self, entry: Entry) -> VerbatimResult:
+        if isinstance(self.services.announcer, NoAnnouncer):
+            silent = ToolUnavailable("No timer can ring here, as no announcer is given.")
+            silent.words = "I can't set that, as nothing here could ring."
+            raise silent
         now, entry = self._now, await self._store.add(entry)
         self._ringer.look()
         return VerbatimResult(_record(entry, now), set_words(entry, now))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from caal_node.grounding.fact_words import WORDS
 from caal_node.grounding.spoken_numbers import Number, numbers
 
 TEXT_CHARS: Final = 200
@@ -24,6 +25,7 @@ _ORDINAL_OF: Final = {
 _ORDINAL: Final = re.compile(
     rf"\b({'|'.join(sorted(_ORDINAL_OF, key=len, reverse=True)).replace(' ', '[ -]')})\b(?! half)"
 )
+_DAY_FOLLOWS: Final = re.compile(rf"\b(?:the|{'|'.join(WORDS['months'])}) $")
 _UNIT: Final = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
 _REWRITTEN: Final = tuple(
     (re.compile(pattern), text)
@@ -67,11 +69,18 @@ def plain_words(text: str) -> str:
     text = " ".join(text[:TEXT_CHARS].lower().split())
     for pattern, replacement in _REWRITTEN:
         text = pattern.sub(replacement, text)
-    text = _ORDINAL.sub(lambda match: f"{_ORDINAL_OF[match[1].replace('-', ' ')]}th", text)
+    text = _ORDINAL.sub(_ordinal, text)
     for number in reversed(numbers(text)):
         if _is_said_in_words(text, number):
             text = f"{text[: number.start]}{number.value:g}{text[number.end :]}"
     return text
+
+
+def _ordinal(match: re.Match[str]) -> str:
+    words = match[0].replace("-", " ")
+    if words.endswith("second") and not _DAY_FOLLOWS.search(match.string, 0, match.start()):
+        return match[0]  # "a 45 second timer", "one second"
+    return f"{_ORDINAL_OF[words]}th"
 
 
 def _is_said_in_words(text: str, number: Number) -> bool:
