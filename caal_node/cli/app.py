@@ -265,10 +265,14 @@ def add_tools(
 ) -> None:
     """Turn on tools that come along, such as timers, lists or weather; without NAME, list them."""
     log_to_stderr(logging.ERROR)
+    if name and as_json:
+        raise typer.BadParameter("--json lists the toolsets; leave it or NAME out")
+    if not name and (options or yes or unchecked):
+        raise typer.BadParameter("name the toolset, such as: caal-node tools add lists --yes")
     from caal_node.cli import toolsets as work
 
     settings = bounded_settings()
-    if name is None:
+    if not name:
         work.list_toolsets(settings, as_json=as_json)
     else:
         work.add_toolset(settings, name, options or [], ask=not yes, check=not unchecked)

@@ -23,6 +23,9 @@ description = "@Class@: tools for caal-node."
 requires-python = ">=3.11"
 dependencies = ["caal-node>=@version@"]
 
+[project.optional-dependencies]
+test = ["pytest>=8", "pytest-asyncio>=0.23"]
+
 [project.entry-points."caal_node.tools"]
 @name@ = "@name@:@Class@"
 
@@ -86,12 +89,14 @@ class @Class@(ConfiguredToolset):
         return {name.strip().casefold(): place.strip() for name, place in pairs}
 '''
 TEST: Final = '''\
-"""Run with: python -m pytest (with pytest-asyncio)"""
+"""Run with: python -m pytest"""
 
 from pathlib import Path
 
 import pytest
+from caal_node import CaalAgent
 from caal_node.core.errors import ToolUnavailable
+from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 
 from @name@ import @Class@, @Class@Options
 
@@ -118,9 +123,19 @@ async def test_a_file_that_is_gone_is_said(toolset: @Class@) -> None:
     toolset.options.file.unlink()
     with pytest.raises(ToolUnavailable):
         await toolset.find_thing(name="drill")
+
+
+@pytest.mark.asyncio
+async def test_an_agent_that_has_it_says_the_answer(toolset: @Class@) -> None:
+    model = ScriptedModel([ScriptedCall("find_thing", {"name": "drill"})])
+    agent = CaalAgent(instructions="", settings=plain_settings(), tiers={}, tools=[toolset])
+    async with AgentConversation(agent, model) as conversation:
+        turn = await conversation.say("where is the drill")
+    assert turn.text == "The drill is in the attic."
 '''
+THINGS: Final = "drill: in the attic\n"
 NEXT: Final = """Next, in {folder}:
-  install it       pip install -e .
+  install it       pip install -e '.[test]'
   try its test     python -m pytest
   turn it on       caal-node tools add {name}
   talk to it       caal-node chat"""
@@ -141,6 +156,7 @@ def write_toolset(name: str, folder: Path) -> None:
         "version": __version__,
     }
     files = {"pyproject.toml": PROJECT, f"{name}.py": MODULE, f"test_{name}.py": TEST}
+    files["things.txt"] = THINGS  # so that it can be turned on and asked at once
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:

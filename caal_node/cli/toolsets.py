@@ -7,35 +7,50 @@ and the file names its variable.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast, get_args, get_origin
+from typing import Any, Final, NoReturn
 
-import tomlkit
 import typer
 from dotenv import set_key
-from pydantic import SecretStr
-from pydantic.fields import FieldInfo
 from rich.markup import escape
 from rich.table import Table
-from tomlkit.exceptions import TOMLKitError
 
 from caal_node.cli.output import console, print_table
+from caal_node.cli.toolset_file import refuse_unwritable, replace_text, with_toolset
+from caal_node.cli.toolset_questions import (
+    VARIABLE,
+    asked_options,
+    is_secret,
+    missing_option,
+    typed_value,
+)
 from caal_node.config.env_file import ENV_FILE
 from caal_node.config.file import read_text
 from caal_node.config.settings import Settings, load_settings
-from caal_node.config.toolset_tables import ENABLED, TABLE, ToolsetTable
+from caal_node.config.toolset_tables import ToolsetTable
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.toolsets.base import ConfiguredToolset, ToolsetServices
-from caal_node.toolsets.registry import installed, load, made_of
+from caal_node.toolsets.base import LOCAL_ZONE, ConfiguredToolset, ToolsetServices
+from caal_node.toolsets.registry import (
+    checked,
+    installed,
+    load,
+    made_of,
+    refuse_doubles,
+    tool_names,
+)
 
 FILE: Final = Path("caal.toml")
 CHECK_S: Final = 30.0
 """Seconds in which what the options name has to answer."""
 OWNER_ONLY: Final = 0o600
 """The mode of `.env`, which holds keys."""
+STOPPED: Final = 130
+"""The exit code of a command that Ctrl-C ended."""
 
 
 def list_toolsets(settings: Settings, *, as_json: bool) -> None:
@@ -73,33 +88,71 @@ def add_toolset(
     Raises:
         ConfigError: an option is wrong or missing, or what it names does not work. Nothing is
             written then.
+        typer.Exit: the person wanted no more. Nothing is written then either.
     """
     kind = load(name)
-    document = _document(FILE)
+    refuse_unwritable(FILE)
     before = settings.toolsets.get(name)
     options = dict(before.options) if before else {}
     options |= _parsed(kind, given)
-    if ask:
-        console().print(f"{name}: {kind.SUMMARY}", markup=False)
-        options |= _answers(kind, options)
+    try:
+        if ask:
+            console().print(f"{name}: {kind.SUMMARY}", markup=False)
+            options |= asked_options(kind, options)
+        toolset = _made(settings, name, kind, options, before)
+        if check:
+            _try(toolset, name)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            _stop()
+        raise ConfigError(
+            f"{name}: there is no answer to this question. Nothing was written; add --yes, and "
+            "--set NAME=VALUE for what has no default"
+        ) from None
+    except KeyboardInterrupt:
+        _stop()
     kept, secrets = _without_secrets(kind, options)
-    toolset = made_of(
-        ToolsetTable(name, options, base=Path.cwd()),
-        ToolsetServices(),
-    )
-    if check:
-        _try(toolset, name)
-    _write(document, name, kept, secrets)
-    done = f"{name} is on: {', '.join(each.id for each in toolset.tools if hasattr(each, 'info'))}"
-    console().print(done, markup=False)
+    # The file as it is now: its owner may have written into it while questions were asked.
+    text = with_toolset(read_text(FILE), name, kept)
+    _write_secrets(secrets)
+    replace_text(FILE, text)
+    load_settings()  # what was written can be read
+    console().print(f"{name} is on: {', '.join(tool_names(toolset))}", markup=False)
     console().print("Rooms that are open have them when they begin anew.", style="dim")
 
 
-def _document(path: Path) -> tomlkit.TOMLDocument:
-    try:
-        return tomlkit.parse(read_text(path))
-    except TOMLKitError as error:
-        raise ConfigError(f"{path}: {error}. Mend that line.") from None
+def _stop() -> NoReturn:
+    console(stderr=True).print("\nNothing was written.", markup=False)
+    raise typer.Exit(STOPPED)
+
+
+def _made(
+    settings: Settings,
+    name: str,
+    kind: type[ConfiguredToolset],
+    options: Mapping[str, Any],
+    before: ToolsetTable | None,
+) -> ConfiguredToolset:
+    if missing := missing_option(kind, options):
+        raise ConfigError(
+            f"{name}: {missing} is missing ({kind.Options.model_fields[missing].description}). "
+            f"Nothing was written; add --set {missing}=VALUE"
+        )
+    lines = before.lines if before else dict[str, str]()
+    table = ToolsetTable(name, options, base=Path.cwd(), lines=lines)
+    toolset = made_of(table, ToolsetServices(timezone=settings.timezone or LOCAL_ZONE))
+    refuse_doubles([*_others_that_are_on(settings, name), toolset])
+    return toolset
+
+
+def _others_that_are_on(settings: Settings, name: str) -> list[ConfiguredToolset]:
+    others = list[ConfiguredToolset]()
+    for table in settings.toolsets.values():
+        if table.enabled and table.name != name:
+            # One that is broken is `doctor`'s to tell of, and keeps no other from being added.
+            with contextlib.suppress(ConfigError):
+                others.append(made_of(table, ToolsetServices()))
+    return others
 
 
 def _parsed(kind: type[ConfiguredToolset], given: Sequence[str]) -> dict[str, Any]:
@@ -111,68 +164,8 @@ def _parsed(kind: type[ConfiguredToolset], given: Sequence[str]) -> dict[str, An
         if (field := kind.Options.model_fields.get(option)) is None:
             known = ", ".join(kind.Options.model_fields) or "none"
             raise ConfigError(f"--set {each}: there is no such option; there are {known}")
-        parsed[option] = _value(field, value)
+        parsed[option] = typed_value(field, value)
     return parsed
-
-
-def _answers(kind: type[ConfiguredToolset], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask for every option that has a question, and is one that a line can answer."""
-    answers: dict[str, Any] = {}
-    for option, field in kind.Options.model_fields.items():
-        if not field.description or _is_table(field):
-            continue
-        default = known.get(option, None if field.is_required() else field.get_default())
-        if _is_secret(field):
-            typed = typer.prompt(field.description, hide_input=True, default="", show_default=False)
-            if typed:
-                answers[option] = typed
-            continue
-        shown = "" if default is None else _shown(default)
-        must = field.is_required() and not shown
-        typed = typer.prompt(field.description, default=None if must else shown)
-        if typed.strip() != shown:
-            answers[option] = _value(field, typed.strip())
-    return answers
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, cast("Sequence[object]", value)))
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _value(field: FieldInfo, text: str) -> Any:
-    """Return what a person typed as TOML has it; whether it fits is the options' to say."""
-    if text[:1] in ("[", "{"):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    kinds = _kinds(field.annotation)
-    if any(get_origin(kind) in (list, tuple) for kind in kinds):
-        return [part for each in text.split(",") if (part := each.strip())]
-    if bool in kinds and text.casefold() in ("true", "yes", "on", "false", "no", "off"):
-        return text.casefold() in ("true", "yes", "on")
-    for number in (int, float):
-        if number in kinds:
-            try:
-                return number(text)
-            except ValueError:
-                continue
-    return text
-
-
-def _kinds(annotation: Any) -> tuple[Any, ...]:
-    parts = [annotation, *get_args(annotation)]
-    return tuple(part for part in parts if part is not type(None))
-
-
-def _is_secret(field: FieldInfo) -> bool:
-    return SecretStr in _kinds(field.annotation)
-
-
-def _is_table(field: FieldInfo) -> bool:
-    return any(get_origin(kind) in (dict, Mapping) for kind in _kinds(field.annotation))
 
 
 def _without_secrets(
@@ -182,7 +175,7 @@ def _without_secrets(
     kept: dict[str, Any] = {}
     secrets: dict[str, str] = {}
     for option, value in options.items():
-        if _is_secret(kind.Options.model_fields[option]) and not str(value).startswith("${"):
+        if is_secret(kind.Options.model_fields[option]) and not str(value).startswith(VARIABLE):
             variable = f"{kind.NAME}_{option}".upper()
             secrets[variable] = str(value)
             kept[option] = f"${{{variable}}}"
@@ -192,18 +185,11 @@ def _without_secrets(
 
 
 def _try(toolset: ConfiguredToolset, name: str) -> None:
-    async def tried() -> str:
-        try:
-            async with asyncio.timeout(CHECK_S):
-                return await toolset.check()
-        finally:
-            await toolset.aclose()
-
     try:
-        found = asyncio.run(tried())
+        found = asyncio.run(checked(toolset, CHECK_S))
     except TimeoutError:
         raise ConfigError(
-            f"{name}: no answer in {CHECK_S:g} seconds; nothing was written. Mend it, or add "
+            f"{name}: no answer in {CHECK_S:g} seconds. Nothing was written; mend it, or add "
             "--unchecked"
         ) from None
     except CaalError as error:
@@ -213,32 +199,12 @@ def _try(toolset: ConfiguredToolset, name: str) -> None:
     console().print(f"{name}: {found}", markup=False)
 
 
-def _write(
-    document: tomlkit.TOMLDocument,
-    name: str,
-    options: Mapping[str, Any],
-    secrets: Mapping[str, str],
-) -> None:
-    tables: Any = document.setdefault(TABLE, tomlkit.table(is_super_table=True))
-    table: Any = tables.setdefault(name, tomlkit.table())
-    table.pop(ENABLED, None)
-    for option, value in options.items():
-        if option not in table or table[option] != value:
-            table[option] = value
+def _write_secrets(secrets: Mapping[str, str]) -> None:
+    """Write them before the file that names them, which no process could read without them."""
     try:
         for variable, value in secrets.items():
             ENV_FILE.touch(OWNER_ONLY)
-            set_key(ENV_FILE, variable, value)
+            set_key(ENV_FILE.resolve(), variable, value)  # a link stays a link
             os.environ[variable] = value
-        text = tomlkit.dumps(document)
-        # Beside it first, so that a full disk leaves the old file.
-        beside = FILE.with_name(f"{FILE.name}.new")
-        beside.write_text(text, encoding="utf-8")
-        if FILE.exists():
-            beside.chmod(FILE.stat().st_mode & 0o777)
-        beside.replace(FILE)
     except OSError as error:
-        raise ConfigError(
-            f"{error.filename}: {error.strerror}; mend that, and add it again"
-        ) from None
-    load_settings()  # what was written can be read
+        raise ConfigError(f"{ENV_FILE}: {error.strerror}; mend that, and add it again") from None

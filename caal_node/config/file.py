@@ -220,10 +220,11 @@ def explained(
     if source is not None and field not in secrets and not inside:
         shown = f" {_shortened(source.value)} does not fit;"
     context = {"keys": _TABLES.get(field, ""), **first.get("ctx", {})}
-    return ConfigError(f"{where}:{shown} {_remedy(first['type'], context)}.")
+    return ConfigError(f"{where}:{shown} {remedy(first['type'], context)}.")
 
 
-def _remedy(kind: str, context: Mapping[str, Any]) -> str:
+def remedy(kind: str, context: Mapping[str, Any]) -> str:
+    """Return what to write instead, by the name of pydantic's error and what it says of it."""
     for prefix, sentence in _REMEDIES.items():
         if kind.startswith(prefix):
             return sentence.format_map(context)

@@ -8,6 +8,7 @@ A toolset is an entry point of the group `caal_node.tools`, in this distribution
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,9 +18,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from caal_node.config.file import remedy
 from caal_node.config.settings import Settings
 from caal_node.config.toolset_tables import ToolsetTable
-from caal_node.core.errors import ConfigError
+from caal_node.core.errors import CaalError, ConfigError
 from caal_node.core.events import Event
 from caal_node.toolsets.base import (
     BASE,
@@ -48,7 +50,8 @@ def load(name: str, where: str = "") -> type[ConfiguredToolset]:
     """
     where = where or name
     if (entry := installed().get(name)) is None:
-        near = difflib.get_close_matches(name, installed(), 1, _NEAR)
+        alike = name.casefold().replace("-", "_")
+        near = difflib.get_close_matches(alike, installed(), 1, _NEAR)
         known = f"did you mean {near[0]}?" if near else f"there are {', '.join(installed())}."
         raise ConfigError(f"{where}: no toolset {name!r} is installed; {known}")
     try:
@@ -57,8 +60,21 @@ def load(name: str, where: str = "") -> type[ConfiguredToolset]:
         raise ConfigError(
             f"{where}: {entry.value} cannot be imported ({error}); install its distribution again"
         ) from error
+    except (Exception, SystemExit) as error:  # an author's module may raise anything
+        raise ConfigError(
+            f"{where}: {entry.value} cannot be imported ({_said(error)}); mend it, or tell its "
+            f"author"
+        ) from error
     if not (isinstance(made, type) and issubclass(made, ConfiguredToolset)):
         raise ConfigError(f"{where}: {entry.value} is no ConfiguredToolset; tell its author")
+    for wanted in ("NAME", "SUMMARY"):
+        if not isinstance(getattr(made, wanted, None), str):
+            raise ConfigError(f"{where}: {entry.value} has no {wanted}; write one, as a text")
+    if name != made.NAME:
+        raise ConfigError(
+            f"{where}: its entry point is named {name}, and {entry.value} has NAME = "
+            f"{made.NAME!r}; make them the same"
+        )
     return made
 
 
@@ -88,7 +104,7 @@ def configured_toolsets(
     }
     services = ToolsetServices(**{name: each for name, each in given.items() if each is not None})
     made = [made_of(table, services) for table in tables]
-    _refuse_doubles(made)
+    refuse_doubles(made)
     return made
 
 
@@ -105,6 +121,34 @@ def made_of(table: ToolsetTable, services: ToolsetServices) -> ConfiguredToolset
         return kind(options, own)
     except ConfigError as error:
         raise ConfigError(f"{table.where()}: {error}") from error
+    except Exception as error:  # an author's code may raise anything
+        raise ConfigError(
+            f"{table.where()}: it cannot be made ({_said(error)}); tell its author, or turn it "
+            f"off (enabled = false)"
+        ) from error
+
+
+async def checked(toolset: ConfiguredToolset, deadline_s: float) -> str:
+    """Return what the toolset's `check` found, and close it.
+
+    Raises:
+        TimeoutError: it found nothing in so many seconds.
+        ConfigError, ToolFailure: it does not work; the message says why.
+    """
+    try:
+        async with asyncio.timeout(deadline_s):
+            return await toolset.check()
+    except (CaalError, TimeoutError):
+        raise
+    except Exception as error:  # an author's code may raise anything
+        raise ConfigError(f"its check fails ({_said(error)}).") from error
+    finally:
+        await toolset.aclose()
+
+
+def _said(error: BaseException) -> str:
+    """Return an error in a line: its type, and what it says."""
+    return f"{type(error).__name__}: {error}".strip().rstrip(":").replace("\n", " ")
 
 
 def options_of(kind: type[ConfiguredToolset], table: ToolsetTable) -> ToolsetOptions:
@@ -127,8 +171,13 @@ def options_of(kind: type[ConfiguredToolset], table: ToolsetTable) -> ToolsetOpt
             raise ConfigError(
                 f"{table.where(option)}: this is missing; run: caal-node tools add {table.name}"
             ) from None
-        said: Any = first.get("ctx", {}).get("error", first["msg"])
-        raise ConfigError(f"{table.where(option)}: {said}.") from None
+        raise ConfigError(f"{table.where(option)}: {what_is_wrong(error)}.") from None
+
+
+def what_is_wrong(error: ValidationError) -> str:
+    """Return what to write instead of the first value that does not fit; never the value."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return remedy(first["type"], first.get("ctx", {}))
 
 
 def refuse_names(toolsets: Iterable[ConfiguredToolset], own: Collection[str]) -> None:
@@ -146,7 +195,12 @@ def refuse_names(toolsets: Iterable[ConfiguredToolset], own: Collection[str]) ->
                 )
 
 
-def _refuse_doubles(toolsets: Iterable[ConfiguredToolset]) -> None:
+def refuse_doubles(toolsets: Iterable[ConfiguredToolset]) -> None:
+    """Refuse toolsets that have a tool of the same name.
+
+    Raises:
+        ConfigError: the message names both, and says what to do.
+    """
     owners: dict[str, str] = {}
     for each in toolsets:
         for name in tool_names(each):

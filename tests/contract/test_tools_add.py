@@ -69,7 +69,7 @@ def home(tmp_path: Path) -> Path:
 def test_the_test_of_a_new_toolset_passes(author: Path) -> None:
     path = os.pathsep.join((str(author / "book_shelf"), os.environ.get("PYTHONPATH", "")))
     told = run([sys.executable, "-m", "pytest", "-q", "book_shelf"], author, path)
-    assert "3 passed" in told
+    assert "4 passed" in told
 
 
 def test_a_new_toolset_never_overwrites(author: Path) -> None:
@@ -119,6 +119,9 @@ def test_what_does_not_work_is_not_written(author: Path, home: Path) -> None:
     [
         (["shelf_book", "--yes"], "no toolset 'shelf_book' is installed"),
         (["book_shelf", "--yes", "--set", "fiel=x"], "there are file, token"),
+        (["book_shelf", "--json"], "--json lists the toolsets"),
+        (["--yes"], "name the toolset"),
+        (["book_shelf"], "there is no answer to this question. Nothing was written"),
         (["book_shelf", "--yes", "--set", "file"], "write name=value"),
         (["book_shelf", "--yes", "--set", "file=[1"], "nothing was written"),
     ],

@@ -50,6 +50,26 @@ class Attic(ConfiguredToolset):
 NOT_A_TOOLSET = 3
 
 
+class Broken(Attic):
+    NAME = "broken"
+
+    def __init__(self, *_: object) -> None:
+        raise KeyError("boom")
+
+
+class Nameless(ConfiguredToolset):
+    SUMMARY = "It has no NAME."
+
+
+def __getattr__(name: str) -> object:
+    """Raise what a module may raise as it is imported."""
+    if name == "Raises":
+        raise ZeroDivisionError("boom")
+    if name == "Exits":
+        raise SystemExit(3)
+    raise AttributeError(name)
+
+
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {
@@ -59,6 +79,11 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
             "attic": "Attic",
             "gone": "Nothing",
             "number": "NOT_A_TOOLSET",
+            "raises": "Raises",
+            "exits": "Exits",
+            "broken": "Broken",
+            "nameless": "Nameless",
+            "renamed": "Attic",
         }.items()
     }
     monkeypatch.setattr(registry, "installed", lambda: found)
@@ -124,6 +149,11 @@ def test_a_secret_can_be_a_variable_and_is_known_to_the_redaction(
             "SHELF_TOKEN is not set",
         ),
         ("[toolsets.gone]\n", "line 1, toolsets.gone", "cannot be imported"),
+        ("[toolsets.raises]\n", "line 1, toolsets.raises", "(ZeroDivisionError: boom); mend it"),
+        ("[toolsets.exits]\n", "line 1, toolsets.exits", "(SystemExit: 3); mend it"),
+        ("[toolsets.broken]\n", "line 1, toolsets.broken", "(KeyError: 'boom'); tell its author"),
+        ("[toolsets.nameless]\n", "line 1, toolsets.nameless", "has no NAME"),
+        ("[toolsets.renamed]\n", "line 1, toolsets.renamed", "make them the same"),
         ("[toolsets.number]\n", "line 1, toolsets.number", "is no ConfiguredToolset"),
         ("[toolsets.shelf]\nfile = 'b'\n[toolsets.attic]\n", "shelf and attic", "find_book"),
     ],
@@ -162,3 +192,12 @@ async def test_a_toolset_works_without_anything_of_this_package() -> None:
     assert await shelf.tools[0](title="Dune") == "Dune"  # type: ignore[operator]
     assert await shelf.check() == "nothing to check"
     assert await shelf.services.announcer.announce("Hello.") is False
+
+
+async def test_whatever_a_check_raises_is_told_in_a_line() -> None:
+    class Checked(Attic):
+        async def check(self) -> str:
+            raise FileNotFoundError(2, "No such file", "books.txt")
+
+    with pytest.raises(ConfigError, match=r"its check fails \(FileNotFoundError.*books.txt"):
+        await registry.checked(Checked(), 1.0)

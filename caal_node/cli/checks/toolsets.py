@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import tzinfo
 from typing import Final
 
 from caal_node.cli.checks.check import Finding, fail, ok
 from caal_node.config.settings import Settings
 from caal_node.config.toolset_tables import ToolsetTable
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.registry import configured_toolsets, made_of
+from caal_node.toolsets.base import LOCAL_ZONE, ToolsetServices
+from caal_node.toolsets.registry import checked, configured_toolsets, made_of
 
 EACH_S: Final = 20.0
 """Seconds for what one toolset's options name."""
@@ -19,7 +20,8 @@ EACH_S: Final = 20.0
 async def check_toolsets(settings: Settings) -> list[Finding]:
     """Return a finding for each toolset that is on."""
     on = [table for table in settings.toolsets.values() if table.enabled]
-    found = list(await asyncio.gather(*map(_finding, on)))
+    zone = settings.timezone or LOCAL_ZONE
+    found = list(await asyncio.gather(*(_finding(table, zone) for table in on)))
     if all(finding.status != "fail" for finding in found):
         try:
             configured_toolsets(settings)
@@ -28,14 +30,10 @@ async def check_toolsets(settings: Settings) -> list[Finding]:
     return found
 
 
-async def _finding(table: ToolsetTable) -> Finding:
+async def _finding(table: ToolsetTable, zone: tzinfo) -> Finding:
     try:
-        toolset = made_of(table, ToolsetServices())
-        try:
-            async with asyncio.timeout(EACH_S):
-                return ok(table.name, await toolset.check())
-        finally:
-            await toolset.aclose()
+        toolset = made_of(table, ToolsetServices(timezone=zone))
+        return ok(table.name, await checked(toolset, EACH_S))
     except TimeoutError:
         return fail(table.name, f"no answer in {EACH_S:g} seconds", "See whether it is on.")
     except CaalError as error:
