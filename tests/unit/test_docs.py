@@ -18,7 +18,7 @@ DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 _ROOTS = "caal_node|mcp_bridge|n8n|tests|prompts|docs"
 _PATH = re.compile(rf"(?<![\w/.:-])((?:{_ROOTS})/[\w./*-]*[\w*/])")

@@ -28,6 +28,7 @@ def test_make_has_the_targets_that_it_names() -> None:
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("caal-node")])
 def test_every_command_is_one_of_the_command_line(line: str) -> None:
     known = {c.name or (c.callback and c.callback.__name__) for c in app.registered_commands}
+    known |= {group.name for group in app.registered_groups}
     assert line.split()[1] in known
 
 
