@@ -284,7 +284,9 @@ class CaalAgent(Agent):
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
-        complete = rounds == 0 and self.settings.detection == "complete"
+        # Where nothing can be called, nothing has to be detected.
+        detects = rounds == 0 and may_call and bool(tools)
+        complete = detects and self.settings.detection == "complete"
         question = self._prompt_builder.question(
             history, tools, stream=not complete, may_call=may_call
         )

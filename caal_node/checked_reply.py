@@ -119,7 +119,7 @@ class CheckedReply:
         search = search_call(self._history, question.tools.schemas)
         if search is None:
             return stream
-        return searching_if_hedged(stream, search, whole=not question.stream)
+        return searching_if_hedged(stream, search)
 
     def _as_found(
         self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack

@@ -209,12 +209,12 @@ def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.Cho
 
 
 async def searching_if_hedged(
-    chunks: AsyncIterable[llm.ChatChunk], search: llm.ChoiceDelta, *, whole: bool
+    chunks: AsyncIterable[llm.ChatChunk], search: llm.ChoiceDelta
 ) -> AsyncGenerator[llm.ChatChunk]:
     """Yield `chunks`, or `search` in place of a reply that begins with a hedge and makes no call.
 
     A hedge is held back to the reply's end, since the model's own call behind it ("Let me check.")
-    is better than a search. `whole` says that the reply comes all at once, so all of it is read.
+    is better than a search. Of a reply that comes in one piece all is read.
     """
     held: list[llm.ChatChunk] = []
     text, open_, hedged = "", True, False
@@ -226,7 +226,7 @@ async def searching_if_hedged(
         delta = chunk.delta
         text += (delta and delta.content) or ""
         called = bool(delta and (delta.tool_calls or delta.extra))
-        if not called and not hedged and not whole and _has_begun(text):
+        if not called and not hedged and _has_begun(text):
             hedged = hedging().is_hedge(text)
             open_ = hedged
         if called or not open_:

@@ -126,6 +126,8 @@ class ReplyAttempt:
         self._backend = backend
         self._question = question
         self._events: list[Event] = []
+        self._passes_on = question.stream
+        """Whether what comes is passed on at once: it was asked for, or no call comes any more."""
         self._limits = ReplyLimits(calls, limits.payload)
         self._structured = False
         self._confidence = CallConfidence(question)
@@ -186,6 +188,7 @@ class ReplyAttempt:
                 self._confidence.see(chunk)
                 for part in _slices(chunk):
                     events = self._read(reader.feed(part))
+                    self._passes_on |= reader.is_speech
                     if reader.doubt == "unsure":
                         self.signal = "unsure"
                         return  # This ends the request.
@@ -219,7 +222,7 @@ class ReplyAttempt:
         if self.spoke and self.signal:
             events = self.uncertain
         else:
-            events = [] if self._question.stream else without_thinking(self._events)
+            events = [] if self._passes_on else _joined(without_thinking(self._events))
             self._note_spoken(events)
         # Who asked for one call at a time has the model ask for the next one itself.
         one_each = self._question.parallel is False
@@ -264,7 +267,7 @@ class ReplyAttempt:
             self.dropped_call |= len(speech) < len(events)
             events = speech
         self._events.extend(events)
-        if not self._question.stream:
+        if not self._passes_on:
             return []
         certain: list[Event] = [event for event in events if not isinstance(event, _UNCERTAIN)]
         self._note_spoken(certain)
@@ -272,6 +275,18 @@ class ReplyAttempt:
 
     def _note_spoken(self, events: list[Event]) -> None:
         self.spoke |= any(isinstance(event, TextDelta | ToolCallEnd) for event in events)
+
+
+def _joined(events: Sequence[Event]) -> list[Event]:
+    """Return `events` with each run of text in one piece, as whoever checks it reads all of it."""
+    joined: list[Event] = []
+    for event in events:
+        last = joined[-1] if joined else None
+        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
+            joined[-1] = TextDelta(last.text + event.text)
+        else:
+            joined.append(event)
+    return joined
 
 
 def _as_asked(request: BackendRequest, question: Question) -> BackendRequest:

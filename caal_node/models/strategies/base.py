@@ -110,6 +110,12 @@ class ReplyReader:
         """Whether the model goes on behind its call with what it makes up that the call gave."""
         return self._parser.invented_result
 
+    @property
+    def is_speech(self) -> bool:
+        """Whether it is certain that no call comes any more, so that people may hear the reply
+        while it is still being written."""
+        return False
+
     def feed(self, chunk: Chunk) -> list[Event]:
         """Return the events that `chunk` makes certain."""
         if isinstance(chunk, ReasoningChunk):

@@ -33,6 +33,8 @@ TOP_CANDIDATES: Final = 10
 _CALLS: Final = '{"calls"'
 _SAY: Final = '{"say"'
 
+KEY_CHARS: Final = len('{"s')
+"""Characters that tell the two keys apart."""
 SCHEMA_CALLS_MAX: Final = 6
 """Calls that the schema has room for: a small model fills what room there is."""
 _STYLE: Final = OneObjectStyle()
@@ -179,8 +181,17 @@ class _JsonReplyReader(LimitedReader):
         super().__init__(question, speech_only=strategy.speech_only, as_said=True)
         self._threshold = strategy.call_threshold
         self._gate = LogprobGate() if self._may_call and not question.must_call else None
+        self._may_speak = not question.must_call
+        self._head = ""
+
+    @property
+    def is_speech(self) -> bool:
+        # Where the server did not hold the reply to the schema, it need not begin with a key.
+        return self._may_speak and self._head.startswith(_SAY[:KEY_CHARS])
 
     def feed(self, chunk: Chunk) -> list[Event]:
+        if isinstance(chunk, TextChunk) and len(self._head) < KEY_CHARS:
+            self._head = _without_blanks(self._head + chunk.text)
         if self._gate is not None and isinstance(chunk, TextChunk):
             self._gate.see(chunk.tokens)
             margin = self._gate.margin
