@@ -70,7 +70,7 @@ async def test_a_large_folder_says_how_much_it_left_out(files: Files, home: Path
 
 async def test_a_file_is_read_with_its_name(files: Files) -> None:
     assert await read(files, "todo.txt") == {"file": "papers/todo.txt", "text": "Buy milk."}
-    assert (await read(files, "plan"))["text"] == "Plan\nPaint the fence."
+    assert (await read(files, "plan"))["text"] == "Paint the fence."
 
 
 async def test_a_long_file_is_read_in_parts(files: Files, home: Path) -> None:
