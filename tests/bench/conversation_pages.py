@@ -30,7 +30,8 @@ same with all of them at their defaults ([honesty.md](honesty.md), \
 `python -m tests.bench.conversation_pages`, and nothing in it is chosen by hand. A call is \
 `tool(arguments)`, with how it ended where that is not well. In bold is what the script of the \
 tools knows to be wrong: a **claim** that no call covers, a **fact** that is in no result, a \
-**call** that nobody needs or that is wrong, and one that is **missing**.
+**call** that nobody needs or that is wrong, and one that is **missing**. Played both ways: {both} \
+of {count}.
 
 ## All that were played
 """
@@ -64,7 +65,9 @@ def page(folder: Path, models: Sequence[str]) -> str:
     """Write the page."""
     every = [pair for model in models for pair in pairs(folder, model)]
     worst = sorted(every, key=lambda pair: -pair.badness)[:WORST]
-    lines = [FIRST_LINES.format(count=len(every), shown=len(worst)), *_table(folder, models)]
+    both = sum(bool(pair.after) for pair in every)
+    first = FIRST_LINES.format(count=len(every), shown=len(worst), both=both)
+    lines = [first, *_table(folder, models)]
     for pair in worst:
         lines += ["", f"## {pair.name[:1].upper()}{pair.name[1:]} ({pair.model})", ""]
         lines += ["| A person says | Before | After |", "| --- | --- | --- |"]
