@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caal_node.core.events import Source, SourcesCited
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
@@ -89,6 +90,19 @@ async def test_an_answer_has_its_texts_with_their_sources(home: Path) -> None:
         "text": "F28 means that no gas arrives.",
     }
     assert "name the source" in found["note"]
+
+
+async def test_what_an_answer_is_made_of_is_told_as_an_event(home: Path) -> None:
+    told: list[Any] = []
+    services = ToolsetServices(state=home.parent / "state", emit=told.append)
+    toolset = Documents(DocumentsOptions(folders=(home,)), services)
+    await ask(toolset, "what does F28 mean on the boiler?")
+    cited = SourcesCited(
+        "ask_documents", (Source("Boiler manual, Fault codes", "papers/boiler.md", "papers"),)
+    )
+    assert told == [cited]
+    await ask(toolset, "who wrote Hamlet?")
+    assert told == [cited]
 
 
 async def test_a_page_of_a_pdf_is_a_source(home: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 from pydantic import Field
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
+from caal_node.core.events import Source, SourcesCited
 from caal_node.core.tool_spec import Answers
 from caal_node.tools.call_terms import CallTerms, terms_of, with_terms
 from caal_node.tools.source import VerbatimResult
@@ -164,6 +165,7 @@ class Documents(ConfiguredToolset):
                 return VerbatimResult({"answer_from": [], "note": NONE_HERE}, NOTHING)
             return {"answer_from": [], "note": NONE_HERE}
         texts = [{"source": source_of(each), "text": each.found.passage.text} for each in matches]
+        self.services.emit(SourcesCited("ask_documents", tuple(map(_cited, matches))))
         return {"answer_from": texts, "note": HOW}
 
     @tool("read")
@@ -258,6 +260,11 @@ def source_of(match: PassageMatch) -> str:
     """Return how a person finds a passage: "Boiler manual, page 12"."""
     title, place = match.found.document.title, match.found.passage.place
     return f"{title}, {place}" if place and place.casefold() != title.casefold() else title
+
+
+def _cited(match: PassageMatch) -> Source:
+    shown = match.found.document.shown
+    return Source(source_of(match), shown, shown.partition("/")[0])
 
 
 def _titles(titles: Sequence[str]) -> str:
