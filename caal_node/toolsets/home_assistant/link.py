@@ -1,0 +1,73 @@
+"""What a toolset needs of a Home Assistant, however it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
+
+from caal_node.core.errors import ToolBroke, ToolRefused, ToolUnavailable
+from caal_node.toolsets.home_assistant.actions import Order
+from caal_node.toolsets.home_assistant.devices import Home
+
+CALL_S: Final = 12.0
+"""The time for all of one tool's call: a slow device answers Home Assistant within ten seconds."""
+SETTLE_S: Final = 1.5
+"""The time in which a device that was told to change says that it has."""
+UNREACHABLE: Final = "I can't reach Home Assistant right now."
+REFUSED: Final = "Home Assistant doesn't let me in."
+FAILED: Final = "Home Assistant could not do that."
+
+
+class HomeLink(Protocol):
+    """One open connection, which lives as long as one call of a tool."""
+
+    async def read_home(self) -> Home:
+        """Return the home as it is now, with what Assist may use and nothing else.
+
+        Raises:
+            ToolFailure: it cannot be had.
+        """
+        ...
+
+    async def carry_out(self, orders: Sequence[Order]) -> Home:
+        """Call the services, wait at most `SETTLE_S` for what they do, and return the home.
+
+        Raises:
+            ToolFailure: Home Assistant refuses one of them.
+        """
+        ...
+
+
+class HomeAssistantServer(Protocol):
+    """A Home Assistant to which a connection can be opened."""
+
+    def open(self) -> AbstractAsyncContextManager[HomeLink]:
+        """Open a connection.
+
+        Raises:
+            ToolUnavailable: it cannot be reached, or does not answer.
+            ToolRefused: it does not take the token.
+        """
+        ...
+
+
+def unreachable(why: str) -> ToolUnavailable:
+    """Return the error for a Home Assistant that does not answer."""
+    failure = ToolUnavailable(f"Home Assistant cannot be reached: {why}")
+    failure.words = UNREACHABLE
+    return failure
+
+
+def turned_away(why: str) -> ToolRefused:
+    """Return the error for a token that is not taken, or may not do enough."""
+    failure = ToolRefused(why)
+    failure.words = REFUSED
+    return failure
+
+
+def failed(why: str) -> ToolBroke:
+    """Return the error for a service that Home Assistant could not carry out."""
+    failure = ToolBroke(f"Home Assistant could not do that: {why}")
+    failure.words = FAILED
+    return failure

@@ -1,0 +1,222 @@
+"""Home Assistant's websocket API: the one that tells areas, aliases and what Assist may use.
+
+A connection is opened for each call of a tool and closed behind it, so that nothing has to be kept
+alive or noticed to be dead, and every call sees what is exposed now. Messages are capped, and large
+ones are read in a worker thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+
+from caal_node.core.errors import NetworkRefused, ToolOutside
+from caal_node.toolsets.home_assistant.actions import Order, is_done
+from caal_node.toolsets.home_assistant.devices import (
+    Home,
+    exposed_entities,
+    read_areas,
+    read_devices,
+)
+from caal_node.toolsets.home_assistant.link import (
+    CALL_S,
+    SETTLE_S,
+    HomeLink,
+    failed,
+    turned_away,
+    unreachable,
+)
+
+MESSAGE_MAX_BYTES: Final = 16 * 1024 * 1024
+"""The registry of a home with ten thousand devices."""
+AT_ONCE_CHARS: Final = 65_536
+"""A longer message is parsed in a thread: this much takes a millisecond."""
+OPEN_S: Final = 5.0
+_CLOSE_S: Final = 1.0
+_WHY_CHARS: Final = 200
+_NEEDS_ADMIN: Final = (
+    "The token's person is no administrator, so Home Assistant does not say what Assist may use. "
+    'Make the token as an administrator, or write via = "mcp".'
+)
+
+State = tuple[str, Mapping[str, Any]]
+
+
+class WebsocketServer:
+    """A Home Assistant by its address and a token.
+
+    Args:
+        url: The address without a path, such as http://homeassistant.local:8123.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self._place: Final = f"{url.replace('http', 'ws', 1)}/api/websocket"
+        self._token: Final = token
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[HomeLink]:
+        """Open a connection; see `HomeAssistantServer.open`."""
+        try:
+            async with asyncio.timeout(CALL_S):
+                # Nothing is compressed, so that a short message cannot unpack to a giant one.
+                async with connect(
+                    self._place,
+                    open_timeout=OPEN_S,
+                    close_timeout=_CLOSE_S,
+                    ping_interval=None,
+                    compression=None,
+                    max_size=MESSAGE_MAX_BYTES,
+                    proxy=None,
+                ) as socket:
+                    link = _WebsocketLink(socket)
+                    await link.sign_in(self._token)
+                    yield link
+        except NetworkRefused as error:
+            raise ToolOutside(str(error)) from error
+        except TimeoutError as error:
+            raise unreachable("it does not answer in time") from error
+        except (InvalidHandshake, InvalidURI) as error:
+            raise unreachable("what answers there is no Home Assistant") from error
+        except (OSError, WebSocketException) as error:
+            raise unreachable(f"{type(error).__name__}") from error
+
+
+class _WebsocketLink:
+    """One connection. What it is told of states comes between the answers, and is kept."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+        self._ids = itertools.count(1)
+        self._states = dict[str, State]()
+        self._watched = 0
+        self._home = Home()
+        self._version = ""
+
+    async def sign_in(self, token: str) -> None:
+        """Show the token.
+
+        Raises:
+            ToolRefused: it is not taken.
+        """
+        greeting = await self._receive()
+        self._version = str(greeting.get("ha_version", ""))[:_WHY_CHARS]
+        if greeting.get("type") != "auth_required":
+            raise unreachable("what answers there is no Home Assistant")
+        await self._socket.send(json.dumps({"type": "auth", "access_token": token}))
+        if (await self._receive()).get("type") != "auth_ok":
+            raise turned_away("Home Assistant does not take the token. Make a new one for caal.toml.")
+
+    async def read_home(self) -> Home:
+        """Read the registries and the states; see `HomeLink.read_home`."""
+        (exposed,) = await self._ask({"type": "homeassistant/expose_entity/list"})
+        allowed = exposed_entities(exposed)
+        config, areas, floors, devices, entries, _ = await self._ask(
+            {"type": "get_config"},
+            {"type": "config/area_registry/list"},
+            {"type": "config/floor_registry/list"},
+            {"type": "config/device_registry/list"},
+            {"type": "config/entity_registry/get_entries", "entity_ids": allowed},
+            {"type": "subscribe_entities", "entity_ids": allowed},
+        )
+        # The states come behind the answer, and none come where nothing is exposed.
+        while allowed and not self._states:
+            self._take(await self._receive())
+        rooms = read_areas(areas, floors)
+        told = _mapping(config)
+        self._home = Home(
+            read_devices(allowed, self._states, entries, devices, rooms),
+            tuple(rooms.values()),
+            str(_mapping(told.get("unit_system")).get("temperature", "°C")),
+            str(told.get("location_name", ""))[:_WHY_CHARS],
+            self._version,
+        )
+        return self._home
+
+    async def carry_out(self, orders: Sequence[Order]) -> Home:
+        """Call the services and wait for what they do; see `HomeLink.carry_out`."""
+        await self._ask(
+            *(
+                {
+                    "type": "call_service",
+                    "domain": each.domain,
+                    "service": each.service,
+                    "service_data": dict(each.data),
+                    "target": {"entity_id": [device.id for device in each.devices]},
+                }
+                for each in orders
+            )
+        )
+        try:
+            async with asyncio.timeout(SETTLE_S):
+                while not self._all_done(orders):
+                    self._take(await self._receive())
+        except TimeoutError:
+            pass  # what has not changed by now is told as it is
+        self._home = self._home.with_states(self._states)
+        return self._home
+
+    def _all_done(self, orders: Sequence[Order]) -> bool:
+        home = self._home.with_states(self._states)
+        return all(is_done(order, each) for order in orders for each in home.now(order.devices))
+
+    async def _ask(self, *commands: Mapping[str, Any]) -> list[Any]:
+        """Send commands together, and return the result of each.
+
+        Raises:
+            ToolFailure: one is refused.
+        """
+        numbers = [next(self._ids) for _ in commands]
+        for number, command in zip(numbers, commands, strict=True):
+            await self._socket.send(json.dumps({"id": number, **command}))
+        results = dict[int, Any]()
+        while len(results) < len(numbers):
+            answer = await self._receive()
+            number = answer.get("id")
+            if answer.get("type") != "result" or number not in numbers:
+                self._take(answer)
+            elif answer.get("success") is True:
+                results[cast("int", number)] = answer.get("result")
+            else:
+                self._refuse(_mapping(answer.get("error")))
+        return [results[number] for number in numbers]
+
+    def _refuse(self, error: Mapping[str, Any]) -> None:
+        if error.get("code") == "unauthorized":
+            raise turned_away(_NEEDS_ADMIN)
+        raise failed(" ".join(str(error.get("message", "")).split())[:_WHY_CHARS])
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        """Keep what a message says of states: `a` has new ones, `c` has changes."""
+        event = _mapping(message.get("event"))
+        for key, new in _mapping(event.get("a")).items():
+            told = _mapping(new)
+            self._states[key] = (str(told.get("s", "")), _mapping(told.get("a")))
+        for key, change in _mapping(event.get("c")).items():
+            state, attributes = self._states.get(key, ("", {}))
+            more, fewer = _mapping(_mapping(change).get("+")), _mapping(_mapping(change).get("-"))
+            gone = cast("list[str]", fewer.get("a") or [])
+            kept = {name: value for name, value in attributes.items() if name not in gone}
+            newer = {**kept, **_mapping(more.get("a"))}
+            self._states[key] = (str(more.get("s", state)), newer)
+
+    async def _receive(self) -> Mapping[str, Any]:
+        text = await self._socket.recv(decode=True)
+        try:
+            if len(text) > AT_ONCE_CHARS:
+                return _mapping(await asyncio.to_thread(json.loads, text))
+            return _mapping(json.loads(text))
+        except ValueError as error:
+            raise unreachable("what answers there is no Home Assistant") from error
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
