@@ -28,6 +28,7 @@ from typing import Any
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
+from livekit.agents.llm.tool_context import get_fnc_tool_names
 from livekit.agents.types import NOT_GIVEN
 
 from caal_node.checked_reply import CheckedReply
@@ -77,7 +78,7 @@ from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.toolsets.base import ConfiguredToolset
-from caal_node.toolsets.registry import configured_toolsets
+from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
@@ -169,6 +170,8 @@ class CaalAgent(Agent):
         )
         """Answers the requests of the Tools API."""
         toolsets = configured_toolsets(self.settings, emit=self._services.emit, embedder=embedder)
+        own = [*(tools or ()), *llm.find_function_tools(type(self))]
+        refuse_names(toolsets, get_fnc_tool_names(own))
         for each in toolsets:
             self._pipeline.redaction.add(partial(_secrets_of, each))
         self._prompt_builder = PromptBuilder(

@@ -56,6 +56,7 @@ Attributes = Annotated[
     typer.Option("--attribute", metavar="NAME=VALUE", help="One that the participant has."),
 ]
 AsApi = Annotated[bool, typer.Option("--api", help="As for a request of the Tools API.")]
+tools_app = typer.Typer(**help_style(), pretty_exceptions_show_locals=False)
 policy_app = typer.Typer(
     help="Try the rules about tools in caal.toml.",
     no_args_is_help=True,
@@ -66,6 +67,7 @@ n8n_app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.add_typer(tools_app, name="tools")
 app.add_typer(n8n_app, name="n8n")
 app.add_typer(mcp_app, name="mcp")
 app.add_typer(policy_app, name="policy")
@@ -183,8 +185,9 @@ def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     serve(bounded_settings(), host, port)
 
 
-@app.command()
+@tools_app.callback(invoke_without_command=True)
 def tools(
+    context: typer.Context,
     as_json: Json = False,
     agent: AgentOption = None,
     make_examples: Annotated[
@@ -218,6 +221,8 @@ def tools(
     api: AsApi = False,
 ) -> None:
     """List every tool of all three tiers, and the sources that could not be listed."""
+    if context.invoked_subcommand is not None:
+        return
     log_to_stderr(logging.CRITICAL if policy else logging.ERROR)  # the output says what is wrong
     from caal_node.cli import tools as work
 
@@ -238,6 +243,48 @@ def tools(
     if make_examples:
         _run(lambda: work.make_missing_examples(bounded_settings(), agent))
     _run(lambda: work.list_tools(bounded_settings(), agent, as_json=as_json))
+
+
+@tools_app.command(name="add")
+def add_tools(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The toolset; none lists all.", autocompletion=completion.toolsets),
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One of its options; may be repeated."),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing: what is not set keeps its default.")
+    ] = False,
+    unchecked: Annotated[
+        bool, typer.Option("--unchecked", help="Write it down even if it does not answer now.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Turn on tools that come along, such as timers, lists or weather; without NAME, list them."""
+    log_to_stderr(logging.ERROR)
+    from caal_node.cli import toolsets as work
+
+    settings = bounded_settings()
+    if name is None:
+        work.list_toolsets(settings, as_json=as_json)
+    else:
+        work.add_toolset(settings, name, options or [], ask=not yes, check=not unchecked)
+
+
+@tools_app.command(name="new")
+def new_tools(
+    name: Annotated[str, typer.Argument(help="Small letters and _, such as book_shelf.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where it goes; default: a folder of that name.")
+    ] = None,
+) -> None:
+    """Write a toolset to begin with: a package with one tool and its test."""
+    from caal_node.cli.new_toolset import write_toolset
+
+    write_toolset(name, folder or Path(name))
 
 
 @app.command()

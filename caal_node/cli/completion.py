@@ -33,6 +33,13 @@ def tools(incomplete: str) -> list[str]:
     return [name for name in known_tools() if name.startswith(incomplete)]
 
 
+def toolsets(incomplete: str) -> list[str]:
+    """Complete the name of a toolset that is installed."""
+    from caal_node.toolsets.registry import installed  # it loads LiveKit
+
+    return [name for name in installed() if name.startswith(incomplete)]
+
+
 def models(incomplete: str) -> list[str]:
     """Complete the name of a model."""
     with contextlib.suppress(CaalError):

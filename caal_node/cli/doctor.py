@@ -34,6 +34,7 @@ from caal_node.cli.checks.offer import check_offer
 from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.sound import SOUND, SOUND_S, check_sound
 from caal_node.cli.checks.tools import MCP_S, check_embedding, check_mcp, check_n8n
+from caal_node.cli.checks.toolsets import EACH_S, check_toolsets
 from caal_node.cli.output import console, print_table
 from caal_node.config.settings import Settings
 
@@ -50,6 +51,7 @@ CHECKS: Final = (
     Check("mcp", check_mcp, MCP_S),
     Check("mcp-bridge", check_bridge_command, 5),
     Check("embedding", check_embedding, 30),
+    Check("toolsets", check_toolsets, EACH_S + 10),
     Check("cues", check_cues, 10),
     Check(NETWORK, check_network, 20),
     Check(SOUND, check_sound, SOUND_S + 5),

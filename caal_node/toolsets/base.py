@@ -30,6 +30,7 @@ from typing import Annotated, Any, ClassVar, Final, Protocol, cast
 from livekit.agents import function_tool
 from livekit.agents.llm import FunctionTool, RawFunctionTool, Toolset
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationInfo
+from tzlocal import get_localzone
 
 from caal_node.core.events import CueKind, Event
 from caal_node.core.paths import from_home, state_folder
@@ -58,7 +59,9 @@ class ToolsetOptions(BaseModel):
     default has to be answered. A `SecretStr` is asked for without an echo, and kept in `.env`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True
+    )
 
 
 class Announcer(Protocol):
@@ -98,10 +101,15 @@ class NoAnnouncer:
         return lambda: None
 
 
-def _local_timezone() -> tzinfo:
-    from tzlocal import get_localzone  # it reads files, and only where nobody has named a zone
+def _zone_of_machine() -> tzinfo:
+    try:
+        return get_localzone()
+    except (LookupError, OSError):  # a machine whose own files name no zone that there is
+        return UTC
 
-    return get_localzone()
+
+LOCAL_ZONE: Final = _zone_of_machine()
+"""The machine's time zone. It is read with the module, since that reads files."""
 
 
 def _utc_now() -> datetime:
@@ -118,7 +126,7 @@ class ToolsetServices:
 
     state: Path = field(default_factory=lambda: state_folder() / "toolsets")
     """The folder for what the toolset itself keeps. It may not exist yet."""
-    timezone: tzinfo = field(default_factory=_local_timezone)
+    timezone: tzinfo = LOCAL_ZONE
     """The home's."""
     now: Callable[[], datetime] = _utc_now
     """Returns the time, with its zone."""

@@ -9,7 +9,7 @@ A toolset is an entry point of the group `caal_node.tools`, in this distribution
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -129,6 +129,21 @@ def options_of(kind: type[ConfiguredToolset], table: ToolsetTable) -> ToolsetOpt
             ) from None
         said: Any = first.get("ctx", {}).get("error", first["msg"])
         raise ConfigError(f"{table.where(option)}: {said}.") from None
+
+
+def refuse_names(toolsets: Iterable[ConfiguredToolset], own: Collection[str]) -> None:
+    """Refuse toolsets that have a tool of a name in `own`, those of the agent's function tools.
+
+    Raises:
+        ConfigError: the message names both, and says what to do.
+    """
+    for each in toolsets:
+        for name in tool_names(each):
+            if name in own:
+                raise ConfigError(
+                    f"toolset {each.NAME} and the agent both have a tool {name!r}; rename the "
+                    f"agent's, or turn the toolset off (enabled = false)"
+                )
 
 
 def _refuse_doubles(toolsets: Iterable[ConfiguredToolset]) -> None:

@@ -94,7 +94,7 @@ def test_the_home_s_time_zone_is_the_settings(tmp_path: Path) -> None:
 
 
 def test_a_time_zone_that_there_is_not_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="line 1, timezone.*Europe/Oslo"):
+    with pytest.raises(ConfigError, match=r"line 1, timezone.*Europe/Oslo"):
         settings_of(tmp_path, 'timezone = "Mars/Olympus"\n')
 
 
