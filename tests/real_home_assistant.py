@@ -87,7 +87,7 @@ logger:
   default: warning
 """
 FLOORS: Final = {"Downstairs": ["ground floor"], "Upstairs": ["top floor"]}
-AREAS: Final = {
+AREAS: Final[dict[str, tuple[str, list[str]]]] = {
     "Kitchen": ("Downstairs", []),
     "Living Room": ("Downstairs", ["lounge"]),
     "Hall": ("Downstairs", ["hallway", "entrance"]),
@@ -367,7 +367,7 @@ async def record(url: str, token: str) -> None:
     async with owner(url, token) as home:
         exposed = await home.ask("homeassistant/expose_entity/list")
         names = list(exposed["exposed_entities"])
-        answers = {
+        answers: dict[str, Any] = {
             "get_config": await home.ask("get_config"),
             "homeassistant/expose_entity/list": exposed,
             "config/area_registry/list": await home.ask("config/area_registry/list"),
@@ -377,7 +377,9 @@ async def record(url: str, token: str) -> None:
                 "config/entity_registry/get_entries", entity_ids=names
             ),
             "get_states": [
-                each for each in await home.ask("get_states") if each["entity_id"] in names
+                _without_keys(each)
+                for each in await home.ask("get_states")
+                if each["entity_id"] in names
             ],
         }
     answers["get_config"]["components"] = []
@@ -394,10 +396,16 @@ async def record(url: str, token: str) -> None:
         context = next(
             each["name"] for each in tools["result"]["tools"] if "GetLiveContext" in each["name"]
         )
-        wanted = {"name": context, "arguments": {}}
+        wanted: dict[str, Any] = {"name": context, "arguments": {}}
         spoken = await _mcp(client, url, token, "tools/call", wanted)
     for name, answer in (("mcp.tools", tools), ("mcp.context", spoken)):
         _write(name, answer)
+
+
+def _without_keys(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state without the address of its picture, which has a key."""
+    kept = {key: value for key, value in state["attributes"].items() if key != "entity_picture"}
+    return {**state, "attributes": kept}
 
 
 def _write(name: str, answer: Any) -> None:

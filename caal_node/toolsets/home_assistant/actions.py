@@ -136,12 +136,17 @@ NEARLY: Final = 2.0
 """Percent, or a unit of the setting: lights keep brightness in 255 steps, fans in a few."""
 
 
+def can_be_seen(order: Order) -> bool:
+    """Say whether the state of a device tells that an order was carried out."""
+    return bool(order.states or order.attributes)
+
+
 def is_done(order: Order, device: Device) -> bool:
     """Say whether a device is as an order wants it; True where that cannot be seen."""
     if order.states and device.state not in order.states:
         return False
     for name, wanted in order.attributes.items():
         got = device.number(name)
-        if got is None or abs(got - wanted) > NEARLY:
+        if got is None or abs(got - wanted) > (NEARLY / 100 if wanted <= 1 else NEARLY):
             return False
     return True

@@ -90,9 +90,9 @@ class Home:
         return replace(self, devices=tuple(newer))
 
     def now(self, devices: Iterable[Device]) -> tuple[Device, ...]:
-        """Return `devices` as they are in this home."""
+        """Return `devices` as they are in this home, each by the name that it has in `devices`."""
         known = {each.id: each for each in self.devices}
-        return tuple(known.get(each.id, each) for each in devices)
+        return tuple(replace(known.get(each.id, each), names=each.names) for each in devices)
 
 
 def exposed_entities(answer: object) -> list[str]:

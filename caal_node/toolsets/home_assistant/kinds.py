@@ -93,9 +93,9 @@ KINDS: Final = (
     _kind("alarm", "alarm_control_panel", "switch"),
     _kind("leak, water, moisture", "binary_sensor.moisture sensor.moisture"),
     _kind("sensor", "sensor binary_sensor"),
-    _kind("person, people, anyone, anybody, somebody, everyone, everybody", "person"),
+    _kind("who, person, people, anyone, anybody, somebody, everyone, everybody", "person"),
 )
-EVERYTHING: Final = frozenset(stem(word) for word in ("everything", "anything", "device", "thing"))
+EVERYTHING: Final = frozenset(stems_of("everything anything device thing"))
 """Words that stand for any kind."""
 
 

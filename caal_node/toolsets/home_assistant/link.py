@@ -7,15 +7,21 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from caal_node.core.errors import ToolBroke, ToolRefused, ToolUnavailable
-from caal_node.toolsets.home_assistant.actions import Order
+from caal_node.toolsets.home_assistant.actions import Order, can_be_seen
 from caal_node.toolsets.home_assistant.devices import Home
 
 CALL_S: Final = 12.0
 """The time for all of one tool's call: a slow device answers Home Assistant within ten seconds."""
 SETTLE_S: Final = 1.5
 """The time in which a device that was told to change says that it has."""
+SETTLE_UNSEEN_S: Final = 0.5
+"""The same where its state says nothing of it: a track that is skipped, a blind that stops."""
 UNREACHABLE: Final = "I can't reach Home Assistant right now."
 REFUSED: Final = "Home Assistant doesn't let me in."
+NOT_TAKEN: Final = (
+    "Home Assistant does not take the token; make a new one in its profile and run: "
+    "caal-node tools add home_assistant"
+)
 FAILED: Final = "Home Assistant could not do that."
 
 
@@ -50,6 +56,11 @@ class HomeAssistantServer(Protocol):
             ToolRefused: it does not take the token.
         """
         ...
+
+
+def settle_s(orders: Sequence[Order]) -> float:
+    """Return the seconds to wait for what orders do."""
+    return SETTLE_S if any(can_be_seen(each) for each in orders) else SETTLE_UNSEEN_S
 
 
 def unreachable(why: str) -> ToolUnavailable:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final
 
-from caal_node.policy.heard_words import stem
 from caal_node.toolsets.home_assistant.devices import Area, Device, Home
 from caal_node.toolsets.home_assistant.kinds import EVERYTHING, Stems, kinds_in, stems_of
 
@@ -18,14 +18,20 @@ PARTS_MAX: Final = 12
 _SPLIT: Final = re.compile(r"\s*,\s*(?:and\s+)?|\s+(?:and|plus|as well as)\s+")
 _EXCEPT: Final = re.compile(r"\s+(?:except(?: for)?|but not|apart from|without)\s+", re.IGNORECASE)
 _FILLERS: Final = frozenset(
-    stem(word)
-    for word in (
+    stems_of(
         "the a an my our your all any every both each of in on at to is are for please there whole "
         "state status"
-    ).split()
+    )
 )
 _ALL: Final = frozenset(("all", "every", "any", "both", "each", *EVERYTHING))
-_HOUSE: Final = frozenset({stem("house"), stem("home"), stem("apartment"), stem("flat")})
+_HOUSE: Final = frozenset(stems_of("house home apartment flat"))
+_STATED: Final = frozenset(
+    stems_of(
+        "open opened closed close shut locked unlocked off running playing heating still now "
+        "currently right how what which much many i we did leave do does be status turned"
+    )
+)
+"""Words of a question, which a model may hand on with the device: "is any window open"."""
 NEAR: Final = 0.8
 """How alike a misheard name must be, from 0 to 1: "kitchin light" is 0.92 of "kitchen light"."""
 _CLEAR: Final = 0.05
@@ -55,11 +61,19 @@ class Meant:
 
 
 def find(
-    home: Home, said: str, *, usable: Callable[[Device], bool], room: str = "", one: bool = False
+    home: Home,
+    said: str,
+    *,
+    usable: Callable[[Device], bool],
+    whole: Callable[[Device], bool] | None = None,
+    room: str = "",
+    one: bool = False,
 ) -> Meant:
     """Return what is meant of the devices that are `usable`.
 
     Args:
+        whole: What is meant of a room or of the home where nothing else is said; everything, where
+            this is not given.
         room: The room that the person is in; "" where it is not known. "The lights" are those of
             this room, and "all lights" those of the home.
         one: Whether a name that fits several devices is to be asked about.
@@ -69,7 +83,8 @@ def find(
         Ambiguous: with `one`, several fit as well as each other.
     """
     wanted, _, spared = _EXCEPT.sub("\n", said[:TEXT_CHARS], count=1).partition("\n")
-    search = _Search(home, [each for each in home.devices if usable(each)], room, one)
+    devices = [each for each in home.devices if usable(each)]
+    search = _Search(home, devices, whole or usable, room, one)
     found = search.listed(wanted)
     if not spared:
         return found
@@ -83,17 +98,30 @@ def find(
 class _Search:
     """A search among the usable devices of one home."""
 
-    def __init__(self, home: Home, devices: list[Device], room: str, one: bool) -> None:
+    def __init__(
+        self,
+        home: Home,
+        devices: list[Device],
+        whole: Callable[[Device], bool],
+        room: str,
+        one: bool,
+    ) -> None:
         self._home = home
         self._devices = devices
+        self._whole = whole
         self._room = stems_of(room)
         self._one = one
 
     def listed(self, said: str) -> Meant:
         """Search for the whole text, and where that is nothing, for each part of a list."""
         try:
-            return self._single(said)
+            return self._single(said, stems_of(said))
         except NotFound:
+            if (left := tuple(each for each in stems_of(said) if each not in _STATED)) and (
+                len(left) < len(stems_of(said))
+            ):
+                with suppress(NotFound):
+                    return self._single(said, left)
             parts = [each for each in _SPLIT.split(said) if each.strip()]
             if not 1 < len(parts) <= PARTS_MAX:
                 raise
@@ -103,20 +131,20 @@ class _Search:
         found = dict[str, Device]()
         for part in parts:
             try:
-                meant = self._single(part if kinds_in(stems_of(part)) else f"{part} {tail}")
+                whole = part if kinds_in(stems_of(part)) else f"{part} {tail}"
+                meant = self._single(part, stems_of(whole))
             except NotFound:
-                meant = self._single(part)
+                meant = self._single(part, stems_of(part))
             found.update((each.id, each) for each in meant.devices)
         return Meant(tuple(found.values()), is_group=True)
 
-    def _single(self, said: str) -> Meant:
-        words = stems_of(said)
+    def _single(self, said: str, words: Stems) -> Meant:
         bare = _bare(words)
         areas, rest = self._place(bare)
         everywhere = not _ALL.isdisjoint(words)
         rest = tuple(each for each in rest if each not in EVERYTHING and each not in _HOUSE)
         if not rest and (areas is not None or bare):
-            here = self._within(areas)
+            here = [each for each in self._within(areas) if self._whole(each)]
             if here and (areas is not None or everywhere or not _HOUSE.isdisjoint(bare)):
                 return Meant(tuple(here), is_group=True)
         if named := self._named(self._devices, bare):
@@ -125,7 +153,11 @@ class _Search:
         if areas is not None and rest and (named := self._named(here, rest)):
             return self._chosen(said, named)
         if rest and (kind := self._of_kind(here, rest, everywhere, areas is not None)):
-            return self._chosen(said, kind, is_group=True)
+            # "The fan" is one, "the fans" and "all lights" are several, as is "the hall light".
+            several = (
+                everywhere or areas is not None or said.casefold().rstrip(" .?!").endswith("s")
+            )
+            return self._chosen(said, kind, is_group=several or self._are_here(kind))
         if rest and (part := self._part_of_name(here, rest)):
             return self._chosen(said, part)
         if bare and (alike := self._alike(bare)):
@@ -165,9 +197,15 @@ class _Search:
         return [each for each in self._devices if each.area and each.area.id in inside]
 
     def _named(self, devices: list[Device], said: Stems) -> list[Device]:
-        return [
-            each for each in devices if any(_bare(stems_of(name)) == said for name in each.names)
-        ]
+        """Return those with exactly this name, which comes first of their names."""
+        found = list[Device]()
+        for each in devices:
+            for name in each.names:
+                if _bare(stems_of(name)) == said:
+                    names = (name, *(other for other in each.names if other != name))
+                    found.append(replace(each, names=names))
+                    break
+        return found
 
     def _of_kind(
         self, devices: list[Device], said: Stems, everywhere: bool, placed: bool
@@ -186,6 +224,9 @@ class _Search:
     def _is_here(self, device: Device) -> bool:
         area = device.area
         return area is not None and any(stems_of(name) == self._room for name in area.names)
+
+    def _are_here(self, devices: list[Device]) -> bool:
+        return bool(self._room) and all(map(self._is_here, devices))
 
     def _part_of_name(self, devices: list[Device], said: Stems) -> list[Device]:
         """Return those whose names have all the stems, and the fewest others."""
@@ -237,7 +278,9 @@ class _Search:
 
         names = sorted((each.name for each in self._devices), key=likeness, reverse=True)
         near = ", ".join(dict.fromkeys(names[:NEAREST_MAX]))
-        return f"There is no {said!r} in this home." + (f" The nearest are: {near}." if near else "")
+        return f"There is no {said!r} in this home." + (
+            f" The nearest are: {near}." if near else ""
+        )
 
 
 def _bare(said: Iterable[str]) -> Stems:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from caal_node.toolsets.home_assistant.devices import ABSENT, Device
@@ -13,7 +13,13 @@ TOLD_MAX: Final = 40
 SPOKEN_MAX: Final = 8
 """Devices that a sentence names. Nobody keeps more in mind."""
 _BYTE: Final = 255.0
+CHOICES_MAX: Final = 5
+"""Devices that a question lists."""
+GROUPS_MAX: Final = 3
+"""States by which more devices than that can be said: "Two are on. The other 14 are off." """
 _TEXT_CHARS: Final = 80
+_QUIET: Final = frozenset({"off", "closed", "locked", "not reachable", "unknown"})
+"""States that are told last."""
 
 _BINARY: Final[Mapping[str, tuple[str, str]]] = {
     "battery": ("low", "fine"),
@@ -49,13 +55,13 @@ _STATES: Final[Mapping[str, str]] = {
     "fan_only": "on, fan only",
     "heat_cool": "on automatic",
     "auto": "on automatic",
-    "heat": "heating",
-    "cool": "cooling",
-    "dry": "drying",
+    "heat": "on for heating",
+    "cool": "on for cooling",
+    "dry": "on for drying",
     "returning": "going back to its dock",
 }
+_RUNNING: Final = frozenset({"heating", "cooling", "drying"})
 _UNITS: Final[Mapping[str, str]] = {"°C": " degrees Celsius", "°F": " degrees Fahrenheit"}
-_PEOPLE: Final = frozenset({"person", "device_tracker"})
 _BARE: Final = frozenset({"person", "device_tracker", "scene", "script", "automation"})
 """What is called by its name alone, without "the"."""
 
@@ -71,6 +77,10 @@ def state_of(device: Device) -> str:
         return state if state in ABSENT else f"{state}{'' if unit == '%' else ' '}{unit}"
     if device.domain == "scene" or state == "unknown":
         return "unknown"
+    if device.domain in ("number", "input_number"):
+        return state.removesuffix(".0")
+    if device.attributes.get("hvac_action") in _RUNNING and state != "off":
+        return str(device.attributes["hvac_action"])
     return _STATES.get(state, state.replace("_", " "))
 
 
@@ -122,11 +132,33 @@ def sentence(devices: Sequence[Device], temperature_unit: str = "°C") -> str:
     """Say how devices are: one in full, several by their states."""
     if len(devices) == 1:
         return f"{_subject(devices[0])} {_whole(devices[0], temperature_unit)}."
+    groups = _grouped(devices, temperature_unit)
+    return " ".join(_group(state, each, len(devices)) for state, each in groups)
+
+
+def can_be_said(devices: Sequence[Device], temperature_unit: str = "°C") -> bool:
+    """Say whether `sentence` says all of it in few enough words."""
+    if len(devices) <= SPOKEN_MAX:
+        return True
+    return len(_grouped(devices, temperature_unit)) <= GROUPS_MAX
+
+
+def volume_sentence(devices: Sequence[Device]) -> str:
+    """Say how loud players are."""
+    levels = [f"{_subject(each)} is at {_volume(each)} percent volume." for each in devices]
+    return " ".join(levels[:SPOKEN_MAX])
+
+
+def _volume(device: Device) -> int:
+    return round((device.number("volume_level") or 0.0) * 100)
+
+
+def _grouped(devices: Sequence[Device], unit: str) -> list[tuple[str, list[Device]]]:
+    """Return devices by their state, what is on or open first."""
     groups = dict[str, list[Device]]()
     for each in devices:
-        groups.setdefault(_short(each, temperature_unit), []).append(each)
-    parts = [_group(state, each, len(devices)) for state, each in groups.items()]
-    return " ".join(parts[:SPOKEN_MAX])
+        groups.setdefault(_short(each, unit), []).append(each)
+    return sorted(groups.items(), key=lambda group: group[0] in _QUIET)
 
 
 def _group(state: str, devices: Sequence[Device], of: int) -> str:
@@ -149,7 +181,8 @@ def done_sentence(devices: Sequence[Device], temperature_unit: str = "°C") -> s
 
 def not_done_sentence(devices: Sequence[Device]) -> str:
     """Say that devices were told to change, and have not."""
-    return f"I asked, but {_lower_first(_joined(devices))} {_verb(devices, 'has', 'have')} not changed yet."
+    named = _lower_first(_joined(devices))
+    return f"I asked, but {named} {_verb(devices, 'has', 'have')} not changed yet."
 
 
 def unreachable_sentence(devices: Sequence[Device]) -> str:
@@ -159,6 +192,8 @@ def unreachable_sentence(devices: Sequence[Device]) -> str:
 
 def which_sentence(devices: Sequence[Device]) -> str:
     """Ask which of several devices is meant."""
+    if len(devices) > CHOICES_MAX:
+        return f"There are {len(devices)} of those. Which one do you mean?"
     return f"Which one do you mean: {_listed([_with_room(each) for each in devices], 'or')}?"
 
 
@@ -208,7 +243,9 @@ def _short(device: Device, unit: str) -> str:
     """Return what follows "is" for one of several."""
     if device.domain in ("climate", "water_heater") and device.state not in ABSENT:
         now = device.number("current_temperature")
-        return state_of(device) if now is None else f"at {_plain(now)}{_UNITS.get(unit, ' degrees')}"
+        return (
+            state_of(device) if now is None else f"at {_plain(now)}{_UNITS.get(unit, ' degrees')}"
+        )
     return _spoken(state_of(device))
 
 
@@ -230,7 +267,7 @@ def _whole(device: Device, unit: str) -> str:
         return f"{verb} {state}: {found['title']}{by}"
     if device.state == "on" and "brightness_percent" in found:
         return f"{verb} on, at {found['brightness_percent']} percent"
-    if device.domain == "cover" and 0 < found.get("open_percent", 0) < 100:
+    if device.state == "open" and 0 < found.get("open_percent", 0) < 100:
         return f"{verb} {found['open_percent']} percent open"
     if device.state == "on" and "speed_percent" in found:
         return f"{verb} on, at {found['speed_percent']} percent"
@@ -251,5 +288,3 @@ def _plain(value: float) -> int | float:
 
 def _lower_first(text: str) -> str:
     return text[:1].lower() + text[1:] if text.startswith("The ") else text
-
-

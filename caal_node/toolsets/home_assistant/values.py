@@ -1,16 +1,17 @@
-"""What a device is to be set to, from words: "40 percent", "21 degrees", "red", "a bit brighter"."""
+"""What a device is to be set to, from words: "40 percent", "21 degrees", "red", "brighter"."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from caal_node.grounding.quantities import Figure, stated_in
-from caal_node.policy.heard_words import stem, words
+from caal_node.policy.heard_words import words
 from caal_node.toolsets.home_assistant.actions import Order
 from caal_node.toolsets.home_assistant.devices import Device
+from caal_node.toolsets.home_assistant.kinds import stems_of
 
 VALUE_CHARS: Final = 100
 STEP_PERCENT: Final = 20.0
@@ -21,22 +22,24 @@ STEP_DEGREES: Final = 1.0
 """For "warmer"."""
 FULL: Final = 100.0
 _UP: Final = frozenset(
-    stem(word)
-    for word in "brighter up higher more louder warmer hotter increase raise faster stronger".split()
+    stems_of("brighter up higher more louder warmer hotter increase raise faster stronger")
 )
 _DOWN: Final = frozenset(
-    stem(word)
-    for word in "dimmer darker down lower less quieter softer colder cooler decrease reduce slower "
-    "weaker dim".split()
+    stems_of(
+        "dimmer darker dim down lower less quieter softer colder cooler decrease reduce slower "
+        "weaker"
+    )
 )
-_MOST: Final = frozenset(stem(word) for word in "full maximum max brightest highest".split())
-_LEAST: Final = frozenset(stem(word) for word in "minimum min lowest dimmest darkest".split())
+_MOST: Final = frozenset(stems_of("full maximum max brightest highest"))
+_LEAST: Final = frozenset(stems_of("minimum min lowest dimmest darkest"))
 _LEAST_PERCENT: Final = 5.0
 """Of brightness and volume: what can still be seen and heard."""
 _BY: Final = re.compile(r"\bby\b|\b(?:more|less|warmer|cooler|colder|brighter|louder|quieter)\b")
 COLORS: Final = frozenset(
-    """red green blue yellow orange purple pink white cyan magenta turquoise violet gold salmon
-    lime lavender teal indigo maroon navy olive coral crimson""".split()  # noqa: SIM905 - words
+    words(
+        "red green blue yellow orange purple pink white cyan magenta turquoise violet gold salmon "
+        "lime lavender teal indigo maroon navy olive coral crimson"
+    )
 )
 """Names of CSS that Home Assistant knows, of those that people say."""
 _WHITES: Final[Mapping[str, int]] = {
@@ -92,7 +95,7 @@ def is_settable(device: Device) -> bool:
 
 def _read(value: str) -> _Wanted:
     text = " ".join(value[:VALUE_CHARS].casefold().split())
-    found = frozenset(stem(word) for word in words(text))
+    found = frozenset(stems_of(text))
     figures = stated_in(text).figures
     figure = figures[0] if figures else None
     direction = 0
@@ -114,7 +117,7 @@ def _level(
         return most
     if not _LEAST.isdisjoint(wanted.stems):
         return max(least, _LEAST_PERCENT if most == FULL else least)
-    if "half" in wanted.stems or stem("half") in wanted.stems:
+    if "half" in wanted.stems:
         return (least + most) / 2
     return None
 
@@ -154,7 +157,7 @@ def _light(device: Device, wanted: _Wanted, unit: str) -> Order | None:
 def _climate(device: Device, wanted: _Wanted, unit: str) -> Order | None:
     modes = [str(mode) for mode in device.attributes.get("hvac_modes") or ()]
     for mode in modes:
-        if set(map(stem, words(mode))) <= wanted.stems and wanted.number is None:
+        if set(stems_of(mode)) <= wanted.stems and wanted.number is None:
             return Order(
                 device.domain,
                 "set_hvac_mode",
@@ -223,7 +226,8 @@ def _volume(device: Device, wanted: _Wanted, unit: str) -> Order | None:
     level = _level(wanted, now, STEP_VOLUME)
     if level is None:
         return None
-    return Order("media_player", "volume_set", (device,), {"volume_level": round(level) / FULL})
+    data = {"volume_level": round(level) / FULL}
+    return Order("media_player", "volume_set", (device,), data, attributes=data)
 
 
 def _humidity(device: Device, wanted: _Wanted, unit: str) -> Order | None:
@@ -244,7 +248,9 @@ def _number(device: Device, wanted: _Wanted, unit: str) -> Order | None:
     if least is None or most is None:
         return None
     level = _level(wanted, now, device.number("step") or 1.0, least, most)
-    return level if level is None else Order(device.domain, "set_value", (device,), {"value": level})
+    return (
+        level if level is None else Order(device.domain, "set_value", (device,), {"value": level})
+    )
 
 
 def _select(device: Device, wanted: _Wanted, unit: str) -> Order | None:
@@ -270,7 +276,7 @@ def _takes(device: Device) -> str:
             return f"It takes {least} to {most} degrees, or a mode: {modes}."
         case "select" | "input_select":
             options = ", ".join(str(each) for each in device.attributes.get("options") or ())
-            return f"It takes one of: {options[:VALUE_CHARS * 2]}."
+            return f"It takes one of: {options[: VALUE_CHARS * 2]}."
         case "number" | "input_number":
             return f"It takes {device.attributes.get('min')} to {device.attributes.get('max')}."
         case "cover" if not int(device.number("supported_features") or 0) & _SET_POSITION:

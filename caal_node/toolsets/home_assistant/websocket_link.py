@@ -18,7 +18,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
 
 from caal_node.core.errors import NetworkRefused, ToolOutside
-from caal_node.toolsets.home_assistant.actions import Order, is_done
+from caal_node.toolsets.home_assistant.actions import Order, can_be_seen, is_done
 from caal_node.toolsets.home_assistant.devices import (
     Home,
     exposed_entities,
@@ -27,9 +27,9 @@ from caal_node.toolsets.home_assistant.devices import (
 )
 from caal_node.toolsets.home_assistant.link import (
     CALL_S,
-    SETTLE_S,
     HomeLink,
     failed,
+    settle_s,
     turned_away,
     unreachable,
 )
@@ -95,7 +95,7 @@ class _WebsocketLink:
         self._socket = socket
         self._ids = itertools.count(1)
         self._states = dict[str, State]()
-        self._watched = 0
+        self._changed = set[str]()
         self._home = Home()
         self._version = ""
 
@@ -111,7 +111,9 @@ class _WebsocketLink:
             raise unreachable("what answers there is no Home Assistant")
         await self._socket.send(json.dumps({"type": "auth", "access_token": token}))
         if (await self._receive()).get("type") != "auth_ok":
-            raise turned_away("Home Assistant does not take the token. Make a new one for caal.toml.")
+            raise turned_away(
+                "Home Assistant does not take the token. Make a new one for caal.toml."
+            )
 
     async def read_home(self) -> Home:
         """Read the registries and the states; see `HomeLink.read_home`."""
@@ -141,6 +143,7 @@ class _WebsocketLink:
 
     async def carry_out(self, orders: Sequence[Order]) -> Home:
         """Call the services and wait for what they do; see `HomeLink.carry_out`."""
+        self._changed.clear()
         await self._ask(
             *(
                 {
@@ -154,7 +157,7 @@ class _WebsocketLink:
             )
         )
         try:
-            async with asyncio.timeout(SETTLE_S):
+            async with asyncio.timeout(settle_s(orders)):
                 while not self._all_done(orders):
                     self._take(await self._receive())
         except TimeoutError:
@@ -164,7 +167,11 @@ class _WebsocketLink:
 
     def _all_done(self, orders: Sequence[Order]) -> bool:
         home = self._home.with_states(self._states)
-        return all(is_done(order, each) for order in orders for each in home.now(order.devices))
+        return all(
+            is_done(order, each) if can_be_seen(order) else each.id in self._changed
+            for order in orders
+            for each in home.now(order.devices)
+        )
 
     async def _ask(self, *commands: Mapping[str, Any]) -> list[Any]:
         """Send commands together, and return the result of each.
@@ -204,6 +211,7 @@ class _WebsocketLink:
             gone = cast("list[str]", fewer.get("a") or [])
             kept = {name: value for name, value in attributes.items() if name not in gone}
             newer = {**kept, **_mapping(more.get("a"))}
+            self._changed.add(key)
             self._states[key] = (str(more.get("s", state)), newer)
 
     async def _receive(self) -> Mapping[str, Any]:
@@ -218,5 +226,3 @@ class _WebsocketLink:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
-
-

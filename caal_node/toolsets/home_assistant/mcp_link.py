@@ -1,0 +1,277 @@
+"""Home Assistant's own MCP server, for tokens whose person is no administrator.
+
+Its Assist API tells everything that is exposed as one text in YAML, with names, rooms and states,
+and takes Assist's intents. So no floors are known by this way, nor rooms in which nothing is, and
+what has no intent cannot be done. A call is one POST: the server keeps nothing between two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+
+import httpx2
+import yaml
+
+from caal_node.core.errors import InvalidArguments, NetworkRefused, ToolOutside
+from caal_node.http_client import open_client
+from caal_node.toolsets.home_assistant.actions import Order, can_be_seen, is_done
+from caal_node.toolsets.home_assistant.devices import (
+    DEVICES_MAX,
+    NAME_CHARS,
+    NAMES_MAX,
+    STATE_CHARS,
+    Area,
+    Device,
+    Home,
+)
+from caal_node.toolsets.home_assistant.link import (
+    CALL_S,
+    NOT_TAKEN,
+    HomeLink,
+    failed,
+    settle_s,
+    turned_away,
+    unreachable,
+)
+
+OPEN_S: Final = 5.0
+ANSWER_MAX_BYTES: Final = 4 * 1024 * 1024
+POLL_S: Final = 0.3
+"""Between two looks at what a call has done; this way tells no changes by itself."""
+_PATH: Final = "/api/mcp/assist"
+_WHY_CHARS: Final = 200
+_CONTEXT: Final = "GetLiveContext"
+_YAML_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_INTENTS: Final[Mapping[str, str]] = {
+    "turn_on": "HassTurnOn",
+    "turn_off": "HassTurnOff",
+    "open_cover": "HassTurnOn",
+    "close_cover": "HassTurnOff",
+    "open_valve": "HassTurnOn",
+    "close_valve": "HassTurnOff",
+    "lock": "HassTurnOn",
+    "unlock": "HassTurnOff",
+    "press": "HassTurnOn",
+    "stop_cover": "HassStopMoving",
+    "stop_valve": "HassStopMoving",
+    "start": "HassVacuumStart",
+    "return_to_base": "HassVacuumReturnToBase",
+    "media_play": "HassMediaUnpause",
+    "media_pause": "HassMediaPause",
+    "media_next_track": "HassMediaNext",
+    "set_temperature": "HassClimateSetTemperature",
+    "set_cover_position": "HassSetPosition",
+    "set_percentage": "HassFanSetSpeed",
+    "set_humidity": "HassHumidifierSetpoint",
+    "volume_set": "HassSetVolume",
+}
+"""Assist's intent for a service. A light's `turn_on` with a value is `HassLightSet`."""
+_ARGUMENTS: Final[Mapping[str, str]] = {
+    "brightness_pct": "brightness",
+    "color_name": "color",
+    "color_temp_kelvin": "temperature",
+}
+
+
+class McpServer:
+    """A Home Assistant by its address and a token of anybody who may use it."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url: Final = url
+        self._token: Final = token
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[HomeLink]:
+        """Open a client; see `HomeAssistantServer.open`."""
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/json",
+        }
+        try:
+            async with (
+                asyncio.timeout(CALL_S),
+                open_client(
+                    ANSWER_MAX_BYTES,
+                    base_url=self._url,
+                    headers=headers,
+                    timeout=httpx2.Timeout(CALL_S, connect=OPEN_S),
+                    trust_env=False,
+                ) as client,
+            ):
+                yield _McpLink(client)
+        except NetworkRefused as error:
+            raise ToolOutside(str(error)) from error
+        except TimeoutError as error:
+            raise unreachable("it does not answer in time") from error
+        except httpx2.HTTPError as error:
+            raise unreachable(type(error).__name__) from error
+
+
+class _McpLink:
+    """One call's requests."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+        self._tools: Mapping[str, str] = {}
+
+    async def read_home(self) -> Home:
+        """Ask for everything that is exposed; see `HomeLink.read_home`."""
+        if not self._tools:
+            self._tools = _by_intent(await self._ask("tools/list", {}))
+        answer = await self._call(_CONTEXT, {})
+        return await asyncio.to_thread(home_of_context, answer)
+
+    async def carry_out(self, orders: Sequence[Order]) -> Home:
+        """Send an intent for each device, and look at what it has done; see `HomeLink`."""
+        calls = [intent_of(order, device) for order in orders for device in order.devices]
+        for name, arguments in calls:
+            await self._call(name, arguments)
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + settle_s(orders)
+        while True:
+            home = await self.read_home()
+            done = all(
+                is_done(order, each)
+                for order in orders
+                if can_be_seen(order)
+                for each in home.now(order.devices)
+            )
+            if done or loop.time() + POLL_S > ends:
+                return home
+            await asyncio.sleep(POLL_S)
+
+    async def _call(self, intent: str, arguments: Mapping[str, Any]) -> str:
+        if (name := self._tools.get(intent)) is None:
+            raise failed(f"its MCP server has no {intent}")
+        answer = await self._ask("tools/call", {"name": name, "arguments": dict(arguments)})
+        texts = [
+            str(part.get("text", ""))
+            for part in cast("list[Mapping[str, Any]]", answer.get("content") or [])
+        ]
+        text = "".join(texts)
+        if answer.get("isError"):
+            raise failed(" ".join(text.split())[:_WHY_CHARS])
+        return text
+
+    async def _ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(params)}
+        reply = await self._client.post(_PATH, json=body)
+        if reply.status_code in (401, 403):
+            raise turned_away(NOT_TAKEN)
+        if reply.status_code == 404:
+            raise failed("its integration Model Context Protocol Server is not set up")
+        if reply.status_code >= 300:
+            raise unreachable(f"it answers with status {reply.status_code}")
+        try:
+            answer: Any = await asyncio.to_thread(json.loads, reply.content)
+        except ValueError as error:
+            raise unreachable("what answers there is no Home Assistant") from error
+        told = _mapping(answer)
+        if "error" in told:
+            why = str(_mapping(told["error"]).get("message", ""))
+            raise failed(" ".join(why.split())[:_WHY_CHARS])
+        return _mapping(told.get("result"))
+
+
+def intent_of(order: Order, device: Device) -> tuple[str, dict[str, Any]]:
+    """Return Assist's intent for one device of an order, with its arguments.
+
+    Raises:
+        InvalidArguments: Assist has none.
+    """
+    data = dict(order.data)
+    name = _INTENTS.get(order.service)
+    if order.domain == "light" and data:
+        name = "HassLightSet"
+    if name is None:
+        raise InvalidArguments(
+            f"{device.name} cannot do that by Home Assistant's MCP server "
+            '(via = "websocket" can, with a token of an administrator).'
+        )
+    if order.service == "volume_set":
+        data["volume_level"] = round(float(data["volume_level"]) * 100)
+    arguments = {_ARGUMENTS.get(key, key): value for key, value in data.items()}
+    arguments["name"] = device.name
+    if name in ("HassTurnOn", "HassTurnOff"):
+        arguments["domain"] = [device.domain]
+    if device.area is not None and name != "HassHumidifierSetpoint":
+        arguments["area"] = device.area.name
+    return name, arguments
+
+
+def home_of_context(text: str) -> Home:
+    """Read the home from the text that Assist gives to models.
+
+    Raises:
+        ToolFailure: it has another form.
+    """
+    try:
+        listed = _mapping(json.loads(text)).get("result")
+        _, _, rows = str(listed).partition("\n")
+        told: Any = yaml.load(rows, Loader=_YAML_LOADER)
+    except (ValueError, yaml.YAMLError) as error:
+        raise failed("its MCP server told the home in an unknown form") from error
+    rows = cast("list[object]", told) if isinstance(told, list) else []
+    areas = dict[str, Area]()
+    devices = list[Device]()
+    for at, row in enumerate(rows[:DEVICES_MAX]):
+        each = _mapping(row)
+        names = _split(each.get("names"))
+        if not names:
+            continue
+        area = None
+        if rooms := _split(each.get("areas")):
+            area = areas.setdefault(rooms[0], Area(rooms[0], rooms))
+        # It tells no ids; the row's number tells two devices of one name apart.
+        domain, slug = str(each.get("domain", "")), "_".join(names[0].casefold().split())
+        same = f"{domain}.{slug}"
+        key = f"{same}_{at}" if any(other.id == same for other in devices) else same
+        attributes = {
+            name: _number(value) for name, value in _mapping(each.get("attributes")).items()
+        }
+        state = str(each.get("state", ""))[:STATE_CHARS]
+        devices.append(Device(key, names, state, _with_features(domain, attributes), area))
+    degrees = {str(each.attributes.get("temperature_unit", "")) for each in devices}
+    return Home(tuple(devices), tuple(areas.values()), "°F" if "°F" in degrees else "°C")
+
+
+_SETTABLE: Final = 4
+
+
+def _with_features(domain: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Add what this way does not tell and the other one does: what a device can be set to."""
+    if domain == "cover" and "current_position" in attributes:
+        attributes["supported_features"] = _SETTABLE
+    if domain == "light" and "brightness" in attributes:
+        attributes["supported_color_modes"] = ["hs", "color_temp"]
+    return attributes
+
+
+def _by_intent(answer: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the server's names of its tools by their intents: "intent__HassTurnOn"."""
+    tools = cast("list[Mapping[str, Any]]", answer.get("tools") or [])
+    names = [str(each.get("name", "")) for each in tools]
+    return {name.rpartition("__")[2]: name for name in names}
+
+
+def _split(value: object) -> tuple[str, ...]:
+    parts = (each.strip()[:NAME_CHARS] for each in str(value or "").split(","))
+    return tuple(dict.fromkeys(each for each in parts if each))[:NAMES_MAX]
+
+
+def _number(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
