@@ -151,6 +151,7 @@ async def test_covers_media_and_the_vacuum_do_what_they_are_told(
     )
     assert "light speed" in words(await home.set_home(device="speed", value="light speed"))
     assert "66 percent" in words(await home.set_home(device="bedroom fan", value="medium"))
+    await home.set_home(device="bed light", value="40 percent")
     brighter = await home.set_home(device="bed light", value="brighter")
     assert "60 percent" in words(brighter)
     assert "on" in words(await home.set_home(device="desk lamp", value="blue"))

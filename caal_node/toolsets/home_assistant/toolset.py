@@ -65,10 +65,10 @@ class HomeAssistantOptions(ToolsetOptions):
         description="A long-lived access token (in Home Assistant: your profile, Security)"
     )
     room: str = Field(
-        "", description="The room that people talk in, as Home Assistant calls it, if it is one"
+        default="", description="The room that people talk in, as Home Assistant calls it, if it is one"
     )
     via: Literal["websocket", "mcp"] = Field(
-        "websocket",
+        default="websocket",
         description="websocket, or mcp for a token whose person is no administrator",
     )
 
