@@ -20,8 +20,9 @@ _LATER: Final = re.compile(r"^(?P<point>.+?) (?P<sign>plus|minus|\+|-) (?P<lengt
 _DAY_S: Final = 86_400
 _NUMERIC: Final = re.compile(r"^(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})$")
 _ASKING: Final = re.compile(
-    r"^(?:what(?:'s| is)? )?(?:the )?(?:date|day|weekday|day of the week)?\b ?(?:is |was |will be |"
-    r"does |of |on )*|\?$"
+    r"^(?:(?:what|which)(?:'s| is)? )?(?:the )?"
+    r"(?:date|weekday|day(?: of the week)?(?= (?:is|was|will|does|falls)))?"
+    r"\b ?(?:is |was |will be |does |falls |of |on )*|\?$"
 )
 _YEAR: Final = re.compile(r" (?:of |in )?(\d{4})$")
 _FIXED: Final = {

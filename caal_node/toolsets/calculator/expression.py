@@ -27,7 +27,8 @@ from caal_node.toolsets.calculator.tokens import Token, tokens
 DEPTH_MAX: Final = 40
 """Brackets in brackets; nobody says more than three."""
 _SHARE_OF: Final = re.compile(
-    r"^(?:what|which) (?:percent(?:age)?|per ?cent|%) of (?P<whole>.+?) (?:is|are) (?P<part>.+?)\??$"
+    r"^(?:what|which) (?:percent(?:age)?|per ?cent|%) of (?P<whole>.+?) (?:is|are) "
+    r"(?P<part>.+?)\??$"
     r"|^(?P<part2>.+?) (?:is|are) (?:what|how many) (?:percent(?:age)?|per ?cent|%) of"
     r" (?P<whole2>.+?)\??$"
     r"|^(?:what(?:'s| is) )?(?P<part3>.+?) as an? (?:percent(?:age)?|per ?cent|%) of"

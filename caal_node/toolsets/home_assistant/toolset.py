@@ -65,7 +65,8 @@ class HomeAssistantOptions(ToolsetOptions):
         description="A long-lived access token (in Home Assistant: your profile, Security)"
     )
     room: str = Field(
-        default="", description="The room that people talk in, as Home Assistant calls it, if it is one"
+        default="",
+        description="The room that people talk in, as Home Assistant calls it, if it is one",
     )
     via: Literal["websocket", "mcp"] = Field(
         default="websocket",
@@ -108,10 +109,8 @@ class HomeAssistant(ConfiguredToolset):
         async with self._server.open() as link:
             home = await link.read_home()
             meant = self._meant(home, device, action)
-            for each in filter(is_guarded, meant.devices):
-                # A misheard word must not open a garage: that tool asks for a yes.
-                if action in _OPENING and each.domain != "lock":
-                    raise InvalidArguments(f"To open {each.name}, call unlock_door.")
+            if action in _OPENING:
+                _refuse_opening(meant.devices)
             return await self._carry_out(link, home, meant.devices, orders_of(action))
 
     @tool("write", timeout_s=_CALL_S)
@@ -129,6 +128,7 @@ class HomeAssistant(ConfiguredToolset):
         async with self._server.open() as link:
             home = await link.read_home()
             meant = self._found(home, device, is_settable)
+            _refuse_opening(meant.devices)
             try:
                 made = [order_for(each, value, home.temperature_unit) for each in meant.devices]
             except Unfit as error:
@@ -281,6 +281,17 @@ class HomeAssistant(ConfiguredToolset):
                 told[key] = [each.name for each in some[:TOLD_MAX]]
                 words.append(say(some))
         return VerbatimResult(told, " ".join(words))
+
+
+def _refuse_opening(devices: Iterable[Device]) -> None:
+    """Refuse what may open a garage or a gate: a misheard word must not, and that tool asks first.
+
+    Raises:
+        InvalidArguments: one of the devices is such a one.
+    """
+    for each in devices:
+        if each.domain != "lock" and is_guarded(each):
+            raise InvalidArguments(f"To open {each.name}, call unlock_door.")
 
 
 def orders_of(deed: Deed) -> Callable[[Sequence[Device]], list[Order]]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from caal_node.grounding.quantities import Figure, stated_in
 from caal_node.policy.heard_words import words
-from caal_node.toolsets.home_assistant.actions import Order
+from caal_node.toolsets.home_assistant.actions import Action, Order, orders
 from caal_node.toolsets.home_assistant.devices import Device
 from caal_node.toolsets.home_assistant.kinds import stems_of
 
@@ -34,6 +34,7 @@ _MOST: Final = frozenset(stems_of("full maximum max brightest highest"))
 _LEAST: Final = frozenset(stems_of("minimum min lowest dimmest darkest"))
 _LEAST_PERCENT: Final = 5.0
 """Of brightness and volume: what can still be seen and heard."""
+_HALF: Final = re.compile(r"\bhalf(?:way)?\b")
 _BY: Final = re.compile(r"\bby\b|\b(?:more|less|warmer|cooler|colder|brighter|louder|quieter)\b")
 COLORS: Final = frozenset(
     words(
@@ -47,6 +48,11 @@ _WHITES: Final[Mapping[str, int]] = {
     "neutral white": 4000, "daylight": 6000, "candlelight": 2000,
 }  # fmt: skip
 """Kelvin."""
+_SWITCHED: Final[Mapping[str, Action]] = {
+    "on": "on", "off": "off", "open": "open", "closed": "close", "close": "close",
+    "play": "start", "pause": "pause", "stop": "stop",
+}  # fmt: skip
+"""Values that are actions: some models set what they are to switch."""
 _COLOR_MODES: Final = frozenset({"hs", "xy", "rgb", "rgbw", "rgbww"})
 _KELVIN: Final = re.compile(r"(\d{4,5})\s?k(?:elvin)?\b")
 _BYTE: Final = 255.0
@@ -83,7 +89,10 @@ def order_for(device: Device, value: str, temperature_unit: str = "°C") -> Orde
     make = _MAKERS.get(device.domain)
     if make is None:
         raise Unfit(f"{device.name} cannot be set to a value; it can be turned on and off.")
-    if (order := make(device, wanted, temperature_unit)) is None:
+    order = make(device, wanted, temperature_unit)
+    if order is None and (switched := _SWITCHED.get(wanted.text)) is not None:
+        order = next(iter(orders([device], switched)), None)
+    if order is None:
         raise Unfit(f"{device.name} cannot be set to {wanted.text!r}. {_takes(device)}")
     return order
 
@@ -117,7 +126,7 @@ def _level(
         return most
     if not _LEAST.isdisjoint(wanted.stems):
         return max(least, _LEAST_PERCENT if most == FULL else least)
-    if "half" in wanted.stems:
+    if _HALF.search(wanted.text):
         return (least + most) / 2
     return None
 
