@@ -1,4 +1,6 @@
-"""A stand-in for Home Assistant's websocket API that answers with what a real one has answered.
+"""A stand-in for Home Assistant that answers with what a real one has answered.
+
+It has the websocket API, and of its MCP server what one POST asks.
 
 The recordings are `tests/data/home_assistant/`, made by `python -m tests.real_home_assistant
 record`. A service changes the states as the real one does, as far as `SERVICES` says.
@@ -6,14 +8,14 @@ record`. A service changes the states as the real one does, as far as `SERVICES`
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from websockets.asyncio.server import ServerConnection, serve
+import yaml
+from aiohttp import web
 
 RECORDINGS: Final = Path(__file__).parent / "data" / "home_assistant"
 TOKEN: Final = "of-the-stand-in"  # noqa: S105 - it opens nothing
@@ -52,23 +54,26 @@ class HomeAssistantStandIn:
         """A text to be sent in place of the answer to a command; None for the answer."""
         self.fails_with = ""
         """What every service fails with."""
-        self.connections = 0
+        text = recorded("mcp.context")["result"]["content"][0]["text"]
+        rows = json.loads(text)["result"].partition("\n")[2]
+        self.rows: list[dict[str, Any]] = yaml.safe_load(rows)
+        """What Assist tells a model by the MCP server."""
 
-    async def serve(self, socket: ServerConnection) -> None:
-        """Speak with one client until it leaves."""
-        self.connections += 1
-        await socket.send(json.dumps({"type": "auth_required", "ha_version": VERSION}))
-        shown = json.loads(await socket.recv())
-        if shown != {"type": "auth", "access_token": TOKEN}:
-            await socket.send(json.dumps({"type": "auth_invalid", "message": "Invalid access"}))
-            return
-        await socket.send(json.dumps({"type": "auth_ok", "ha_version": VERSION}))
+    async def speak(self, request: web.Request) -> web.WebSocketResponse:
+        """Speak with one client of the websocket API until it leaves."""
+        socket = web.WebSocketResponse(compress=False)
+        await socket.prepare(request)
+        await socket.send_json({"type": "auth_required", "ha_version": VERSION})
+        if await socket.receive_json() != {"type": "auth", "access_token": TOKEN}:
+            await socket.send_json({"type": "auth_invalid", "message": "Invalid access"})
+            return socket
+        await socket.send_json({"type": "auth_ok", "ha_version": VERSION})
         watching: tuple[int, list[str]] = (0, [])
-        async for text in socket:
-            command = json.loads(text)
+        async for message in socket:
+            command = json.loads(message.data)
             number, kind = command["id"], command["type"]
             if (other := self.answer(command)) is not None:
-                await socket.send(other)
+                await socket.send_str(other)
                 continue
             result: dict[str, Any] = {"id": number, "type": "result", "success": True}
             if kind == "homeassistant/expose_entity/list" and not self.is_admin:
@@ -89,21 +94,50 @@ class HomeAssistantStandIn:
                     self.called.append(command)
                     result["result"] = {"context": {}, "response": None}
                     for event in self._change(command, watching):
-                        await socket.send(event)
+                        await socket.send_str(event)
             elif kind == "config/entity_registry/get_entries":
                 entries = recorded(kind)
                 result["result"] = {key: entries.get(key) for key in command["entity_ids"]}
             else:
                 result["result"] = recorded(kind)
-            await socket.send(json.dumps(result))
+            await socket.send_json(result)
             if kind == "subscribe_entities":
                 added = {
                     key: {"s": self.states[key]["state"], "a": self.states[key]["attributes"]}
                     for key in command["entity_ids"]
                     if key in self.states
                 }
-                event = {"id": number, "type": "event", "event": {"a": added}}
-                await socket.send(json.dumps(event))
+                await socket.send_json({"id": number, "type": "event", "event": {"a": added}})
+        return socket
+
+    async def post(self, request: web.Request) -> web.Response:
+        """Answer one request to the MCP server."""
+        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
+            return web.Response(status=401)
+        body = await request.json()
+        if body["method"] == "tools/list":
+            return web.json_response(recorded("mcp.tools"))
+        arguments = body["params"]["arguments"]
+        self._intend(body["params"]["name"].rpartition("__")[2], arguments)
+        text = json.dumps({"result": f"Live Context:\n{yaml.safe_dump(self.rows)}"})
+        content = [{"type": "text", "text": text}]
+        return web.json_response(
+            {"jsonrpc": "2.0", "id": body["id"], "result": {"content": content, "isError": False}}
+        )
+
+    def _intend(self, intent: str, arguments: dict[str, Any]) -> None:
+        for row in self.rows:
+            if arguments.get("name") not in row["names"].split(", "):
+                continue
+            if intent in ("HassTurnOn", "HassLightSet"):
+                row["state"] = "on"
+            elif intent == "HassTurnOff":
+                row["state"] = "off"
+            more = row.setdefault("attributes", {})
+            if "brightness" in arguments:
+                more["brightness"] = str(round(arguments["brightness"] / 100 * 255))
+            if "temperature" in arguments:
+                more["temperature"] = str(arguments["temperature"])
 
     def _change(self, command: dict[str, Any], watching: tuple[int, list[str]]) -> list[str]:
         changes: dict[str, Any] = {}
@@ -126,8 +160,15 @@ class HomeAssistantStandIn:
 async def stand_in() -> AsyncGenerator[HomeAssistantStandIn]:
     """Serve on a free port of this machine."""
     home = HomeAssistantStandIn()
-    async with serve(home.serve, "127.0.0.1", 0, compression=None) as server:
-        port = server.sockets[0].getsockname()[1]
-        home.url = f"http://127.0.0.1:{port}"
+    app = web.Application()
+    app.router.add_get("/api/websocket", home.speak)
+    app.router.add_post("/api/mcp/assist", home.post)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    home.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
         yield home
-        await asyncio.sleep(0)
+    finally:
+        await runner.cleanup()

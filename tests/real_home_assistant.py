@@ -2,7 +2,7 @@
 
 It is installed from PyPI into a folder that later runs find again, booted with an empty
 configuration, onboarded by its own API, and filled with rooms, names and devices that Assist may
-use. Then `tests/contract/test_toolset_home_assistant.py` runs against it, with pytest's arguments.
+use. Then `tests/contract/test_home_assistant_tools.py` runs against it, with pytest's arguments.
 With the one argument `record`, what it answers is written to `tests/data/home_assistant/` instead,
 which is what the quick tests read.
 
@@ -35,7 +35,7 @@ VERSION: Final = os.environ.get("HOME_ASSISTANT_VERSION", "2026.11.0")
 """The version that was recorded."""
 PYTHON: Final = os.environ.get("HOME_ASSISTANT_PYTHON", "3.14")
 COMMAND: Final = os.environ.get("HOME_ASSISTANT_COMMAND", "")
-TESTS: Final = "tests/contract/test_toolset_home_assistant.py"
+TESTS: Final = "tests/contract/test_home_assistant_tools.py"
 RECORDINGS: Final = Path(__file__).parent / "data" / "home_assistant"
 INSTALL_S: Final = 900
 BOOT_S: Final = 300.0

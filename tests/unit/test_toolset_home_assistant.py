@@ -315,6 +315,9 @@ def test_a_brightness_of_255_steps_is_near_enough() -> None:
     order = Order("light", "turn_on", (lamp,), attributes={"brightness": 181.0})
     assert is_done(order, lamp)
     assert not is_done(replace(order, attributes={"brightness": 200.0}), lamp)
+    heating = device("climate.hvac")
+    order = order_for(heating, "22.5 degrees")
+    assert not is_done(order, heating)
 
 
 def context() -> str:

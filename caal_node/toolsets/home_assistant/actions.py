@@ -132,8 +132,14 @@ def orders(devices: Iterable[Device], deed: Deed) -> list[Order]:
     ]
 
 
-NEARLY: Final = 2.0
-"""Percent, or a unit of the setting: lights keep brightness in 255 steps, fans in a few."""
+NEARLY: Final[Mapping[str, float]] = {
+    "brightness": 3.0,
+    "temperature": 0.5,
+    "humidity": 1.0,
+    "volume_level": 0.015,
+}
+"""How far what a device says may lie from what it was told, in the attribute's own unit. Percent
+become 255 steps of brightness, and most thermostats know half degrees."""
 
 
 def can_be_seen(order: Order) -> bool:
@@ -147,6 +153,6 @@ def is_done(order: Order, device: Device) -> bool:
         return False
     for name, wanted in order.attributes.items():
         got = device.number(name)
-        if got is None or abs(got - wanted) > (NEARLY / 100 if wanted <= 1 else NEARLY):
+        if got is None or abs(got - wanted) > NEARLY[name]:
             return False
     return True

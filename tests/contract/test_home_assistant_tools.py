@@ -24,7 +24,7 @@ from tests.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in
 
 URL = os.environ.get("HOME_ASSISTANT_TEST_URL", "")
 ADMIN = os.environ.get("HOME_ASSISTANT_TEST_TOKEN", TOKEN)
-GUEST = os.environ.get("HOME_ASSISTANT_TEST_GUEST_TOKEN", "")
+GUEST = os.environ.get("HOME_ASSISTANT_TEST_GUEST_TOKEN", TOKEN)
 only_real = pytest.mark.skipif(not URL, reason="run python -m tests.real_home_assistant")
 only_stand_in = pytest.mark.skipif(bool(URL), reason="what a real one does not do on demand")
 
@@ -43,10 +43,9 @@ def toolset(server: HomeAssistantStandIn, token: str = ADMIN, **options: Any) ->
 
 @pytest.fixture(params=["websocket", "mcp"])
 def home(request: pytest.FixtureRequest, server: HomeAssistantStandIn) -> HomeAssistant:
-    """By each of the ways; the guest's token does for Home Assistant's MCP server."""
-    if request.param == "mcp" and not URL:
-        pytest.skip("the stand-in has no MCP server; run python -m tests.real_home_assistant")
-    return toolset(server, GUEST if request.param == "mcp" else ADMIN, via=request.param)
+    """By each of the ways; a guest's token does for Home Assistant's MCP server."""
+    token = GUEST if request.param == "mcp" else ADMIN
+    return toolset(server, token, via=request.param)
 
 
 def words(result: Any) -> str:
@@ -112,9 +111,10 @@ async def test_check_counts_what_assist_may_use(home: HomeAssistant) -> None:
     assert f"{count} devices in 6 rooms" in await home.check()
 
 
-async def test_a_wrong_token_is_told_of(server: HomeAssistantStandIn) -> None:
+@pytest.mark.parametrize("via", ["websocket", "mcp"])
+async def test_a_wrong_token_is_told_of(server: HomeAssistantStandIn, via: str) -> None:
     with pytest.raises(ToolRefused, match="does not take the token") as raised:
-        await toolset(server, "wrong").ask_home(device="kitchen lights")
+        await toolset(server, "wrong", via=via).ask_home(device="kitchen lights")
     assert raised.value.words == "Home Assistant doesn't let me in."
 
 
@@ -221,8 +221,10 @@ async def test_answers_of_another_form_end_in_a_failure(
         await toolset(server).ask_home(device="bed light")
 
 
-async def test_nobody_there_is_a_sentence() -> None:
-    home = HomeAssistant(HomeAssistantOptions(url="http://127.0.0.1:9", token=SecretStr("x")))
+@pytest.mark.parametrize("via", ["websocket", "mcp"])
+async def test_nobody_there_is_a_sentence(via: Any) -> None:
+    options = HomeAssistantOptions(url="http://127.0.0.1:9", token=SecretStr("x"), via=via)
+    home = HomeAssistant(options)
     with pytest.raises(ToolUnavailable) as raised:
         await home.ask_home(device="kitchen lights")
     assert raised.value.words == "I can't reach Home Assistant right now."
