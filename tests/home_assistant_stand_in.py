@@ -18,6 +18,7 @@ import yaml
 from aiohttp import web
 
 RECORDINGS: Final = Path(__file__).parent / "data" / "home_assistant"
+_RECORDED: Final = {path.stem: path.read_text("utf-8") for path in RECORDINGS.glob("*.json")}
 TOKEN: Final = "of-the-stand-in"  # noqa: S105 - it opens nothing
 VERSION: Final = "2026.11.0"
 STATES: Final = {
@@ -34,7 +35,7 @@ STATES: Final = {
 
 def recorded(name: str) -> Any:
     """Return what the real one has answered to a command, or as `mcp.context` and `mcp.tools`."""
-    return json.loads((RECORDINGS / f"{name.replace('/', '.')}.json").read_text("utf-8"))
+    return json.loads(_RECORDED[name.replace("/", ".")])
 
 
 class HomeAssistantStandIn:

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from caal_node.agent import CaalAgent
+from caal_node.config.toolset_tables import toolset_tables
 from caal_node.core.errors import (
     InvalidArguments,
     ToolBroke,
@@ -18,7 +21,9 @@ from caal_node.core.errors import (
     ToolRefused,
     ToolUnavailable,
 )
+from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.source import VerbatimResult
+from caal_node.toolsets import registry
 from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOptions
 from tests.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in
 
@@ -228,3 +233,56 @@ async def test_nobody_there_is_a_sentence(via: Any) -> None:
     with pytest.raises(ToolUnavailable) as raised:
         await home.ask_home(device="kitchen lights")
     assert raised.value.words == "I can't reach Home Assistant right now."
+
+
+@pytest.fixture
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = f"{HomeAssistant.__module__}:HomeAssistant"
+    entry = EntryPoint("home_assistant", value, registry.GROUP)
+    monkeypatch.setattr(registry, "installed", lambda: {"home_assistant": entry})
+
+
+def agent_of_a_home(server: HomeAssistantStandIn) -> CaalAgent:
+    table = {"home_assistant": {"url": URL or server.url, "token": ADMIN}}
+    settings = plain_settings().model_copy(update={"toolsets": toolset_tables(table)})
+    return CaalAgent(settings=settings, tiers={}, warm=False)
+
+
+@pytest.mark.usefixtures("_installed")
+async def test_in_a_conversation_the_state_is_said_without_another_request(
+    server: HomeAssistantStandIn,
+) -> None:
+    off = ScriptedCall("control_home", {"device": "kitchen lights", "action": "off"})
+    model = ScriptedModel([off], "They are off.")
+    async with AgentConversation(agent_of_a_home(server), model) as talk:
+        turn = await talk.say("turn off the kitchen lights")
+        assert turn.text == "The kitchen lights are off."
+        assert len(model.requests) == 1
+        await talk.say("are they off now?")
+    assert "Kitchen Lights" in str(model.requests[-1].items)
+
+
+@pytest.mark.usefixtures("_installed")
+async def test_in_a_conversation_a_door_is_unlocked_after_a_yes(
+    server: HomeAssistantStandIn,
+) -> None:
+    model = ScriptedModel([ScriptedCall("unlock_door", {"door": "front door"})])
+    async with AgentConversation(agent_of_a_home(server), model) as talk:
+        asked = await talk.say("unlock the front door")
+        assert asked.text == "Shall I unlock door: front door?"
+        assert not server.called
+        turn = await talk.say("Yes, please.")
+    assert turn.text.startswith("The front door is unlock")
+    offered = {tool["function"]["name"] for tool in model.requests[0].tools}
+    assert offered == {"control_home", "set_home", "ask_home", "unlock_door"}
+
+
+@pytest.mark.usefixtures("_installed")
+async def test_in_a_conversation_which_one_is_asked(server: HomeAssistantStandIn) -> None:
+    call = ScriptedCall("control_home", {"device": "the fan", "action": "on"})
+    async with AgentConversation(agent_of_a_home(server), ScriptedModel([call])) as talk:
+        turn = await talk.say("turn on the fan")
+    assert turn.text == (
+        "Which one do you mean: Ceiling Fan in Bedroom or Living Room Fan in Living Room?"
+    )
+    assert turn.calls[0].outcome != "ok"

@@ -22,7 +22,7 @@ from caal_node.toolsets.calculator.exact import (
     remainder,
     root,
 )
-from caal_node.toolsets.calculator.tokens import Token, tokens
+from caal_node.toolsets.calculator.tokens import ExpressionToken, tokens
 
 DEPTH_MAX: Final = 40
 """Brackets in brackets; nobody says more than three."""
@@ -60,7 +60,7 @@ def reckon(text: str) -> Value:
 class _Reader:
     """Reads one row of tokens."""
 
-    def __init__(self, row: list[Token]) -> None:
+    def __init__(self, row: list[ExpressionToken]) -> None:
         self._row = row
         self._at = 0
         self._depth = 0

@@ -59,14 +59,14 @@ WORDS: Final = frozenset({"sqrt", "cbrt", "of", "off", "mod", "pi", "by", "x"})
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ExpressionToken:
     """A number, or one of the signs and `WORDS`."""
 
     text: str
     number: Fraction | None = None
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[ExpressionToken]:
     """Return the tokens of a text.
 
     Raises:
@@ -75,7 +75,7 @@ def tokens(text: str) -> list[Token]:
     if len(text) > TEXT_CHARS:
         raise CannotReckon(f"that is longer than {TEXT_CHARS} characters")
     plain = plain_arithmetic(text)
-    found, at = list[Token](), 0
+    found, at = list[ExpressionToken](), 0
     while at < len(plain.rstrip()):
         match = _TOKEN.match(plain, at)
         if match is None:
@@ -84,11 +84,11 @@ def tokens(text: str) -> list[Token]:
         if (digits := match["number"]) is not None:
             if len(digits) > _DIGITS_MAX:
                 raise CannotReckon("a number has too many digits")
-            found.append(Token(digits, Fraction(Decimal(digits.replace(",", "")))))
+            found.append(ExpressionToken(digits, Fraction(Decimal(digits.replace(",", "")))))
         elif (word := match["word"]) is None:
-            found.append(Token(match["sign"]))
+            found.append(ExpressionToken(match["sign"]))
         elif word in WORDS:
-            found.append(Token("*" if word in ("x", "by") else word))
+            found.append(ExpressionToken("*" if word in ("x", "by") else word))
         else:
             raise CannotReckon(f"{word[:20]!r} is no arithmetic")
         if len(found) > TOKENS_MAX:

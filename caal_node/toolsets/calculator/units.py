@@ -24,7 +24,7 @@ NAMED_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ExactUnit:
     """A unit. A value of it is `value * factor + offset` of its dimension's first one."""
 
     name: str
@@ -179,9 +179,9 @@ _TEMPERATURES: Final = (
 )
 
 
-def _units(measures: Measures) -> dict[str, Unit]:
+def _units(measures: Measures) -> dict[str, ExactUnit]:
     """Return the units by their words, without the spaces in them."""
-    found = dict[str, Unit]()
+    found = dict[str, ExactUnit]()
     dimension = ""
     for line in (_TABLE + _MEASURES[measures]).split("\n"):
         spelt, _, rest = line.partition(" ")
@@ -190,13 +190,13 @@ def _units(measures: Measures) -> dict[str, Unit]:
             continue
         factor, *others = rest.split()
         name = spelt.replace("_", " ")
-        unit = Unit(name, _PLURALS.get(name, f"{name}s"), dimension, Fraction(factor))
+        unit = ExactUnit(name, _PLURALS.get(name, f"{name}s"), dimension, Fraction(factor))
         words = [name, unit.plural, *(other.replace("_", " ") for other in others)]
         for word in words:
             for form in (word, f"{word}s") if len(word) > 3 else (word,):
                 found.setdefault(_key(form), unit)
     for name, plural, factor, offset, others in _TEMPERATURES:
-        unit = Unit(name, plural, "temperature", Fraction(factor), Fraction(offset))
+        unit = ExactUnit(name, plural, "temperature", Fraction(factor), Fraction(offset))
         for word in (name, plural, *others.split()):
             found[_key(word)] = unit
     return found
@@ -206,7 +206,7 @@ def _key(word: str) -> str:
     return re.sub(r"[\s.-]+", "", word.casefold())
 
 
-UNITS: Final[Mapping[Measures, Mapping[str, Unit]]] = {
+UNITS: Final[Mapping[Measures, Mapping[str, ExactUnit]]] = {
     "us": _units("us"),
     "imperial": _units("imperial"),
 }
@@ -232,7 +232,7 @@ class Converted:
     amount: str
     """As it was said, with the units' whole names."""
     value: Value
-    unit: Unit
+    unit: ExactUnit
 
 
 def convert(amount: str, to: str, measures: Measures = "us") -> Converted:
@@ -295,7 +295,7 @@ def _parts(amount: str) -> list[tuple[Value, str]]:
     return found
 
 
-def _unit(words: str, known: Mapping[str, Unit]) -> Unit:
+def _unit(words: str, known: Mapping[str, ExactUnit]) -> ExactUnit:
     plain = words.casefold().strip(" .?!")
     for form in (plain, _DEGREES.sub("", plain), plain.removeprefix("in ").removeprefix("to ")):
         if (unit := known.get(_key(form))) is not None:
