@@ -43,7 +43,8 @@ BOOT_S: Final = 300.0
 STOP_S: Final = 30.0
 TEST_S: Final = 600
 _POLL_S: Final = 0.5
-_ANSWER_S: Final = 30.0
+_ANSWER_S: Final = 120.0
+"""The first of its MCP server's installs what that one needs."""
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _LAST: Final = "vacuum.demo_vacuum_0_ground_floor"
 """One of the demo's devices. When it is there, so are the others."""

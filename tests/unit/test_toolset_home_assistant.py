@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
-from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolFailure
+from caal_node.core.errors import (
+    ConfigError,
+    InvalidArguments,
+    NetworkRefused,
+    ToolBroke,
+    ToolFailure,
+    ToolOutside,
+    ToolUnavailable,
+)
 from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOptions
 from caal_node.toolsets.home_assistant.actions import Order, effect_of, is_done, is_guarded
 from caal_node.toolsets.home_assistant.devices import (
@@ -25,7 +33,7 @@ from caal_node.toolsets.home_assistant.devices import (
     read_devices,
     read_states,
 )
-from caal_node.toolsets.home_assistant.link import HomeLink
+from caal_node.toolsets.home_assistant.link import HomeLink, lost
 from caal_node.toolsets.home_assistant.mcp_link import home_of_context, intent_of
 from caal_node.toolsets.home_assistant.naming import Ambiguous, NotFound, find
 from caal_node.toolsets.home_assistant.spoken_states import records, sentence, which_sentence
@@ -462,3 +470,15 @@ def test_an_address_is_judged(url: str) -> None:
 def test_the_ways_to_fail_are_tool_failures() -> None:
     with pytest.raises(ToolBroke):
         home_of_context("no JSON")
+
+
+def test_a_connection_that_the_owner_does_not_allow_is_told_as_such() -> None:
+    with pytest.raises(OSError, match="behind") as raised:
+        try:
+            raise NetworkRefused(1, "CAAL_NETWORK=local does not allow this connection")
+        except NetworkRefused as error:
+            raise OSError("behind a client's own error") from error
+    failure = lost(raised.value)
+    assert isinstance(failure, ToolOutside)
+    assert "CAAL_NETWORK=local" in str(failure)
+    assert isinstance(lost(OSError("down")), ToolUnavailable)

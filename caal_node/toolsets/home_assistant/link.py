@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
-from caal_node.core.errors import ToolBroke, ToolRefused, ToolUnavailable
+from caal_node.core.errors import ToolBroke, ToolFailure, ToolOutside, ToolRefused, ToolUnavailable
+from caal_node.network.guard import refusal_in
 from caal_node.toolsets.home_assistant.actions import Order, can_be_seen
 from caal_node.toolsets.home_assistant.devices import Home
 
@@ -68,6 +69,13 @@ def unreachable(why: str) -> ToolUnavailable:
     failure = ToolUnavailable(f"Home Assistant cannot be reached: {why}")
     failure.words = UNREACHABLE
     return failure
+
+
+def lost(error: Exception) -> ToolFailure:
+    """Return the error for a connection that could not be made or was lost."""
+    if (why := refusal_in(error)) is not None:
+        return ToolOutside(f"Home Assistant is where this process may not connect to: {why}")
+    return unreachable(type(error).__name__)
 
 
 def turned_away(why: str) -> ToolRefused:

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import httpx2
 import yaml
 
-from caal_node.core.errors import InvalidArguments, NetworkRefused, ToolOutside
+from caal_node.core.errors import InvalidArguments
 from caal_node.http_client import open_client
 from caal_node.toolsets.home_assistant.actions import Order, can_be_seen, is_done
 from caal_node.toolsets.home_assistant.devices import (
@@ -33,6 +33,7 @@ from caal_node.toolsets.home_assistant.link import (
     NOT_TAKEN,
     HomeLink,
     failed,
+    lost,
     settle_s,
     turned_away,
     unreachable,
@@ -104,12 +105,10 @@ class McpServer:
                 ) as client,
             ):
                 yield _McpLink(client)
-        except NetworkRefused as error:
-            raise ToolOutside(str(error)) from error
         except TimeoutError as error:
             raise unreachable("it does not answer in time") from error
         except httpx2.HTTPError as error:
-            raise unreachable(type(error).__name__) from error
+            raise lost(error) from error
 
 
 class _McpLink:

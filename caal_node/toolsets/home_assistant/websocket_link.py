@@ -17,7 +17,6 @@ from typing import Any, Final, cast
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
 
-from caal_node.core.errors import NetworkRefused, ToolOutside
 from caal_node.toolsets.home_assistant.actions import Order, can_be_seen, is_done
 from caal_node.toolsets.home_assistant.devices import (
     Home,
@@ -29,6 +28,7 @@ from caal_node.toolsets.home_assistant.link import (
     CALL_S,
     HomeLink,
     failed,
+    lost,
     settle_s,
     turned_away,
     unreachable,
@@ -78,14 +78,12 @@ class WebsocketServer:
                     link = _WebsocketLink(socket)
                     await link.sign_in(self._token)
                     yield link
-        except NetworkRefused as error:
-            raise ToolOutside(str(error)) from error
         except TimeoutError as error:
             raise unreachable("it does not answer in time") from error
         except (InvalidHandshake, InvalidURI) as error:
             raise unreachable("what answers there is no Home Assistant") from error
         except (OSError, WebSocketException) as error:
-            raise unreachable(f"{type(error).__name__}") from error
+            raise lost(error) from error
 
 
 class _WebsocketLink:
