@@ -473,12 +473,9 @@ def test_the_ways_to_fail_are_tool_failures() -> None:
 
 
 def test_a_connection_that_the_owner_does_not_allow_is_told_as_such() -> None:
-    with pytest.raises(OSError, match="behind") as raised:
-        try:
-            raise NetworkRefused(1, "CAAL_NETWORK=local does not allow this connection")
-        except NetworkRefused as error:
-            raise OSError("behind a client's own error") from error
-    failure = lost(raised.value)
+    behind = OSError("a client's own error")
+    behind.__cause__ = NetworkRefused(1, "CAAL_NETWORK=local does not allow this connection")
+    failure = lost(behind)
     assert isinstance(failure, ToolOutside)
     assert "CAAL_NETWORK=local" in str(failure)
     assert isinstance(lost(OSError("down")), ToolUnavailable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from caal_node.policy.heard_words import stem, words
@@ -11,6 +12,7 @@ from caal_node.toolsets.home_assistant.devices import Device
 Stems = tuple[str, ...]
 
 
+@lru_cache(4096)
 def stems_of(text: str) -> Stems:
     """Return the words of a text in order, without case and endings."""
     return tuple(stem(word) for word in words(text))

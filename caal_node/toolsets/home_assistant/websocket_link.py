@@ -131,7 +131,9 @@ class _WebsocketLink:
         rooms = read_areas(areas, floors)
         told = _mapping(config)
         self._home = Home(
-            read_devices(allowed, self._states, entries, devices, rooms),
+            await asyncio.to_thread(
+                read_devices, allowed, dict(self._states), entries, devices, rooms
+            ),
             tuple(rooms.values()),
             str(_mapping(told.get("unit_system")).get("temperature", "°C")),
             str(told.get("location_name", ""))[:_WHY_CHARS],
