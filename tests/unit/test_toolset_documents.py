@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.core.events import Source, SourcesCited
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
+from caal_node.core.events import Source, SourcesCited
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
