@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Final, cast
 
 from livekit.agents import llm
 
@@ -67,7 +67,7 @@ class SecondOpinion:
         spec = call.entry.spec
         judged = ProposedCall(call.entry.exposed, spec.description, call.arguments)
         request = second_look_request(talk, judged)
-        model = session.current_agent.llm or session.llm
+        model = cast("object", session.current_agent.llm or session.llm)
         return await _asked(self._settings, reference, request, model)
 
 
