@@ -28,6 +28,7 @@ from caal_node.grounding.request_words import (
     is_placeholder,
     language_of,
     names_something,
+    on_topic,
     plain_words,
     points_elsewhere,
     unlike_verb,
@@ -111,6 +112,8 @@ class CallGrounds:
         why, own = answerable(self._request, self._language), _words_of(call.tool)
         if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
             return not call.trusted and self._stands_on_nothing(call)
+        if on_topic(self._request, own, self._language):
+            return False
         if answers_anything(own, self._language):
             return why == "talk" and not call.trusted
         fit = self._fit_of(call.tool["function"]["name"])

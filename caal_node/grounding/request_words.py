@@ -24,6 +24,7 @@ REQUEST_CHARS: Final = 1_000
 """Characters of a request that are read: a minute of speech."""
 TEXT_CHARS: Final = 4_000
 """Characters of the tools' descriptions by which their language is found."""
+_WORD_BEGINS: Final = r"(?<![\w'])"
 _FIRST_PERSON: Final = frozenset(
     {"i", "i'm", "i've", "i'd", "my", "me", "we", "we're", "our", "us"}
 )
@@ -86,6 +87,18 @@ def unlike_verb(request: str, tool_words: frozenset[str], language: str) -> bool
     return False
 
 
+def on_topic(request: str, tool_words: frozenset[str], language: str) -> bool:
+    """Return whether `request` asks what a tool of this kind is there for, in words of its own.
+
+    `tool_words` are the lower-case words that the tool's author wrote about it.
+    """
+    text = " ".join(plain_words(request))
+    return any(
+        not tool_words.isdisjoint(own) and asked.search(text) is not None
+        for asked, own in _TOPICS.get(language, ())
+    )
+
+
 def points_elsewhere(request: str, language: str, times: frozenset[str]) -> bool:
     """Return whether `request` paraphrases a place or a thing: "in the capital of France"."""
     pointing = _WORDS["pointing"].get(language, frozenset())
@@ -134,9 +147,9 @@ def _listed(key: str) -> dict[str, frozenset[str]]:
     return {name: frozenset(lists.get(key, ())) for name, lists in _LANGUAGES.items()}
 
 
-def _pattern(phrases: Sequence[str]) -> re.Pattern[str]:
+def _pattern(phrases: Sequence[str], *, inside: bool = False) -> re.Pattern[str]:
     escaped = (re.escape(phrase).replace(r"\*", r"\w[\w' ]{0,60}?") for phrase in phrases)
-    return re.compile(rf"(?:{'|'.join(escaped)})(?![\w'])")
+    return re.compile(rf"{_WORD_BEGINS if inside else ''}(?:{'|'.join(escaped)})(?![\w'])")
 
 
 _FUNCTION: Final = _listed("function")
@@ -144,6 +157,13 @@ _WORDS: Final = {
     key: _listed(key) for key in ("asks", "named", "pointing", "search", "placeholders")
 }
 _VERBS: Final = {name: lists.get("verbs", ()) for name, lists in _LANGUAGES.items()}
+_TOPICS: Final = {
+    name: tuple(
+        (_pattern(asked, inside=True), frozenset[str](own))
+        for asked, own in lists.get("topics", ())
+    )
+    for name, lists in _LANGUAGES.items()
+}
 _PHRASES: Final = ("greetings", "asking", "questions", "talk", "statements", "wishing")
 _PATTERNS: Final = {
     name: {key: _pattern(lists[key]) for key in _PHRASES}

@@ -222,6 +222,36 @@ def test_a_tool_that_answers_anything_answers_questions(trusted: bool) -> None:
     assert needless("how are you", call=SEARCH, query="how are you")
 
 
+CALCULATOR: Final = tool(
+    "calculate", "Calculate a number.", "expression", expression={"type": "string"}
+)
+UNITS: Final = tool("convert_units", "Convert an amount.", "amount", amount={"type": "string"})
+DAYS: Final = tool("days_between", "Count the days to a date.", "end", end={"type": "string"})
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    ("said", "call", "value"),
+    [
+        ("what's twelve times eleven", CALCULATOR, {"expression": "12 * 11"}),
+        ("what is the square root of two", CALCULATOR, {"expression": "sqrt(2)"}),
+        ("how many grams are in two pounds", UNITS, {"amount": "2 pounds"}),
+        ("how many days until Christmas", DAYS, {"end": "Christmas"}),
+    ],
+)
+def test_a_question_that_a_tool_is_there_for_is_its(
+    said: str, call: Any, value: dict[str, str], trusted: bool
+) -> None:
+    assert not needless(said, call=call, trusted=trusted, **value)
+    assert needless(said, call=WEATHER, city="London")
+
+
+def test_a_tool_of_a_kind_does_not_answer_other_questions_about_the_world() -> None:
+    assert needless("how many legs does a spider have", call=UNITS, amount="8 legs")
+    assert needless("who invented the telephone", call=CALCULATOR, expression="1876")
+    assert needless("what does sometimes mean", call=CALCULATOR, expression="1")
+
+
 def test_a_call_of_a_model_that_calls_well_needs_no_shared_word_where_its_value_was_said() -> None:
     said = "what's the meaning of sonder"
     assert not needless(said, call=MUSIC, query="Sonder", trusted=True)
