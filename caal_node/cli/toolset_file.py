@@ -66,11 +66,15 @@ def _changed(text: str, name: str, options: Mapping[str, Any]) -> str:
             tomlkit.inline_table() if isinstance(tables, InlineTable) else tomlkit.table()
         )
     table: Any = tables[name]
+    remark = table.item(ENABLED).trivia.comment.lstrip("# ") if ENABLED in table else ""
     table.pop(ENABLED, None)
     for option, value in options.items():
         if option not in table or table[option] != value:
             table[option] = value
-    return tomlkit.dumps(document)
+    changed = tomlkit.dumps(document)
+    if remark and remark not in changed:  # in a key with dots it goes with its line
+        changed = f"# {remark}\n{changed}"
+    return changed
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -55,7 +55,7 @@ def recording(name: str) -> rtc.AudioFrame:
 
 def words(text: str) -> list[str]:
     """Return the words in lower case, with 5 for five."""
-    numbers = {"three": "3", "five": "5"}
+    numbers = {"three": "3", "five": "5", "thirty": "30"}
     found = re.findall(r"[\w']+", text.lower())
     return [numbers.get(word, word) for word in found]
 
