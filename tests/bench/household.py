@@ -125,26 +125,28 @@ async def run(given: argparse.Namespace) -> None:
     url, model = given.ollama
     rows: list[tuple[object, ...]] = []
     for way in given.ways:
+        results: list[tuple[Asked, Heard]] = []
         for group in groups:
             ollama = OllamaBackend(model, host=url, temperature=0.0, deadlines=SLOW)
             backend: Backend = RecordedBackend(ollama, given.record) if given.record else ollama
             try:
-                rows += await _rows(way, group, chosen, backend, url, model, misses=given.misses)
+                results += await _asked(way, group, chosen, backend, url, model, given.misses)
             finally:
                 await ollama.aclose()
+        by_set = [(name, [each for each in results if each[0].toolset == name]) for name in names]
+        rows += [(name, way, *_counts(part)) for name, part in [*by_set, ("all", results)]]
     print_table(f"{len(chosen)} requests over {len(names)} toolsets, {model}", COLUMNS, rows)
 
 
-async def _rows(
+async def _asked(
     way: str,
     group: Sequence[str],
     chosen: Sequence[Asked],
     backend: Backend,
     url: str,
     model: str,
-    *,
     misses: bool,
-) -> list[tuple[object, ...]]:
+) -> list[tuple[Asked, Heard]]:
     tools = tools_of(group)
     asked = [each for each in chosen if each.toolset in group]
     spoken = tuple(Spoken(each.say, ()) for each in asked)
@@ -166,8 +168,7 @@ async def _rows(
             if misses and not _all_right(*results[-1]):
                 heard = results[-1][1]
                 print(f"  {way}: {each.say!r}: {heard.calls} {heard.spoken[:90]!r}", flush=True)
-    by_set = [(name, [r for r in results if r[0].toolset == name]) for name in group]
-    return [(name, way, *_counts(part)) for name, part in [*by_set, ("all", results)] if part]
+    return results
 
 
 def _all_right(asked: Asked, heard: Heard) -> bool:
