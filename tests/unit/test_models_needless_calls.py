@@ -198,7 +198,7 @@ async def test_a_place_that_nobody_named_is_asked_for_without_a_request(native: 
         Server(reply, model="llama3.2:1b"), question("is it going to rain"), native=native
     )
     assert heard_now.calls == []
-    assert heard_now.text == "For that I need to know: what is the name of the city?"
+    assert heard_now.text == "For that I need to know the name of the city: what shall I take?"
 
 
 async def test_a_model_that_calls_well_asks_for_the_place_itself() -> None:
@@ -212,7 +212,7 @@ async def test_a_model_that_calls_twice_for_a_place_that_nobody_named_ends_in_a_
     server = Server(first, first)
     reply, _ = await heard(server, question("is it going to rain"), native=True)
     assert (reply.calls, len(server.requests)) == ([], 2)
-    assert reply.text == "For that I need to know: what is the name of the city?"
+    assert reply.text == "For that I need to know the name of the city: what shall I take?"
 
 
 async def test_a_model_that_asks_and_calls_again_is_heard_asking() -> None:
