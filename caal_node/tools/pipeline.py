@@ -262,14 +262,16 @@ class Pipeline:
                         raise
 
                 value = await run_through(self.middleware, call, own)
-            result = value.output if isinstance(value, ToolResult) else value
+            # Of a verbatim result the sentence is redacted as well as the value.
+            is_plain = isinstance(value, ToolResult) and not isinstance(value, VerbatimResult)
+            result = value.output if is_plain else value
             is_data = isinstance(result, dict | list | str | VerbatimResult)
             if not (is_data and becomes_text(result)):
                 return value
             text = await self._text(
                 entry, call_id, arguments, result, whole=True, keep=not call.is_dry
             )
-            return replace(value, output=text) if isinstance(value, ToolResult) else text
+            return replace(value, output=text) if is_plain else text
 
     def _request(
         self,

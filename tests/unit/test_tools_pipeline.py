@@ -272,3 +272,12 @@ async def test_a_verbatim_result_keeps_its_words_and_its_value_becomes_text() ->
     result = VerbatimResult({"pin": "1234"}, "Your PIN is 1234.")
     shown = await pipeline(gates=gates).run(entry(), "1", {"city": "x"}, Source(result))
     assert shown == VerbatimResult('{"pin":"[hidden]"}', "Your PIN is [hidden].")
+
+
+async def test_the_words_of_an_own_tool_s_verbatim_result_are_redacted_too() -> None:
+    gates = Gates(redact=lambda text: text.replace("1234", "[hidden]"))
+    result = VerbatimResult({"pin": "1234"}, "Your PIN is 1234.")
+    shown = await pipeline(gates=gates).run_own(
+        entry(), "1", {"city": "x"}, Source(result), validate=True, becomes_text=lambda _: True
+    )
+    assert shown == VerbatimResult('{"pin":"[hidden]"}', "Your PIN is [hidden].")
