@@ -16,7 +16,6 @@ import httpx2
 import numpy as np
 import pytest
 
-from caal_node.cli.demo.app import AGENT
 from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, Samples, SpokenRequest, load_requests
 from caal_node.cli.demo.room_scene import ROOM, RoomScene, WorkerProcess
 from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
@@ -72,7 +71,6 @@ async def stage(livekit: LiveKit, gguf: Path, folder: Path) -> AsyncIterator[Sta
             "CAAL_TEMPERATURE": "0",
             "N8N_URL": recorded.base_url,
             "N8N_API_KEY": recorded.api_key,
-            "CAAL_AGENT": AGENT,
             "CAAL_CONTROL_TOKEN": secrets.token_hex(16),
             **write_settings(folder),
         }
