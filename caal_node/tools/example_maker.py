@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any, Final, cast
 
+from caal_node.context.catalogue import catalogue
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import EXAMPLES_MAX, Example, ToolSchema
 from caal_node.models.backends.base import Backend, BackendRequest, TextChunk
 from caal_node.models.strategies.evidence import Evidence
-from caal_node.models.strategies.prompt import catalogue
 from caal_node.models.strategies.reply_schema import examples_schema
 from caal_node.models.strategies.styles import dump
 from caal_node.tools.argument_check import fits

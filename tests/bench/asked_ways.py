@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 from livekit.agents import APIConnectOptions, RunContext, function_tool, llm
 from livekit.plugins import openai
 
+from caal_node.context.catalogue import catalogue
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.prompt_files import read
@@ -36,7 +37,6 @@ from caal_node.models.strategies import (
     PlainStrategy,
     TextProtocolStrategy,
 )
-from caal_node.models.strategies.prompt import catalogue
 from caal_node.reply_parser import Event, parse_reply, summarise
 from tests.bench.spoken_requests import Heard, Requests
 

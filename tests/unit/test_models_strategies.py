@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from caal_node.context.catalogue import catalogue
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example
@@ -23,7 +24,7 @@ from caal_node.models.strategies import (
     PlainStrategy,
     TextProtocolStrategy,
 )
-from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, catalogue, protocol_prompt
+from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, protocol_prompt
 from caal_node.models.strategies.reply_schema import line_schema, reply_schema
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
