@@ -363,7 +363,7 @@ class CaalAgent(Agent):
             conn_options=conn_options,
             extra_kwargs={"question": question} if is_ours else NOT_GIVEN,
         )
-        return stream if is_ours else limited(stream, calls_left(question.items))
+        return stream if is_ours else limited(stream, calls_left(question.conversation))
 
     @property
     def model(self) -> llm.LLM:

@@ -154,6 +154,6 @@ class CheckedReply:
         if self._settings.claims == "check":
             checks.append(ClaimCheck(self._ledger))
         if (facts := self._settings.facts) != "off":
-            told = told_in(self._question.items)
+            told = told_in(self._question.conversation)
             checks.append(fact_check(self._ledger, told, figures=facts == "check"))
         return checks
