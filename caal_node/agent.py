@@ -13,6 +13,7 @@ events, spans and handoffs of every call, and applies mocks to it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import (
     AsyncGenerator,
@@ -71,6 +72,7 @@ from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
+from caal_node.tools.prompt_head import head_names
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.second_opinion import ResultOpinion
@@ -150,13 +152,15 @@ class CaalAgent(Agent):
         self._pipeline.on_event = self._services.emit
         embedder = make_embedder(self.settings)
         self._remote = RemoteToolset(
-            configured_tiers(self.settings, embedder) if tiers is None else tiers,
+            configured_tiers(self.settings) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
             on_begin=self._services.redact_logs,
             on_ready=self._services.begin,
             on_close=self._services.aclose,
             on_progress=self._services.emit,
+            on_table=self._choose_head,
+            hides=self.policies.hide,
             embedder=embedder,
         )
         self._direct = DirectCalls(
@@ -215,12 +219,33 @@ class CaalAgent(Agent):
 
     @property
     def table(self) -> ToolTable:
-        """Every tool that can be called now, by its exposed name."""
+        """Every tool of all tiers, by its exposed name, whether prompts show it or not."""
         return self._remote.table
 
-    async def all_tools(self) -> ToolTable:
-        """Return every tool that there is, those included that the model has to search for."""
-        return (await self._remote.catalog()).table
+    @property
+    def head_entries(self) -> tuple[ToolEntry, ...]:
+        """The tools that every prompt shows. Where they are not all of the table, the first is the
+        search, and the others of the table are told on demand."""
+        return self._remote.head_entries
+
+    @property
+    def search(self) -> ToolEntry:
+        """The tool by which the model finds those that are on demand. It is in no table."""
+        return self._remote.search
+
+    def _choose_head(self, reloaded: bool) -> None:
+        """Settle which tools every prompt shows, when the table is another one."""
+        remote = self._remote
+        names = head_names(
+            remote.table,
+            remote.search.exposed,
+            max_tokens=self.settings.tool_tokens,
+            pinned=self.settings.pinned_tools,
+            hides=self.policies.hide,
+            before=remote.head,
+            reloaded=reloaded,
+        )
+        remote.set_head(names)
 
     @property
     def middleware(self) -> list[CallMiddleware]:
@@ -400,10 +425,9 @@ class CaalAgent(Agent):
 
         Of a tool that was named and is not there nothing is said.
         """
-        before = self.table.fingerprints()
+        before = await asyncio.to_thread(self.table.fingerprints)
         await self.reload_tools()
-        names_one = any(request.tool_name is not None for request in requests)
-        known = (await self._remote.catalog()).table if names_one else self.table
+        known = self.table
         found: dict[str, str] = {}
         for request in requests:
             words = request.message
@@ -417,7 +441,8 @@ class CaalAgent(Agent):
                 self.session.say(words)
         faults = tuple(map(self._pipeline.redact, self.policies.faults[:LOGGED]))
         failed = [*self.failed, *(["policy"] if faults else [])]
-        report = compare_tables(before, self.table.fingerprints(), failed)
+        after = await asyncio.to_thread(known.fingerprints)
+        report = compare_tables(before, after, failed)
         told = {"new": self._remote.new, "faults": faults, "found": found}
         return report.model_copy(update=told)
 

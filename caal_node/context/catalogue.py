@@ -40,11 +40,21 @@ def told_catalogue(told: ToolsItem) -> str:
     return catalogue(told.tools)
 
 
+def described(tool: ToolSchema) -> str:
+    """Write one tool on a line, without its name: what it is for, and its arguments."""
+    return " ".join(filter(None, _texts(tool)))
+
+
 def _catalogue_entry(tool: ToolSchema) -> str:
+    name = tool["function"]["name"]
+    about, shape = _texts(tool)
+    return f"- {name}: {about}\n  {shape}" if about else f"- {name} {shape}"
+
+
+def _texts(tool: ToolSchema) -> tuple[str, str]:
     function = tool["function"]
     about = first_sentences(function.get("description") or "", DESCRIPTION_CHARS)
-    shape = _object_type(cast("Mapping[str, Any]", function.get("parameters") or {}), 0)
-    return f"- {function['name']}: {about}\n  {shape}" if about else f"- {function['name']} {shape}"
+    return about, _object_type(cast("Mapping[str, Any]", function.get("parameters") or {}), 0)
 
 
 def _object_type(schema: Mapping[str, Any], depth: int) -> str:
