@@ -72,7 +72,6 @@ from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
-from caal_node.tools.prompt_head import head_names
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.second_opinion import ResultOpinion
@@ -80,6 +79,7 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools_on_demand import ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
@@ -159,10 +159,11 @@ class CaalAgent(Agent):
             on_ready=self._services.begin,
             on_close=self._services.aclose,
             on_progress=self._services.emit,
-            on_table=self._choose_head,
+            on_table=lambda reloaded: self._on_demand.choose(reloaded=reloaded),
             hides=self.policies.hide,
             embedder=embedder,
         )
+        self._on_demand = ToolsOnDemand(self.settings, self._remote, self.policies.hide)
         self._direct = DirectCalls(
             self,
             self._remote,
@@ -193,6 +194,7 @@ class CaalAgent(Agent):
             lambda: self._remote.table,
             lambda: self.model,
             self._hides,
+            self._on_demand,
         )
         self._own_tools = OwnTools(
             type(self).__name__,
@@ -232,20 +234,6 @@ class CaalAgent(Agent):
     def search(self) -> ToolEntry:
         """The tool by which the model finds those that are on demand. It is in no table."""
         return self._remote.search
-
-    def _choose_head(self, reloaded: bool) -> None:
-        """Settle which tools every prompt shows, when the table is another one."""
-        remote = self._remote
-        names = head_names(
-            remote.table,
-            remote.search.exposed,
-            max_tokens=self.settings.tool_tokens,
-            pinned=self.settings.pinned_tools,
-            hides=self.policies.hide,
-            before=remote.head,
-            reloaded=reloaded,
-        )
-        remote.set_head(names)
 
     @property
     def middleware(self) -> list[CallMiddleware]:
@@ -304,24 +292,26 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
-        tools = self._prompt_builder.offered(tools)
+        offered = self._prompt_builder.offered(tools)
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
-        # Where nothing can be called, nothing has to be detected.
-        detects = rounds == 0 and may_call and bool(tools)
-        complete = detects and self.settings.detection == "complete"
+        complete = rounds == 0 and may_call and self.settings.detection == "complete"
+        await self._prompt_builder.look_at(history, offered)
         question = self._prompt_builder.question(
-            history, tools, stream=not complete, may_call=may_call
+            history, offered, stream=not complete, may_call=may_call
         )
+        offered = self._prompt_builder.function_tools(question, offered)
+        # LiveKit runs what is in its list by the time of a call.
+        tools += [tool for tool in offered if tool not in tools]
         self.reply_failure = None
         spoke, called = "", False
         reply = CheckedReply(
             question,
             history,
             self.settings,
-            ask=partial(self._ask, chat_ctx, tools, model_settings),
+            ask=partial(self._ask, chat_ctx, offered, model_settings),
             spec_of=self._spec_of,
             asks_natively=self._asks_natively,
             tell=self._services.emit,
@@ -343,7 +333,7 @@ class CaalAgent(Agent):
                         called |= may_call and bool(chunk.delta.tool_calls)
                         spoke += chunk.delta.content or ""
         except Exception as error:
-            if not (spoke or called) and self._prompt_builder.shorten(error, history, tools):
+            if not (spoke or called) and self._prompt_builder.shorten(error, history, offered):
                 async for piece in self.llm_node(chat_ctx, tools, model_settings):
                     yield piece
                 return
