@@ -38,7 +38,7 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.context.pairing import rounds_done
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
-from caal_node.control.chosen_model import chosen_model
+from caal_node.control.chosen_model import change_model
 from caal_node.control.messages import (
     ModelReport,
     ModelRequest,
@@ -46,13 +46,10 @@ from caal_node.control.messages import (
     ReloadRequest,
     compare_tables,
 )
-from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
 from caal_node.core.items import SystemItem
-from caal_node.core.model_ref import CLOUD
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.chat_context import known_failure, spoken_key, to_chat_ctx, to_items
 from caal_node.models.chunk_limits import limited
 from caal_node.models.clock_steps import ClockSteps
@@ -292,19 +289,14 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
-        offered = self._prompt_builder.offered(tools)
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and may_call and self.settings.detection == "complete"
-        await self._prompt_builder.look_at(history, offered)
-        question = self._prompt_builder.question(
-            history, offered, stream=not complete, may_call=may_call
+        question, offered = await self._prompt_builder.next_question(
+            history, tools, stream=not complete, may_call=may_call
         )
-        offered = self._prompt_builder.function_tools(question, offered)
-        # LiveKit runs what is in its list by the time of a call.
-        tools += [tool for tool in offered if tool not in tools]
         self.reply_failure = None
         spoke, called = "", False
         reply = CheckedReply(
@@ -314,6 +306,7 @@ class CaalAgent(Agent):
             ask=partial(self._ask, chat_ctx, offered, model_settings),
             spec_of=self._spec_of,
             asks_natively=self._asks_natively,
+            web_search=self._prompt_builder.web_search(question, offered),
             tell=self._services.emit,
             # Once a turn: behind its first round of calls.
             doubts=self._result_opinion.doubts if rounds == 1 else None,
@@ -333,7 +326,7 @@ class CaalAgent(Agent):
                         called |= may_call and bool(chunk.delta.tool_calls)
                         spoke += chunk.delta.content or ""
         except Exception as error:
-            if not (spoke or called) and self._prompt_builder.shorten(error, history, offered):
+            if not (spoke or called) and self._prompt_builder.shorten(error, history, tools):
                 async for piece in self.llm_node(chat_ctx, tools, model_settings):
                     yield piece
                 return
@@ -403,12 +396,11 @@ class CaalAgent(Agent):
         """Return the beginning of every turn's prompt: the instructions and the tools."""
         tools = llm.ToolContext(self.tools).flatten()
         self._own_tools.guard_in(tools)
-        tools = self._prompt_builder.offered(tools)
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (SystemItem(instructions_text(self.instructions)), *items)
-        return self._prompt_builder.question(items, tools)
+        return self._prompt_builder.question(items, self._prompt_builder.offered(tools))
 
     async def on_reload(self, *requests: ReloadRequest) -> ReloadReport:
         """Reload once for `/reload-tools`, then say each message, or that a tool is ready.
@@ -443,16 +435,9 @@ class CaalAgent(Agent):
             NotAllowed: The request names what the settings do not list; the old model stays.
             ModelError, ConfigError: The model cannot be used, and the old one stays.
         """
-        model = self.model
-        if not isinstance(model, LLM):
-            raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
-        chosen = chosen_model(self.settings, request, in_use=model.provider)
-        key = chosen.api_key.get_secret_value() if chosen.api_key else None
-        if chosen.api in CLOUD:
-            await load_plugin(chosen.api)
-        await model.switch(chosen.model, chosen.api, chosen.model_address, key)
+        report = await change_model(self.settings, request, self.model)
         self._services.rewarm()
-        return ModelReport(model=model.model, api=model.provider)
+        return report
 
     async def tts_node(
         self, text: AsyncIterable[str], model_settings: ModelSettings

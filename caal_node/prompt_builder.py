@@ -24,7 +24,7 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.context.window import FIXED_STEP
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import Item, SystemItem, ToolsItem, WindowItem
-from caal_node.core.tool_spec import Example
+from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.grounding.references import Reference, references_in
 from caal_node.models.chat_context import spoken_key, to_schemas
 from caal_node.models.context_budget import budget_of, too_many_tools
@@ -108,20 +108,29 @@ class PromptBuilder:
             self._examples = table, found
         return self._examples[1]
 
-    async def look_at(self, history: Sequence[Item], tools: Sequence[llm.Tool]) -> None:
-        """Look for the tools that the newest words need, where the model is to be told of them.
+    async def next_question(
+        self, history: Sequence[Item], tools: list[llm.Tool], *, stream: bool, may_call: bool
+    ) -> tuple[Question, list[llm.Tool]]:
+        """Build the next question, with what may be run in reply to it.
 
-        It is done once for the words, and before the question with them is built.
+        The model is told of tools that its person's newest words may need; they are added to
+        `tools`, LiveKit's own list, as LiveKit runs what is in it by the time of a call.
         """
-        front = self._front(history, tools)
+        offered = self.offered(tools)
+        front = self._front(history, offered)
         if self._on_demand is not None and front is not None:
             await self._on_demand.look_at(history, front)
+        question = self.question(history, offered, stream=stream, may_call=may_call)
+        if self._on_demand is not None and question.head is not None:
+            offered = self._on_demand.function_tools(question.tools, offered)
+            tools += [tool for tool in offered if tool not in tools]
+        return question, offered
 
-    def function_tools(self, question: Question, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
-        """Return what may be run in reply to `question`, which was built with `tools`."""
+    def web_search(self, question: Question, tools: Sequence[llm.Tool]) -> Sequence[ToolSchema]:
+        """Return the tools among which the web's is, for replies that cannot know an answer."""
         if self._on_demand is None or question.head is None:
-            return list(tools)
-        return self._on_demand.function_tools(question.tools, tools)
+            return question.tools.schemas
+        return self._on_demand.web_search(tools)
 
     def question(
         self,
@@ -175,8 +184,7 @@ class PromptBuilder:
                 on_demand.choose(most=min(most, given.schema_tokens - 1))
         if not on_demand.is_on:
             return None
-        others = to_schemas(tool for tool in tools if tool.id not in table)
-        return self._fitting(on_demand.front(tools, others, self.examples()), history)
+        return self._fitting(on_demand.front(tools, self.examples()), history)
 
     def _references(self, items: Sequence[WindowItem]) -> tuple[Reference, ...]:
         if self._settings.references == "off":
@@ -188,7 +196,8 @@ class PromptBuilder:
         """Return whether `error` is a full context and the next `question` can leave more out."""
         if spoken_key(error) != ModelContextFull.spoken:
             return False
-        asked, front = self._offered, self._front(history, tools)
+        asked, tools = self._offered, self.offered(tools)
+        front = self._front(history, tools)
         shown = front or self._fitting(self._prompt_tools(tools), history)
         if asked is not None and asked[2].names != shown.names:
             return True  # The server has told its context since.

@@ -7,6 +7,7 @@ request of their turn, and what can be called in it is put together.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
@@ -18,7 +19,10 @@ from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.told_tools import NO_ITEMS, Offer, ToldTools, callable_in
 from caal_node.core.items import Item, ToolsItem, UserItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
+from caal_node.models.chat_context import to_schemas
+from caal_node.models.hedge_search import search_tool
 from caal_node.tools.prompt_head import head_names
+from caal_node.tools.remote_toolset import RemoteTool
 from caal_node.tools.table import ToolEntry, ToolTable
 
 logger = logging.getLogger("caal_node")
@@ -69,6 +73,9 @@ class ToolsOnDemand:
         self._told: Final = ToldTools()
         self._ranked: dict[str, tuple[str, ...]] = {}
         self._front: tuple[object, PromptTools] | None = None
+        self._web: tuple[ToolTable, str | None] | None = None
+        """The tool of a table that searches the web. The node calls it by itself where a reply
+        cannot know an answer, whether the model was told of it or not."""
 
     @property
     def is_on(self) -> bool:
@@ -95,23 +102,24 @@ class ToolsOnDemand:
     def front(
         self,
         own: Sequence[llm.Tool],
-        unlisted: Sequence[ToolSchema],
         examples: Mapping[str, tuple[Example, ...]],
     ) -> PromptTools:
         """Return the tools that stand in front, the search first; the same object while it can be.
 
         Args:
-            own: The tools that LiveKit has, of which the agent's own are shown.
-            unlisted: Schemas of those that are in no table, and so in no search.
+            own: The tools that LiveKit has. Those of the agent that are in no table, and so in no
+                search, stand in front too.
             examples: What a person may say, by the tools' names.
         """
         table, head, search = self._supply.table, self._supply.head or (), self._supply.search
-        key = table, head, search, tuple(own), tuple(map(id, unlisted)), examples
+        own = [tool for tool in own if not isinstance(tool, RemoteTool)]
+        key = table, head, search, tuple(own), examples
         if self._front is None or self._front[0] != key:
             there = {tool.id for tool in own}
-            entries = [entry for entry in map(table.get, table_order(table, head)) if entry]
-            shown = [each for each in entries if self._is_callable(each, there)]
-            schemas = (search.schema, *(each.schema for each in shown), *unlisted)
+            entries = (entry for entry in table if entry.exposed in head)
+            shown = [entry for entry in entries if self._is_callable(entry, there)]
+            others = (tool for tool in own if tool.id not in table)
+            schemas = (search.schema, *(each.schema for each in shown), *to_schemas(others))
             names = {schema["function"]["name"] for schema in schemas}
             said = {name: found for name, found in examples.items() if name in names}
             self._front = key, PromptTools(schemas, said)
@@ -119,6 +127,7 @@ class ToolsOnDemand:
 
     async def look_at(self, history: Sequence[Item], front: PromptTools) -> None:
         """Look for the tools that fit the newest words, once, before they are first asked with."""
+        await self._look_for_web_search()
         words = _newest_words(history)
         if words is None or self._told.is_settled(words) or words.id in self._ranked:
             return
@@ -179,20 +188,28 @@ class ToolsOnDemand:
 
         return offered
 
+    async def _look_for_web_search(self) -> None:
+        table = self._supply.table
+        if self._settings.search_if_hedged and (self._web is None or self._web[0] is not table):
+            schemas = [entry.schema for entry in table]
+            self._web = table, await asyncio.to_thread(search_tool, schemas)
+
+    def web_search(self, own: Sequence[llm.Tool]) -> tuple[ToolSchema, ...]:
+        """Return the tool that searches the web, if there is one that can be called."""
+        name = self._web[1] if self._web is not None else None
+        offered = self.offer(own, {})(name) if name is not None else None
+        return () if offered is None else (offered[0],)
+
     def function_tools(self, tools: PromptTools, own: Sequence[llm.Tool]) -> list[llm.Tool]:
         """Return LiveKit's form of `tools`: those of `own`, and what LiveKit has not got yet."""
-        names = dict.fromkeys(tools.names)
+        web = (schema["function"]["name"] for schema in self.web_search(own))
+        names = dict.fromkeys((*tools.names, *web))
         there = [tool for tool in own if tool.id in names or not _is_function(tool)]
         known = {tool.id for tool in there}
         return [*there, *self._supply.function_tools(name for name in names if name not in known)]
 
     def _is_callable(self, entry: ToolEntry, own: Collection[str]) -> bool:
         return entry.exposed in own if entry.spec.tier == "agent" else not self._hides(entry)
-
-
-def table_order(table: ToolTable, names: Collection[str]) -> list[str]:
-    """Return those of `names` that are in `table`, in its order."""
-    return [entry.exposed for entry in table if entry.exposed in names]
 
 
 def _newest_words(history: Sequence[Item]) -> UserItem | None:
