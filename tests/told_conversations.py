@@ -35,7 +35,7 @@ class Supply:
         self.table = table
         self.search: ToolEntry = table.beside(search_spec(table))
         self.head: frozenset[str] | None = frozenset({SEARCH})
-        self.fits = dict(fits or {})
+        self.fits: Mapping[str, Sequence[str]] = fits or {}
         self.asked: list[str] = []
 
     def set_head(self, names: Iterable[str] | None) -> None:

@@ -184,7 +184,7 @@ async def test_what_a_cut_forgot_and_is_still_used_is_told_again() -> None:
     supply = supply_of(light=("tool_3",))
     talk = Talk(supply, native=True, CAAL_WINDOW_TURNS="4")
     items: list[Item] = [UserItem("light", "u0")]
-    await talk.ask(*items)
+    question = await talk.ask(*items)
     for number in range(1, 6):
         items += [
             CallItem(f"c{number}", "tool_3", "{}", f"r{number}/fnc_0"),

@@ -173,17 +173,11 @@ def _names(given: Mapping[str, Any]) -> str | None:
 
 
 def _wraps(key: str, value: Any, own: Mapping[str, Any]) -> bool:
-    """Say whether a call's arguments stand under `key`, and not one that is called so."""
+    """Say whether a call's arguments stand under `key`, and not a parameter that is called so."""
+    inside = _object_of(value)
     if key in own:
-        return key == ARGUMENT_KEYS[0] and isinstance(value, dict) and not _takes_object(own[key])
-    return key == ARGUMENT_KEYS[0] or _object_of(value) is not None
-
-
-def _takes_object(schema: Any) -> bool:
-    return isinstance(schema, Mapping) and cast("Mapping[str, Any]", schema).get("type") in (
-        "object",
-        None,
-    )
+        return key == ARGUMENT_KEYS[0] and inside is not None and own.keys() >= inside.keys()
+    return key == ARGUMENT_KEYS[0] or inside is not None
 
 
 def _object_of(value: Any) -> dict[str, Any] | None:
