@@ -22,7 +22,7 @@ from caal_node.core.errors import ConfirmationNeeded, ToolFailure, UnknownTool
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import PolicyChecks
 from caal_node.tools.remote_toolset import RemoteToolset
-from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.table import ToolEntry
 
 _FAILURE_KINDS: Final[frozenset[str]] = frozenset(get_args(FailureKind))
 
@@ -48,9 +48,9 @@ class AgentTools:
         """Answer one request of the Tools API."""
         match request:
             case ListTools():
-                whole = await self._remote.catalog()
+                whole = await self._remote.whole_table()
                 failed = dict(self._remote.failed)
-                return ListAnswer(tools=self._summaries(whole.table), failed=failed)
+                return ListAnswer(tools=self._summaries(whole), failed=failed)
             case FindTools(patterns=patterns, limit=limit):
                 found = await self._remote.find(patterns)
                 return FindAnswer(found=len(found), tools=self._summaries(found[:limit]))
@@ -74,12 +74,10 @@ class AgentTools:
         )
 
     def _summaries(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
-        offered, left_out = self._remote.table, frozenset(self._left_out())
-        return [self._summary(entry, offered, left_out) for entry in entries]
+        left_out = frozenset(self._left_out())
+        return [self._summary(entry, left_out) for entry in entries]
 
-    def _summary(
-        self, entry: ToolEntry, offered: ToolTable, left_out: Collection[str]
-    ) -> ToolSummary:
+    def _summary(self, entry: ToolEntry, left_out: Collection[str]) -> ToolSummary:
         spec = entry.spec
         judged = self._policies.judge(entry, self._calls.caller)
         return ToolSummary(
@@ -90,7 +88,11 @@ class AgentTools:
             description=spec.details or spec.description,
             input_schema=dict(spec.parameters),
             read_only=spec.read_only,
-            offered=offered.offers(entry)
+            # What LiveKit's toolsets have found since the table was made is never on demand.
+            offered=(
+                entry.exposed not in self._remote.table
+                or self._remote.stands_in_head(entry.exposed)
+            )
             and entry.exposed not in left_out
             and not self._policies.hide(entry),
             effect=judged.effect,

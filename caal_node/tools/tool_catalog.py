@@ -1,26 +1,24 @@
-"""All tools of all tiers, also those that the model has to search for, and their search."""
+"""The index of a table's tools, in which they are searched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import mcp_bridge
-from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge.discovery.tool_search import ToolFinder
-from mcp_bridge.embedding.semantic_index import SemanticIndex
+from mcp_bridge.embedding.semantic_index import SemanticIndex, SemanticQuery
 
 VECTORS_S: Final = 1.0
 """Seconds to wait for vectors that are still being made. It is enough for those on disk."""
 
 
 class ToolCatalog:
-    """An immutable set of tools. Making it takes 0.6 ms a tool, so make it in a thread."""
+    """An immutable index. Making it takes 0.2 ms a tool, so make it in a thread."""
 
-    def __init__(self, specs: Sequence[ToolSpec], make_table: Callable[..., ToolTable]) -> None:
-        self.specs: Final = tuple(specs)
-        self.table: Final = make_table(specs)
+    def __init__(self, table: ToolTable) -> None:
+        self.table: Final = table
         self._tools: Final = tuple(_tool_info(entry) for entry in self.table)
         self._finder: Final = ToolFinder(self._tools)
 
@@ -33,12 +31,34 @@ class ToolCatalog:
             meanings: It takes over these tools, and ranks by what words mean as well; None ranks
                 by the words alone.
         """
-        meaning = None
-        if meanings is not None:
-            meanings.set_tools(self._tools)
-            worded = self._finder.patterns_of_words(patterns)
-            meaning = await meanings.query(self._tools, worded, wait_s=VECTORS_S)
+        meaning = await self._meaning(patterns, meanings, wait_s=VECTORS_S)
         return [self.table.resolve(tool.name) for tool in self._finder.find(patterns, meaning)]
+
+    async def fitting(
+        self, words: str, meanings: SemanticIndex | None = None, *, besides: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """Return the exposed names of the few tools that fit what a person said, best first.
+
+        There are as many as the scores say, most often one to six, and none for words that ask for
+        nothing.
+
+        Args:
+            meanings: As in `find`. Vectors that are still being made are not waited for.
+            besides: The names that the model has already. They are left out, and nothing takes
+                their place: what fits worse than they do is not told for their sake.
+        """
+        meaning = await self._meaning([words], meanings, wait_s=0.0)
+        found = self._finder.fitting(words, meaning)
+        return tuple(tool.name for tool in found if tool.name not in besides)
+
+    async def _meaning(
+        self, patterns: Sequence[str], meanings: SemanticIndex | None, *, wait_s: float
+    ) -> SemanticQuery | None:
+        if meanings is None:
+            return None
+        meanings.set_tools(self._tools)
+        worded = self._finder.patterns_of_words(patterns)
+        return await meanings.query(self._tools, worded, wait_s=wait_s)
 
 
 def _tool_info(entry: ToolEntry) -> mcp_bridge.ToolInfo:

@@ -23,6 +23,7 @@ from typing import Final
 import numpy as np
 
 from mcp_bridge.core.tools import ToolInfo
+from mcp_bridge.discovery.tool_fit import BY_MEANING, BY_WORDS, fitting
 from mcp_bridge.discovery.tool_index import ToolIndex
 from mcp_bridge.embedding.semantic_index import SemanticQuery
 
@@ -97,6 +98,20 @@ class ToolFinder:
         numbers = dict.fromkeys(number for turn in turns for number in turn)
         numbers.pop(-1, None)
         return tuple(self._index.tools[number] for number in numbers)
+
+    def fitting(self, words: str, meaning: SemanticQuery | None = None) -> tuple[ToolInfo, ...]:
+        """Gives the few tools that fit what a person said, best first; none where none does.
+
+        Args:
+            meaning: The vectors of these tools, and of `patterns_of_words(words)`.
+        """
+        asked = words.strip()
+        shares = self._index.scores(asked[:MAX_PATTERN_CHARS]) / self._index.most_by_one_term
+        rule = BY_WORDS
+        if meaning is not None and (vector := meaning.requests.get(asked)) is not None:
+            shares, _ = meaning.tools.hybrid_scores(shares, 1.0, vector)
+            rule = BY_MEANING
+        return tuple(self._index.tools[number] for number in fitting(shares, rule))
 
     def _find_one(self, pattern: str, meaning: SemanticQuery | None) -> list[int]:
         """Gives the numbers of the tools that match, best first."""
