@@ -34,7 +34,7 @@ PATIENT: Final = SessionConnectOptions(
     # Once, and with time: a request that is given up and sent again would be counted twice.
     llm_conn_options=APIConnectOptions(max_retry=0, timeout=DEADLINE_S)
 )
-TOOL_TOKENS: Final = "CAAL_MCP_TOKENS"
+TOOL_TOKENS: Final = "CAAL_TOOL_TOKENS"
 """The setting of the budget for tools in the head."""
 START_S: Final = 60.0
 """For the MCP server's process on a busy machine; LiveKit's own default is 5 s."""

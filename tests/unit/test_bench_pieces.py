@@ -180,7 +180,9 @@ def test_a_call_counts_as_run_by_its_real_name_with_its_arguments_and_well() -> 
     arguments = json.dumps(dict(DAY[0].calls[0].arguments))
     assert not_run(DAY[0], history(("home__list_events", arguments, False))) == []
     assert not_run(DAY[0], history(("home__list_events", arguments, True))) == ["list_events"]
-    assert not_run(DAY[0], history(("home__list_events", "{}", False))) == [
+    assert not_run(DAY[0], history(("home__list_events", "{}", False))) == []
+    other = json.dumps({"day": "2027-01-01"})
+    assert not_run(DAY[0], history(("home__list_events", other, False))) == [
         "list_events",
         "list_events (for nothing)",
     ]
