@@ -400,7 +400,7 @@ class CaalAgent(Agent):
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (SystemItem(instructions_text(self.instructions)), *items)
-        return self._prompt_builder.question(items, self._prompt_builder.offered(tools))
+        return self._prompt_builder.first_question(items, tools)
 
     async def on_reload(self, *requests: ReloadRequest) -> ReloadReport:
         """Reload once for `/reload-tools`, then say each message, or that a tool is ready.

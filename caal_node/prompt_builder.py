@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import Final
@@ -125,6 +126,15 @@ class PromptBuilder:
             offered = self._on_demand.function_tools(question.tools, offered)
             tools += [tool for tool in offered if tool not in tools]
         return question, offered
+
+    def first_question(self, items: Sequence[Item], tools: Sequence[llm.Tool]) -> Question:
+        """Build what every question begins with. Of tools on demand it has a few, as samples."""
+        offered = self.offered(tools)
+        question = self.question(items, offered)
+        if self._on_demand is None or question.head is None or self._is_native:
+            return question
+        samples = self._on_demand.samples(offered, question.head, self.examples())
+        return replace(question, tools=samples)
 
     def web_search(self, question: Question, tools: Sequence[llm.Tool]) -> Sequence[ToolSchema]:
         """Return the tools among which the web's is, for replies that cannot know an answer."""

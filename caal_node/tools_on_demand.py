@@ -21,6 +21,7 @@ from caal_node.core.items import Item, ToolsItem, UserItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.models.chat_context import to_schemas
 from caal_node.models.hedge_search import search_tool
+from caal_node.models.model_preparation import SAMPLES
 from caal_node.tools.prompt_head import head_names
 from caal_node.tools.remote_toolset import RemoteTool
 from caal_node.tools.table import ToolEntry, ToolTable
@@ -155,6 +156,17 @@ class ToolsOnDemand:
         """What was told, by the ids of the words behind it."""
         return self._told.by_words if self.is_on else NO_ITEMS
 
+    def samples(
+        self,
+        own: Sequence[llm.Tool],
+        front: PromptTools,
+        examples: Mapping[str, tuple[Example, ...]],
+    ) -> PromptTools:
+        """Return the tools in front, and a few of the others from all over the table."""
+        names = [entry.exposed for entry in self._supply.table if entry.exposed not in front.names]
+        spread = names[:: max(1, len(names) // SAMPLES)][:SAMPLES]
+        return self._with(front, spread, own, examples)
+
     def at_hand(
         self,
         window: Sequence[WindowItem],
@@ -163,8 +175,18 @@ class ToolsOnDemand:
         examples: Mapping[str, tuple[Example, ...]],
     ) -> PromptTools:
         """Return the tools that can be called: those in front, and those that `window` tells of."""
-        offer = self.offer(own, {})
         names = callable_in(window, self._supply.search.exposed)
+        return self._with(front, names, own, examples)
+
+    def _with(
+        self,
+        front: PromptTools,
+        names: Iterable[str],
+        own: Sequence[llm.Tool],
+        examples: Mapping[str, tuple[Example, ...]],
+    ) -> PromptTools:
+        """Return the tools in front, and those of `names` behind them that can be called."""
+        offer = self.offer(own, {})
         schemas = [
             offered[0]
             for name in names

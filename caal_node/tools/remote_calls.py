@@ -62,7 +62,8 @@ class RemoteCalls:
 
     def forget_others(self, table: ToolTable) -> None:
         """Forget the forms of tools that are no longer in the table."""
-        self._made = {name: made for name, made in self._made.items() if name in table}
+        made = self._made.items()
+        self._made = {n: one for n, one in made if n in table or is_search(one[0].spec)}
 
     async def call_directly(
         self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any], caller: Caller
