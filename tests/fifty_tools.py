@@ -14,6 +14,7 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from mcp.server import Server
@@ -108,10 +109,16 @@ def tools() -> list[Tool]:
         if "|" not in line:
             groups += 1
             continue
-        name, description, parameters = (part.strip() for part in line.split(" | "))
-        write = _python_tool if groups <= _PYTHON_GROUPS else _typescript_tool
-        made.append(write(name, description, [_parameter(p) for p in parameters.split(" ; ")]))
+        made.append(described(line, as_python=groups <= _PYTHON_GROUPS))
     return made
+
+
+def described(line: str, *, as_python: bool) -> Tool:
+    """Make a tool of `name | description | parameters`, described as a Python server does it, or
+    as a TypeScript server does."""
+    name, description, parameters = (part.strip() for part in line.split(" | "))
+    write = _python_tool if as_python else _typescript_tool
+    return write(name, description, [_parameter(each) for each in parameters.split(" ; ")])
 
 
 def result(tool: str) -> str:
@@ -182,21 +189,27 @@ def _typescript_tool(name: str, about: str, given: list[tuple[str, str, bool, st
     return Tool(name=name, description=about, input_schema=schema)
 
 
-async def _list(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-    # On one page: LiveKit's own client reads no second one.
-    only = frozenset(sys.argv[1:])
-    return ListToolsResult(tools=[tool for tool in tools() if not only or tool.name in only])
+async def serve(offered: Sequence[Tool]) -> None:
+    """Serve the tools of `offered` on standard input and output, until that ends."""
 
+    async def listed(
+        _: ServerRequestContext[Any], __: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        # On one page: LiveKit's own client reads no second one.
+        return ListToolsResult(tools=list(offered))
 
-async def _call(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=result(params.name))])
+    async def called(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        return CallToolResult(content=[TextContent(text=result(params.name))])
 
-
-async def _main() -> None:
-    server: Server[Any] = Server("fifty", on_list_tools=_list, on_call_tool=_call)
+    server: Server[Any] = Server("fifty", on_list_tools=listed, on_call_tool=called)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
+def chosen(offered: Sequence[Tool], names: Sequence[str]) -> list[Tool]:
+    """Return those of `offered` that `names` name, in their order; all where there are none."""
+    return [tool for tool in offered if not names or tool.name in names]
+
+
 if __name__ == "__main__":
-    asyncio.run(_main())
+    asyncio.run(serve(chosen(tools(), sys.argv[1:])))

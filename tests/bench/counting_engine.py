@@ -9,52 +9,40 @@ that had written them itself would have kept them; that is the same for every cl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx2
 from aiohttp import web
 
-from tests.bench.scripted_day import Turn
+from tests.bench.prompt_parts import new_parts
+from tests.bench.scripted_model import Did, Script
 from tests.stand_in_model import Asked, Reply, StandInModel
 
 DEADLINE_S: Final = 900.0
 """For the cold prompt of fifty tools on a machine that is busy with other things."""
-HELLO: Final = Turn("", (), "Hello.")
+_NO_PROMPT: Final = frozenset(
+    {"stream", "stream_options", "response_format", "logprobs", "top_logprobs"}
+)
+"""Fields of a request that change its reply and no token of its prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """One prompt, as the engine counted it."""
 
+    turn: int
+    """From 1 on; 0 is what comes before the first turn."""
+    did: Did
+    """What was answered."""
     tokens: int
     """Evaluated: what was not in its cache."""
     cached: int
     chars: int
     """Of messages and tools in the request, as compact JSON."""
-
-
-@dataclass(slots=True)
-class Script:
-    """Where the conversation is. What comes before the first turn is answered with a greeting."""
-
-    turn: Turn = HELLO
-    turns: int = 0
-    asked: int = 0
-    """Requests in this turn."""
-    offered: tuple[str, ...] = ()
-    """Names of the tools in the newest request."""
-
-    def begin(self, turn: Turn) -> None:
-        self.turn, self.asked = turn, 0
-        self.turns += 1
-
-    def next(self, offered: Iterable[str]) -> Reply:
-        self.asked += 1
-        self.offered = tuple(offered)
-        call_id = f"call_{self.turns}_{self.asked}"
-        return self.turn.reply(self.asked - 1, self.offered, call_id)
+    new: Mapping[str, int]
+    """Characters of what the request before did not have, by what they are."""
 
 
 @dataclass(slots=True)
@@ -62,13 +50,28 @@ class Counts:
     reads: list[Read] = field(default_factory=list[Read])
 
     @property
-    def cold(self) -> int:
-        """The first prompt: a warm-up where there is one."""
-        return self.reads[0].tokens if self.reads else 0
+    def warm_up(self) -> int:
+        """Tokens that were read before the first turn."""
+        return sum(read.tokens for read in self.reads if not read.turn)
 
     @property
     def in_turns(self) -> int:
-        return sum(read.tokens for read in self.reads[1:])
+        return sum(read.tokens for read in self.reads if read.turn)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest request of a turn."""
+        return max((read.tokens for read in self.reads if read.turn), default=0)
+
+    def before_first_word(self, turn: int) -> int:
+        """Return the tokens that are read from the person's words to the first spoken ones."""
+        total = 0
+        for read in self.reads:
+            if read.turn == turn:
+                total += read.tokens
+                if read.did == "answer":
+                    break
+        return total
 
 
 class CountingEngine(StandInModel):
@@ -80,6 +83,7 @@ class CountingEngine(StandInModel):
         )
         self.script: Final = Script()
         self.counts: Final = Counts()
+        self._before: Mapping[str, Any] = {}
         self._engine: Final = httpx2.AsyncClient(
             base_url=engine_url, timeout=DEADLINE_S, trust_env=False
         )
@@ -89,22 +93,33 @@ class CountingEngine(StandInModel):
         await self._engine.aclose()
 
     def _scripted(self, asked: Asked) -> Reply:
-        return self.script.next(tool["function"]["name"] for tool in asked.json.get("tools", ()))
+        return self.script.next(asked.json)
 
     async def _openai_chat(self, request: web.Request) -> web.StreamResponse:
-        read = await self._evaluated(self.requests[-1].json)
-        self.counts.reads.append(read)
-        self.prompt_tokens = read.tokens + read.cached
-        return await super()._openai_chat(request)
+        body = self.requests[-1].json
+        tokens, cached = await self._evaluated(body)
+        self.prompt_tokens = tokens + cached
+        # The script is asked when the reply begins, and says by then what the request was for.
+        turn, at = self.script.turns, len(self.counts.reads)
+        shown = {"messages": body["messages"], "tools": body.get("tools", [])}
+        chars = len(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
+        parts = new_parts(self._before, body)
+        self._before = body
+        self.counts.reads.append(Read(turn, "warm-up", tokens, cached, chars, parts))
+        response = await super()._openai_chat(request)
+        self.counts.reads[at] = Read(turn, self.script.did, tokens, cached, chars, parts)
+        return response
 
-    async def _evaluated(self, body: dict[str, Any]) -> Read:
-        """Raises: httpx2.HTTPStatusError: the engine refused it, the prompt being too long, say."""
-        rest = {k: v for k, v in body.items() if k not in ("stream_options", "stream")}
+    async def _evaluated(self, body: dict[str, Any]) -> tuple[int, int]:
+        """Return the tokens that the engine evaluated, and those that it had in its cache.
+
+        Raises:
+            aiohttp.web.HTTPBadGateway: it refused the request, the prompt being too long, say.
+        """
+        rest = {name: value for name, value in body.items() if name not in _NO_PROMPT}
         one = {**rest, "max_tokens": 1, "max_completion_tokens": 1, "cache_prompt": True}
         reply = await self._engine.post("/chat/completions", json=one)
         if reply.is_error:
             raise web.HTTPBadGateway(text=reply.text[:500])
         timings = reply.json()["timings"]
-        shown = {"messages": body["messages"], "tools": body.get("tools", [])}
-        chars = len(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
-        return Read(timings["prompt_n"], timings["cache_n"], chars)
+        return timings["prompt_n"], timings["cache_n"]

@@ -34,6 +34,8 @@ PATIENT: Final = SessionConnectOptions(
     # Once, and with time: a request that is given up and sent again would be counted twice.
     llm_conn_options=APIConnectOptions(max_retry=0, timeout=DEADLINE_S)
 )
+TOOL_TOKENS: Final = "CAAL_TOOL_TOKENS"
+"""The setting of the budget for tools in the head."""
 START_S: Final = 60.0
 """For the MCP server's process on a busy machine; LiveKit's own default is 5 s."""
 
@@ -48,11 +50,11 @@ class Setting:
     folder: Path
     """For files of its own."""
     tools: tuple[str, ...] = ()
-    """Of the MCP server; all fifty unless given."""
+    """Of the MCP server; all five hundred unless given."""
 
     @property
     def arguments(self) -> list[str]:
-        return ["-m", "tests.fifty_tools", *self.tools]
+        return ["-m", "tests.many_tools", *self.tools]
 
 
 Layout: TypeAlias = Callable[[Setting], AsyncGenerator[Session]]
@@ -69,24 +71,26 @@ def _session(model: Any) -> Session:
 
 
 async def _caal(
-    setting: Setting, wrapped: Callable[[Backend], Backend], **values: str
+    setting: Setting,
+    wrapped: Callable[[Backend], Backend] = lambda backend: backend,
+    *,
+    native: bool = True,
+    **values: str,
 ) -> AsyncGenerator[Session]:
     engine, folder = setting.engine, setting.folder
     servers = folder / "mcp_servers.json"
     entry = {"command": sys.executable, "args": setting.arguments, "env": ENVIRONMENT}
     entry["allow"] = ["env"]
-    servers.write_text(json.dumps({"fifty": {**entry, "connect_timeout": START_S}}))
+    servers.write_text(json.dumps({"home": {**entry, "connect_timeout": START_S}}))
     rules = folder / "caal.toml"
     rules.write_text('[tools]\noutside = "off"\n')  # nobody is there to say yes
     settings = load_settings(
         {
             "CAAL_CUES": "off",
             "CAAL_MCP_SERVERS": str(servers),
-            # No window is cut, here as in LiveKit's own client: all four carry every turn.
+            # No window is cut, here as in LiveKit's own client: all of them carry every turn.
             "CAAL_NUM_CTX": str(engine.context_tokens),
             "CAAL_WINDOW_TOKENS": str(engine.context_tokens),
-            # Nor is a tool on demand: what is compared is the order of the parts.
-            "CAAL_TOOL_TOKENS": str(engine.context_tokens),
             **values,
         },
         rules,
@@ -94,7 +98,7 @@ async def _caal(
     backend = OpenAIBackend(
         engine.model, base_url=engine.openai_url, deadlines=TransportDeadlines(first=DEADLINE_S)
     )
-    model = LLM(backend=wrapped(backend), native_tools=True)
+    model = LLM(backend=wrapped(backend), native_tools=native)
     agent = CaalAgent(settings=settings)
     session = _session(model)
     try:
@@ -106,29 +110,49 @@ async def _caal(
         await model.aclose()
 
 
-def ours(setting: Setting) -> AsyncGenerator[Session]:
-    """CaalAgent and our LLM, as they are, warmed."""
-    return _caal(setting, lambda backend: backend)
+def _whole(
+    setting: Setting,
+    wrapped: Callable[[Backend], Backend] = lambda backend: backend,
+    **values: str,
+) -> AsyncGenerator[Session]:
+    """Every schema in the head, however many there are."""
+    budget = str(setting.engine.context_tokens)
+    return _caal(setting, wrapped, **{TOOL_TOKENS: budget}, **values)
+
+
+def whole(setting: Setting) -> AsyncGenerator[Session]:
+    """CaalAgent and our LLM with every schema in the head, warmed."""
+    return _whole(setting)
+
+
+def on_demand(setting: Setting) -> AsyncGenerator[Session]:
+    """CaalAgent and our LLM as they are, with the default budget for tools."""
+    return _caal(setting)
+
+
+def on_demand_by_text(setting: Setting) -> AsyncGenerator[Session]:
+    """The same by text, as one JSON object held to a schema, as for small models."""
+    return _caal(setting, native=False)
 
 
 def without_hints(setting: Setting) -> AsyncGenerator[Session]:
-    """The same, but nobody says what "the second one" means."""
-    return _caal(setting, lambda backend: backend, CAAL_REFERENCES="off")
+    """`whole`, but nobody says what "the second one" means."""
+    return _whole(setting, CAAL_REFERENCES="off")
 
 
 def tools_dropped(setting: Setting) -> AsyncGenerator[Session]:
-    """The same, but the request after a tool's result offers no tools."""
-    return _caal(setting, FollowUpWithoutTools)
+    """`whole`, but the request after a tool's result offers no tools."""
+    return _whole(setting, FollowUpWithoutTools)
 
 
 def data_second(setting: Setting) -> AsyncGenerator[Session]:
-    """The same, but results of earlier turns stand in one message behind the instructions."""
-    return _caal(setting, DataSecond)
+    """`whole`, but results of earlier turns stand in one message behind the instructions."""
+    return _whole(setting, DataSecond)
 
 
 def dropped_and_second(setting: Setting) -> AsyncGenerator[Session]:
     """Both at once."""
-    return _caal(setting, lambda backend: FollowUpWithoutTools(DataSecond(backend)))
+    return _whole(setting, lambda backend: FollowUpWithoutTools(DataSecond(backend)))
 
 
 async def livekits_own(setting: Setting) -> AsyncGenerator[Session]:
@@ -141,7 +165,7 @@ async def livekits_own(setting: Setting) -> AsyncGenerator[Session]:
     )
     engine = setting.engine
     model = openai.LLM(model=engine.model, base_url=engine.openai_url, api_key="none")
-    toolset = MCPToolset(id="fifty", mcp_server=server)
+    toolset = MCPToolset(id="home", mcp_server=server)
     session = _session(model)
     try:
         await session.start(Agent(instructions=read("system.md"), tools=[toolset]))
@@ -154,7 +178,9 @@ async def livekits_own(setting: Setting) -> AsyncGenerator[Session]:
 
 LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
     {
-        "ours": ours,
+        "on-demand": on_demand,
+        "on-demand-text": on_demand_by_text,
+        "whole": whole,
         "livekit-openai": livekits_own,
         "tools-dropped": tools_dropped,
         "data-second": data_second,

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
+from livekit.agents import llm
 
 pytest.importorskip("livekit.plugins.openai", reason="pip install 'caal-node[dev]'")
 
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.models.backends.base import BackendRequest
-from tests import fifty_tools
-from tests.bench.counting_engine import Script
+from tests import fifty_tools, many_tools
 from tests.bench.layouts import DataSecond, FollowUpWithoutTools
 from tests.bench.loop_clock import watched
-from tests.bench.scripted_day import DAY, Turn
+from tests.bench.prompt_parts import new_parts
+from tests.bench.prompt_tokens import not_run
+from tests.bench.scripted_day import DAY, EVENING, Turn
+from tests.bench.scripted_model import Script
 from tests.conversation import weather_spec
 from tests.stand_in_model import Call as SaidCall
 
@@ -35,39 +41,161 @@ def names() -> list[str]:
     return [tool.name for tool in fifty_tools.tools()]
 
 
-def test_there_are_fifty_tools_of_different_names() -> None:
+def test_there_are_fifty_and_five_hundred_tools_of_different_names_and_words() -> None:
     assert len(names()) == len(set(names())) == 50
+    many = many_tools.tools()
+    assert [tool.name for tool in many[:50]] == names()
+    for words in ([tool.name for tool in many], [tool.description for tool in many]):
+        assert len(words) == len(set(words)) == 500
 
 
-@pytest.mark.parametrize("turn", DAY, ids=lambda turn: turn.said[:20])
+@pytest.mark.parametrize("turn", [*DAY, *EVENING], ids=lambda turn: turn.said[:20])
 def test_every_scripted_call_fits_its_tool(turn: Turn) -> None:
-    schemas = {tool.name: tool.input_schema for tool in fifty_tools.tools()}
-    for name, arguments in turn.calls:
-        assert arguments.keys() <= schemas[name]["properties"].keys()
-        assert set(schemas[name]["required"]) <= arguments.keys()
+    schemas = {tool.name: tool.input_schema for tool in many_tools.tools()}
+    for call in turn.calls:
+        assert call.arguments.keys() <= schemas[call.tool]["properties"].keys()
+        assert set(schemas[call.tool]["required"]) <= call.arguments.keys()
+
+
+@pytest.mark.parametrize("turns", [DAY, EVENING])
+def test_an_identifier_that_a_call_needs_is_in_an_earlier_result(turns: tuple[Turn, ...]) -> None:
+    known = ""
+    for call in (call for turn in turns for call in turn.calls):
+        needed = re.findall(r"[a-z]{3}_\d{5}", json.dumps(dict(call.arguments)))
+        assert all(each in known for each in needed)
+        known += fifty_tools.result(call.tool)
+
+
+def body(*messages: Any, tools: Iterable[str] = (), **fields: Any) -> dict[str, Any]:
+    """A request that shows `messages`, texts being a person's words."""
+    said = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
+    offered = [{"type": "function", "function": {"name": name}} for name in tools]
+    return {"messages": said, **({"tools": offered} if offered else {}), **fields}
+
+
+def in_turn(turn: Turn) -> Script:
+    script = Script()
+    script.begin(turn)
+    return script
 
 
 def test_a_turn_makes_its_calls_one_a_round_and_then_speaks() -> None:
-    script = Script()
     turn = next(turn for turn in DAY if len(turn.calls) == 2)
-    script.begin(turn)
-    said = [script.next(names()) for _ in range(3)]
+    script = in_turn(turn)
+    shown = body("sea_07067", tools=names())
+    said = [script.next(shown) for _ in range(3)]
     made = [reply[0].name for reply in said[:2] if isinstance(reply[0], SaidCall)]
-    assert made == [name for name, _ in turn.calls]
+    assert made == [call.tool for call in turn.calls]
     assert said[2] == [turn.answer]
+    assert script.told_first == {1}
+    assert not script.searched
 
 
 def test_a_tool_is_found_behind_its_servers_name() -> None:
-    (call,) = DAY[0].reply(0, [f"fifty__{name}" for name in names()], "c1")
+    script = in_turn(DAY[0])
+    (call,) = script.next(body("hi", tools=[f"home__{name}" for name in names()]))
     assert isinstance(call, SaidCall)
-    assert call.name == "fifty__list_events"
+    assert call.name == "home__list_events"
+
+
+def test_a_tool_that_the_conversation_tells_of_is_carried() -> None:
+    told = "(Tools that may fit:\n- home__list_events: Lists.\n  {day: string})"
+    script = in_turn(DAY[0])
+    (call,) = script.next(body(told, "what is on", tools=["mcp_discover", "use_tool"]))
+    assert isinstance(call, SaidCall)
+    assert call.name == "use_tool"
+    arguments = dict(DAY[0].calls[0].arguments)
+    assert call.arguments == {"name": "home__list_events", "arguments": arguments}
+    assert script.told_first == {1}
+
+
+def test_a_tool_that_is_nowhere_is_searched_and_then_carried() -> None:
+    script, head = in_turn(DAY[0]), ["mcp_discover", "use_tool"]
+    # Another tool's line, whose name only begins alike, tells nothing of this one.
+    (search,) = script.next(body("- home__list_events_of_friends: Lists.", tools=head))
+    assert isinstance(search, SaidCall)
+    assert search.name == "mcp_discover"
+    found = json.dumps({"callable_now": {"home__list_events": "Lists. {day: string}"}})
+    result = {"role": "tool", "tool_call_id": search.id, "content": found}
+    asked = {"role": "assistant", "content": None, "tool_calls": [{"id": search.id}]}
+    (call,) = script.next(body("what is on", asked, result, tools=head))
+    assert isinstance(call, SaidCall)
+    assert call.name == "use_tool"
+    assert script.searched == [1]
+    assert not script.told_first
+    assert not script.lost_ids
+
+
+def test_a_tool_that_no_search_brings_is_given_up() -> None:
+    script = in_turn(DAY[0])
+    said = [script.next(body("what is on", tools=["mcp_discover"])) for _ in range(3)]
+    assert said[2] == [DAY[0].answer]
+    assert script.given_up == ["list_events"]
+
+
+def test_by_text_a_told_tool_is_called_where_the_grammar_admits_it() -> None:
+    told = "- home__list_events: Lists.\n  {day: string}\n- mcp_discover: Finds."
+    admits = {"response_format": {"enum": ["home__list_events"]}}
+    reply = in_turn(DAY[0]).next(body(told, **admits))
+    assert json.loads(str(reply[0]))["calls"][0]["name"] == "home__list_events"
+    reply = in_turn(DAY[0]).next(body(told, response_format={"enum": ["mcp_discover"]}))
+    assert json.loads(str(reply[0]))["calls"][0]["name"] == "mcp_discover"
+
+
+def test_an_identifier_that_the_prompt_has_lost_is_noticed() -> None:
+    turn = next(turn for turn in DAY if len(turn.calls) == 2)
+    script = in_turn(turn)
+    for _ in turn.calls:
+        script.next(body("what is new", tools=names()))
+    assert script.lost_ids == ["sea_07067"]
+
+
+def test_a_call_without_its_result_is_noticed() -> None:
+    script = in_turn(DAY[3])
+    script.next(body({"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}))
+    assert script.lost_ids == ["1 calls in turn 1"]
+
+
+def test_what_is_new_in_a_request_is_told_apart() -> None:
+    first = body({"role": "system", "content": "Help."}, "Hello.", tools=["a"])
+    told = "(Tools that may fit:\n- get_it: Gets.\n  {day: string})"
+    more = {**first, "messages": [*first["messages"], {"role": "user", "content": told}]}
+    assert new_parts(first, more)["told"] == len("- get_it: Gets.\n  {day: string})")
+    assert new_parts(first, first) == {}
+    assert new_parts(first, {**first, "tools": []})["head"] == len("Help.")
+
+
+def history(*calls: tuple[str, str, bool]) -> list[llm.ChatItem]:
+    items: list[llm.ChatItem] = []
+    for number, (name, arguments, is_error) in enumerate(calls):
+        call_id = f"c{number}"
+        items.append(llm.FunctionCall(call_id=call_id, name=name, arguments=arguments))
+        items.append(
+            llm.FunctionCallOutput(call_id=call_id, name=name, output="", is_error=is_error)
+        )
+    return items
+
+
+def test_a_call_counts_as_run_by_its_real_name_with_its_arguments_and_well() -> None:
+    arguments = json.dumps(dict(DAY[0].calls[0].arguments))
+    assert not_run(DAY[0], history(("home__list_events", arguments, False))) == []
+    assert not_run(DAY[0], history(("home__list_events", arguments, True))) == ["list_events"]
+    assert not_run(DAY[0], history(("home__list_events", "{}", False))) == []
+    other = json.dumps({"day": "2027-01-01"})
+    assert not_run(DAY[0], history(("home__list_events", other, False))) == [
+        "list_events",
+        "list_events (for nothing)",
+    ]
+    assert not_run(DAY[3], history(("mcp_discover", "{}", False))) == []
+    assert not_run(DAY[3], history(("use_tool", "{}", False))) == ["use_tool (for nothing)"]
 
 
 def test_call_ids_are_new_in_every_turn() -> None:
-    script, ids = Script(), []
+    script, ids = Script(), list[str]()
     for turn in DAY[:3]:
         script.begin(turn)
-        ids += [step.id for step in script.next(names()) if isinstance(step, SaidCall)]
+        reply = script.next(body("hi", tools=names()))
+        ids += [step.id for step in reply if isinstance(step, SaidCall)]
     assert len(ids) == len(set(ids)) == 3
 
 

@@ -233,7 +233,8 @@ def test_a_whole_day_of_calls_needs_no_yes() -> None:
     asked: list[str] = []
     for turn in DAY:
         items.append(UserItem(turn.said))
-        for number, (tool, arguments) in enumerate(turn.calls):
+        for number, call in enumerate(turn.calls):
+            tool, arguments = call.tool, dict(call.arguments)
             reads = tool.startswith(("list_", "get_", "search_", "read_", "find_"))
             effect: Effect = "read" if reads else "write"
             parameters = functions[tool].input_schema
