@@ -331,7 +331,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         """
         connection = self._connection
         with connection.in_use():
-            async with aclosing(connection.backend.ask(request)) as chunks:
+            async with aclosing(connection.backend.ask(replace(request, beside=True))) as chunks:
                 async for chunk in chunks:
                     yield chunk
 

@@ -15,12 +15,14 @@ from livekit.agents.utils import aio
 from caal_node.core.errors import ModelError, ModelSilent
 from caal_node.models.backends.base import (
     Backend,
+    KeepsSlots,
     LearnsDialect,
     ReplyDone,
     ServerCall,
     ServerResult,
 )
 from caal_node.models.backends.dialect import Dialect
+from caal_node.models.backends.redacting import RedactingBackend
 from caal_node.models.model_preparation import calibrate, find_schema_form, probe, warm
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
@@ -181,6 +183,9 @@ class ModelConnection:
             ModelError: the server cannot be reached, or has no such model.
         """
         await self.find_strategy()
+        asked = self.backend.wrapped if isinstance(self.backend, RedactingBackend) else self.backend
+        if isinstance(asked, KeepsSlots):
+            await asked.take_slot()  # now, as the prefix is to be read into it
         strategy = self.retry_policy.first_strategy(prefix)
         request = strategy.request(prefix)
         await warm(self.backend, request)
