@@ -153,7 +153,7 @@ class StandInModel:
         self.empties_slots = False
         """Whether it empties idle slots when another is asked, as with a unified KV cache."""
         self.prompt_tokens: int | None = None
-        """Told as read on OpenAI's API, where somebody counts them; None: `PROMPT_TOKENS`."""
+        """Told as read, where somebody counts them; None: `PROMPT_TOKENS`."""
         self.requests: list[Asked] = []
         self._arrived = asyncio.Semaphore(0)
         self._gone = asyncio.Semaphore(0)
@@ -240,7 +240,7 @@ class StandInModel:
             return refusal
         if not body["messages"]:
             return web.json_response(_ollama_line(self.model, done=True, done_reason="load"))
-        form = _OllamaForm(self.model)
+        form = _OllamaForm(self.model, self.prompt_tokens)
         return await self._play(request, form, self._next(asked), body.get("stream", True))
 
     def _ollama_refusal(self, body: dict[str, Any]) -> web.Response | None:
@@ -489,6 +489,10 @@ class _Form:
 class _OllamaForm(_Form):
     content_type = "application/x-ndjson"
 
+    def __init__(self, model: str, prompt_tokens: int | None = None) -> None:
+        super().__init__(model)
+        self._prompt_tokens = prompt_tokens
+
     def lines(self, step: Step) -> Iterable[bytes]:
         match step:
             case str(text):
@@ -507,7 +511,14 @@ class _OllamaForm(_Form):
 
     def end(self, reply: Reply, reason: str) -> Iterable[bytes]:
         message = {"role": "assistant", "content": ""}
-        return [self._line(message, done=True, done_reason=reason, **_ollama_figures(reply))]
+        return [
+            self._line(
+                message,
+                done=True,
+                done_reason=reason,
+                **_ollama_figures(reply, self._prompt_tokens),
+            )
+        ]
 
     def whole(self, reply: Reply, reason: str) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": _texts(reply)}
@@ -516,7 +527,11 @@ class _OllamaForm(_Form):
         if calls := _calls(reply):
             message["tool_calls"] = [self._call(call) for call in calls]
         return _ollama_line(
-            self.model, message, done=True, done_reason=reason, **_ollama_figures(reply)
+            self.model,
+            message,
+            done=True,
+            done_reason=reason,
+            **_ollama_figures(reply, self._prompt_tokens),
         )
 
     def error(self, status: int, message: str) -> web.Response:
@@ -539,12 +554,12 @@ def _ollama_line(
     return {"model": model, "created_at": created, "message": message, "done": done, **more}
 
 
-def _ollama_figures(reply: Reply) -> dict[str, int]:
+def _ollama_figures(reply: Reply, prompt_tokens: int | None) -> dict[str, int]:
     spoken = len(words(_texts(reply))) + len(_calls(reply)) * 12
     return {
         "total_duration": 2_000_000,
         "load_duration": 1_000_000,
-        "prompt_eval_count": PROMPT_TOKENS,
+        "prompt_eval_count": PROMPT_TOKENS if prompt_tokens is None else prompt_tokens,
         "prompt_eval_duration": 500_000,
         "eval_count": spoken,
         "eval_duration": 500_000,
@@ -700,7 +715,7 @@ _TIMINGS: Final = (
 
 def _openai_figures(reply: Reply, prompt_tokens: int | None = None) -> dict[str, Any]:
     prompt = PROMPT_TOKENS if prompt_tokens is None else prompt_tokens
-    spoken = _ollama_figures(reply)["eval_count"]
+    spoken = _ollama_figures(reply, None)["eval_count"]
     return {
         "usage": {
             "completion_tokens": spoken,
