@@ -194,6 +194,14 @@ class ModelConnection:
             digest = hashlib.sha256(repr(request.items).encode()).hexdigest()[:DIGEST_CHARS]
             self.retry_policy.stats.call_threshold = await self._call_threshold(digest, prefix)
 
+    async def read_ahead(self, question: Question) -> None:
+        """Have the server read what the next request will begin with.
+
+        Raises:
+            ModelError: it could not be asked.
+        """
+        await warm(self.backend, self.retry_policy.first_strategy(question).request(question))
+
     async def _call_threshold(self, digest: str, prefix: Question) -> float:
         known = await self._memory.call_threshold(digest) if self._memory else None
         if known is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,6 +26,10 @@ def hello(_: Asked) -> Reply:
     return ["Hello."]
 
 
+def forget(number: int, tokens: int) -> None:
+    """A slot that does not tell what it keeps, as in builds of 2025."""
+
+
 def server_of(slots: int, answer: Callable[[Asked], Reply] = hello) -> StandInModel:
     server = StandInModel(answer=answer, llama=True)
     server.slots = dict.fromkeys(range(slots))
@@ -33,7 +37,7 @@ def server_of(slots: int, answer: Callable[[Asked], Reply] = hello) -> StandInMo
 
 
 @asynccontextmanager
-async def room(server: StandInModel, backend: OpenAIBackend | None = None) -> AsyncIterator[LLM]:
+async def room(server: StandInModel, backend: OpenAIBackend | None = None) -> AsyncGenerator[LLM]:
     """A room whose model has been warmed up."""
     backend = backend or OpenAIBackend(server.model, base_url=server.openai_url)
     model = LLM(backend=backend, native_tools=True)
@@ -105,7 +109,7 @@ async def test_a_server_that_does_not_tell_what_its_slots_keep_chooses_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with server_of(4) as server:
-        monkeypatch.setattr(server, "_use_slot", lambda *_: None)
+        monkeypatch.setattr(server, "_use_slot", forget)
         async with room(server) as model:
             assert await slot_of(server, model) is None
 
