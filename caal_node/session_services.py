@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -31,6 +32,7 @@ from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.core.events import CueKind, Event, Spoken, TierName
+from caal_node.core.items import UserItem
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
@@ -46,6 +48,7 @@ from caal_node.room.cue_track import publish_cues
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import HookNotifier, Hooks
 from caal_node.room.presence import EventListener, Presence
+from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
 from caal_node.room.trace_file import TraceFile
 from caal_node.room.transcript import Transcript
@@ -111,6 +114,7 @@ class SessionServices:
         self._wants_warming = warm
         self._cues = _load_cues(agent.settings)
         self._presence: Presence | None = None
+        self._ahead: ReadAhead | None = None
         self._exit_stack = AsyncExitStack()
         self.announcer = SessionAnnouncer()
         """Speaks by itself in the session that the agent is in."""
@@ -181,15 +185,18 @@ class SessionServices:
         self.announcer.begin(session, room, self._presence.play_announced)
         self._exit_stack.callback(self.announcer.end)
         self._run_beside("caal-arrivals", self.announcer.watch_arrivals())
-        session.on("user_input_transcribed", self._redact_caption)
-        self._exit_stack.callback(session.off, "user_input_transcribed", self._redact_caption)
+        session.on("user_input_transcribed", self._heard)
+        self._exit_stack.callback(session.off, "user_input_transcribed", self._heard)
+        if settings.read_ahead:
+            self._ahead = ReadAhead(self._read_ahead, session)
+            self._exit_stack.push_async_callback(self._ahead.aclose)
         self._set_text_transforms(session)
         self._run_beside("caal-warm", self._warm(attributes))
 
     async def aclose(self) -> None:
         await self._exit_stack.aclose()
         self._exit_stack = AsyncExitStack()
-        self._presence = None
+        self._presence = self._ahead = None
 
     def emit(self, event: Event) -> None:
         """Pass every listener an event that LiveKit knows nothing of."""
@@ -197,6 +204,8 @@ class SessionServices:
             self._presence.emit(event)
 
     def note_request(self) -> None:
+        if self._ahead is not None:
+            self._ahead.request_begins()
         if self._presence is not None:
             self._presence.note_request()
 
@@ -210,6 +219,8 @@ class SessionServices:
             self._presence.note_reply_failed()
 
     def note_reply_over(self) -> None:
+        if self._ahead is not None:
+            self._ahead.reply_over()
         if self._presence is not None:
             self._presence.server_calls.reply_over()
 
@@ -267,12 +278,25 @@ class SessionServices:
         ]
         self._exit_stack.callback(restore)
 
-    def _redact_caption(self, event: UserInputTranscribedEvent) -> None:
+    def _heard(self, event: UserInputTranscribedEvent) -> None:
         """Redact LiveKit's event of what a person said, of which it writes the caption afterwards.
 
         The model has the words as they were said.
         """
+        if self._ahead is not None:
+            self._ahead.heard(event.transcript, is_final=event.is_final)
         event.transcript = self._redaction.text(event.transcript)
+
+    async def _read_ahead(self, words: str) -> None:
+        """Have the model's server read the conversation, with `words` at its end.
+
+        Raises:
+            ModelError: it could not be asked.
+        """
+        if isinstance(model := self._agent.model, LLM):
+            talk = self._agent.first_question()
+            items = (*talk.items, UserItem(words))
+            await model.read_ahead(replace(talk, items=items, references=()))
 
     def _emit_sentence(self, sentence: str) -> None:
         self.emit(Spoken(sentence))

@@ -17,7 +17,8 @@ READY_DEADLINE_S: Final = 60.0
 _SERVE: Final = """
 import sys, xllamacpp
 params = xllamacpp.CommonParams()
-params.model.path, params.n_ctx, params.n_parallel = sys.argv[1], int(sys.argv[2]), 1
+params.model.path, params.n_ctx, params.n_parallel = sys.argv[1], int(sys.argv[2]), int(sys.argv[4])
+params.kv_unified = sys.argv[5] == "True"
 # Two threads that wait for each other on a busy machine take a hundred times as long as one.
 params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
 if sys.argv[3]:
@@ -33,17 +34,29 @@ class LlamaDied(Exception):
 
 
 @contextlib.contextmanager
-def running(gguf: Path, *, context_tokens: int = 4096, chat_template: str = "") -> Generator[str]:
+def running(
+    gguf: Path,
+    *,
+    context_tokens: int = 4096,
+    chat_template: str = "",
+    slots: int = 1,
+    unified: bool = False,
+) -> Generator[str]:
     """Serve `gguf`; gives the server's address, without `/v1`.
 
-    `chat_template` replaces the one in the file.
+    `chat_template` replaces the one in the file. Where the `slots` have one KV cache (`unified`, as
+    llama-server does unless it is told how many there are), `context_tokens` are each one's, else
+    they are shared out.
 
     Raises:
         LlamaDied: it did not start.
     """
     with tempfile.TemporaryFile() as log:
         server = subprocess.Popen(
-            [sys.executable, "-c", _SERVE, str(gguf), str(context_tokens), chat_template],
+            [
+                *(sys.executable, "-c", _SERVE, str(gguf), str(context_tokens), chat_template),
+                *(str(slots), str(unified)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -124,10 +124,12 @@ def find_ollama() -> Path | None:
 
 
 @contextlib.contextmanager
-def running(binary: Path, home: Path, **settings: str) -> Generator[Ollama]:
+def running(
+    binary: Path, home: Path, *, log_file: Path | None = None, **settings: str
+) -> Generator[Ollama]:
     """Start the server with everything it writes under `home`; stop it at the end.
 
-    `settings` are further OLLAMA_* variables.
+    `settings` are further OLLAMA_* variables. Its words go to `log_file`, if one is given.
 
     Raises:
         OllamaDied: it ended, or did not answer in READY_DEADLINE_S.
@@ -142,7 +144,7 @@ def running(binary: Path, home: Path, **settings: str) -> Generator[Ollama]:
         "OLLAMA_KEEP_ALIVE": "10m",
         **settings,
     }
-    with tempfile.TemporaryFile() as log:
+    with log_file.open("w+b") if log_file else tempfile.TemporaryFile() as log:
         server = subprocess.Popen(
             [binary, "serve"], env=environment, stdout=log, stderr=subprocess.STDOUT
         )

@@ -148,8 +148,12 @@ class StandInModel:
         self.owner = "library"
         """Who owns each model by OpenAI's list: "library" is Ollama, "vllm" and LM Studio's
         "organization_owner" are those servers. It decides where the context is told."""
+        self.slots: dict[int, int | None] = {0: None}
+        """The tokens that each slot of a llama.cpp keeps; None where it was never asked."""
+        self.empties_slots = False
+        """Whether it empties idle slots when another is asked, as with a unified KV cache."""
         self.prompt_tokens: int | None = None
-        """Told as read on OpenAI's API, where somebody counts them; None: `PROMPT_TOKENS`."""
+        """Told as read, where somebody counts them; None: `PROMPT_TOKENS`."""
         self.requests: list[Asked] = []
         self._arrived = asyncio.Semaphore(0)
         self._gone = asyncio.Semaphore(0)
@@ -162,6 +166,8 @@ class StandInModel:
         app.router.add_post("/v1/completions", self._completions)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/props", self._props)
+        app.router.add_get("/slots", self._slots)
+        app.router.add_post("/completion", self._llama_completion)
         app.router.add_get("/api/ps", self._running)
         app.router.add_get("/api/v1/models", self._lm_studio_models)
         # A request whose client goes away is cancelled, as both real servers do.
@@ -234,7 +240,7 @@ class StandInModel:
             return refusal
         if not body["messages"]:
             return web.json_response(_ollama_line(self.model, done=True, done_reason="load"))
-        form = _OllamaForm(self.model)
+        form = _OllamaForm(self.model, self.prompt_tokens)
         return await self._play(request, form, self._next(asked), body.get("stream", True))
 
     def _ollama_refusal(self, body: dict[str, Any]) -> web.Response | None:
@@ -280,6 +286,8 @@ class StandInModel:
         body = asked.json
         if not self.llama and body.get("model") not in (self.model, f"{self.model}:latest"):
             return _openai_error(404, f"model '{body.get('model')}' not found")
+        if (slot := body.get("id_slot", -1)) in self.slots:
+            self._use_slot(slot, PROMPT_TOKENS)
         form = _OpenAIForm(
             self.model, usage=bool(body.get("stream_options")), prompt_tokens=self.prompt_tokens
         )
@@ -322,13 +330,34 @@ class StandInModel:
         return web.json_response(
             {
                 "default_generation_settings": {"n_ctx": self.context_tokens},
-                "total_slots": 1,
+                "total_slots": len(self.slots),
                 "chat_template": "{% if enable_thinking %}{% endif %}"
                 if "thinking" in self.capabilities
                 else self.template,
                 "chat_template_caps": {"supports_tools": tools, "supports_tool_calls": tools},
             }
         )
+
+    async def _slots(self, _request: web.Request) -> web.Response:
+        if not self.llama:
+            return web.Response(status=404, text="404 page not found")
+        states = [
+            {"id": number, "is_processing": False, "n_prompt_tokens": kept}
+            for number, kept in self.slots.items()
+        ]
+        # One that was never asked does not have the key.
+        told = [{k: v for k, v in state.items() if v is not None} for state in states]
+        return web.json_response(told)
+
+    async def _llama_completion(self, _request: web.Request) -> web.Response:
+        """llama.cpp's own endpoint, for a prompt of one token."""
+        self._use_slot(self.requests[-1].json["id_slot"], 1)
+        return web.json_response({"content": ".", "timings": {"prompt_n": 1, "cache_n": 0}})
+
+    def _use_slot(self, number: int, tokens: int) -> None:
+        if self.empties_slots:
+            self.slots = {n: None if kept is None else 0 for n, kept in self.slots.items()}
+        self.slots[number] = tokens
 
     # -- replies -----------------------------------------------------------------------------
 
@@ -460,6 +489,10 @@ class _Form:
 class _OllamaForm(_Form):
     content_type = "application/x-ndjson"
 
+    def __init__(self, model: str, prompt_tokens: int | None = None) -> None:
+        super().__init__(model)
+        self._prompt_tokens = prompt_tokens
+
     def lines(self, step: Step) -> Iterable[bytes]:
         match step:
             case str(text):
@@ -478,7 +511,14 @@ class _OllamaForm(_Form):
 
     def end(self, reply: Reply, reason: str) -> Iterable[bytes]:
         message = {"role": "assistant", "content": ""}
-        return [self._line(message, done=True, done_reason=reason, **_ollama_figures(reply))]
+        return [
+            self._line(
+                message,
+                done=True,
+                done_reason=reason,
+                **_ollama_figures(reply, self._prompt_tokens),
+            )
+        ]
 
     def whole(self, reply: Reply, reason: str) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": _texts(reply)}
@@ -487,7 +527,11 @@ class _OllamaForm(_Form):
         if calls := _calls(reply):
             message["tool_calls"] = [self._call(call) for call in calls]
         return _ollama_line(
-            self.model, message, done=True, done_reason=reason, **_ollama_figures(reply)
+            self.model,
+            message,
+            done=True,
+            done_reason=reason,
+            **_ollama_figures(reply, self._prompt_tokens),
         )
 
     def error(self, status: int, message: str) -> web.Response:
@@ -510,12 +554,12 @@ def _ollama_line(
     return {"model": model, "created_at": created, "message": message, "done": done, **more}
 
 
-def _ollama_figures(reply: Reply) -> dict[str, int]:
+def _ollama_figures(reply: Reply, prompt_tokens: int | None) -> dict[str, int]:
     spoken = len(words(_texts(reply))) + len(_calls(reply)) * 12
     return {
         "total_duration": 2_000_000,
         "load_duration": 1_000_000,
-        "prompt_eval_count": PROMPT_TOKENS,
+        "prompt_eval_count": PROMPT_TOKENS if prompt_tokens is None else prompt_tokens,
         "prompt_eval_duration": 500_000,
         "eval_count": spoken,
         "eval_duration": 500_000,
@@ -671,7 +715,7 @@ _TIMINGS: Final = (
 
 def _openai_figures(reply: Reply, prompt_tokens: int | None = None) -> dict[str, Any]:
     prompt = PROMPT_TOKENS if prompt_tokens is None else prompt_tokens
-    spoken = _ollama_figures(reply)["eval_count"]
+    spoken = _ollama_figures(reply, None)["eval_count"]
     return {
         "usage": {
             "completion_tokens": spoken,

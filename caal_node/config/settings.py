@@ -267,6 +267,10 @@ class Settings(BaseModel):
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.2
     """It is low so that the choice of a tool repeats, and above 0 as greedy decoding can loop."""
 
+    read_ahead: bool = False
+    """Whether a server of this network reads what a person says while they still speak. It takes
+    the cores that speech recognition may need."""
+
     tool_calls: ToolCalls = "auto"
     """Whether the model calls tools with the server's tool calls or in text; auto finds it out."""
     text_protocol: TextProtocol = "auto"

@@ -20,7 +20,8 @@ from caal_node.core.errors import ModelMissing, ModelReplyError, ModelTimeout
 from caal_node.core.model_ref import CLOUD
 from caal_node.evaluation.result import Identity
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
-from caal_node.models.backends.openai_server import ListedModel, LlamaProps, ModelList
+from caal_node.models.backends.llama_server import LlamaProps
+from caal_node.models.backends.openai_server import ListedModel, ModelList
 from caal_node.models.embedded_engine import require_engine
 from caal_node.weights.gguf import find_gguf
 

@@ -32,7 +32,7 @@ from caal_node.models.backends.redacting import RedactingBackend, redacting
 from caal_node.models.chat_context import to_items, to_schemas
 from caal_node.models.llm_stream import SERVER_RUN, ReplyStream
 from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory
-from caal_node.models.model_settings import backend_of, chosen_settings, text_limits
+from caal_node.models.model_settings import backend_of, chosen_settings, is_elsewhere, text_limits
 from caal_node.models.question import Question
 from caal_node.models.request_options import RequestOptions, given_timeout
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
@@ -323,6 +323,18 @@ class LLM(llm.LLM[Literal["caal"]]):
         with connection.in_use():
             await connection.warm(question)
 
+    async def read_ahead(self, question: Question) -> None:
+        """Have the server read `question`, where it is one of this network. No other is asked, as
+        one may have to be paid for what it reads.
+
+        Raises:
+            ModelError: the server could not be asked.
+        """
+        if not (self._is_over or is_elsewhere(self._settings)):
+            connection = self._connection
+            with connection.in_use():
+                await connection.read_ahead(question)
+
     async def ask_beside(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
         """Send the model a request of its own, which is no turn of the conversation.
 
@@ -331,7 +343,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         """
         connection = self._connection
         with connection.in_use():
-            async with aclosing(connection.backend.ask(request)) as chunks:
+            async with aclosing(connection.backend.ask(replace(request, beside=True))) as chunks:
                 async for chunk in chunks:
                     yield chunk
 

@@ -15,12 +15,14 @@ from livekit.agents.utils import aio
 from caal_node.core.errors import ModelError, ModelSilent
 from caal_node.models.backends.base import (
     Backend,
+    KeepsSlots,
     LearnsDialect,
     ReplyDone,
     ServerCall,
     ServerResult,
 )
 from caal_node.models.backends.dialect import Dialect
+from caal_node.models.backends.redacting import RedactingBackend
 from caal_node.models.model_preparation import calibrate, find_schema_form, probe, warm
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
@@ -181,6 +183,9 @@ class ModelConnection:
             ModelError: the server cannot be reached, or has no such model.
         """
         await self.find_strategy()
+        asked = self.backend.wrapped if isinstance(self.backend, RedactingBackend) else self.backend
+        if isinstance(asked, KeepsSlots):
+            await asked.take_slot()  # now, as the prefix is to be read into it
         strategy = self.retry_policy.first_strategy(prefix)
         request = strategy.request(prefix)
         await warm(self.backend, request)
@@ -189,6 +194,14 @@ class ModelConnection:
             shown = f"{request.items!r}{'' if prefix.head is None else prefix.tools.digest}"
             digest = hashlib.sha256(shown.encode()).hexdigest()[:DIGEST_CHARS]
             self.retry_policy.stats.call_threshold = await self._call_threshold(digest, prefix)
+
+    async def read_ahead(self, question: Question) -> None:
+        """Have the server read what the next request will begin with.
+
+        Raises:
+            ModelError: it could not be asked.
+        """
+        await warm(self.backend, self.retry_policy.first_strategy(question).request(question))
 
     async def _call_threshold(self, digest: str, prefix: Question) -> float:
         known = await self._memory.call_threshold(digest) if self._memory else None

@@ -36,6 +36,8 @@ class BackendRequest:
     """The reply has to hold a call of `tools`, if the server can see to that."""
     parallel: bool | None = None
     """False: one call at most, if the server can see to that. None says nothing of it."""
+    beside: bool = False
+    """It is no turn of the conversation, so it is not to push its prompt out of its slot."""
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Further fields by OpenAI's names, such as `temperature` or `seed`. They win."""
 
@@ -167,3 +169,16 @@ class LearnsDialect(Protocol):
     """A backend of an API that its servers speak with differences."""
 
     dialect: Dialect
+
+
+@runtime_checkable
+class KeepsSlots(Protocol):
+    """A backend whose servers may keep a prompt for each room."""
+
+    async def take_slot(self) -> None:
+        """Have the requests of this backend go to one slot that no other room's go to.
+
+        Nothing happens, and nothing is raised, where the server has one alone, does not keep what
+        is in it, or would refuse to be asked for it.
+        """
+        ...

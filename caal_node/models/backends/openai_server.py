@@ -10,7 +10,14 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from caal_node.core.addresses import server_url
-from caal_node.core.errors import ConfigError, ModelContextFull, ModelMissing, ModelReplyError
+from caal_node.core.errors import (
+    ConfigError,
+    ModelContextFull,
+    ModelMissing,
+    ModelReplyError,
+    ModelTimeout,
+    ModelUnreachable,
+)
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, Usage
 from caal_node.models.backends.chat_format import OR_NONE, Count, first_of
 from caal_node.models.backends.dialect import Dialect
@@ -21,6 +28,8 @@ from caal_node.models.backends.http_transport import (
     sse_data,
     whole_body,
 )
+from caal_node.models.backends.llama_server import LlamaProps, RoomSlot
+from caal_node.models.backends.loaded_models import LoadedModels, RunningModels
 from caal_node.models.backends.server_errors import server_words
 
 logger = logging.getLogger("caal_node.models")
@@ -114,68 +123,6 @@ class ModelList(BaseModel):
         return only if only and only.owned_by == "llamacpp" else None
 
 
-class _RunningModel(BaseModel):
-    name: str
-    context_length: Count = None
-
-
-class RunningModels(BaseModel):
-    """Ollama's `GET /api/ps`: what is loaded. Behind `/v1` it is loaded with the server's own
-    context, and a prompt that is longer is cut without a word."""
-
-    models: list[_RunningModel]
-
-    def context_of(self, model: str) -> int | None:
-        names = (model, f"{model}:latest")
-        return next((m.context_length for m in self.models if m.name in names), None)
-
-
-class _InstanceConfig(BaseModel):
-    context_length: Count = None
-
-
-class _Instance(BaseModel):
-    id: str
-    config: _InstanceConfig = Field(default_factory=_InstanceConfig)
-
-
-class _LMStudioModel(BaseModel):
-    key: str
-    loaded_instances: list[_Instance] = Field(default_factory=list[_Instance])
-
-
-class LoadedModels(BaseModel):
-    """LM Studio's `GET /api/v1/models` (since 0.4, lmstudio.ai/docs/developer/rest/list).
-
-    A model's `max_context_length` is what it was made for, mostly far more than is loaded.
-    """
-
-    models: list[_LMStudioModel]
-
-    def context_of(self, model: str) -> int | None:
-        loaded = [(m.key, instance) for m in self.models for instance in m.loaded_instances]
-        fits = [each.config.context_length for key, each in loaded if model in (key, each.id)]
-        return min((size for size in fits if size), default=None)
-
-
-class _GenerationSettings(BaseModel):
-    n_ctx: int | None = None
-
-
-class _TemplateCapabilities(BaseModel):
-    supports_tools: bool | None = None
-
-
-class LlamaProps(BaseModel):
-    """llama.cpp's `GET /props`."""
-
-    build_info: Annotated[str | None, OR_NONE] = None
-    model_path: Annotated[str | None, OR_NONE] = None
-    default_generation_settings: _GenerationSettings = Field(default_factory=_GenerationSettings)
-    chat_template: str = ""
-    chat_template_caps: _TemplateCapabilities = Field(default_factory=_TemplateCapabilities)
-
-
 class OpenAIServer(HttpTransport):
     """One model on one server: the part of a backend that is the same at every endpoint.
 
@@ -201,10 +148,12 @@ class OpenAIServer(HttpTransport):
             raise ConfigError(f"CAAL_BASE_URL: {error}") from error
         if url.count("/") == 2:
             url += "/v1"
+        self._is_llama = False
         self.dialect = Dialect()
         """What this server has shown to take. `ModelConnection` keeps it from one session to the
         next."""
         self._always: Final = always
+        self._slot: Final = RoomSlot(self)
         super().__init__(
             url,
             model=model,
@@ -231,7 +180,8 @@ class OpenAIServer(HttpTransport):
             raise ModelReplyError(
                 f"{self.address} does not answer like an OpenAI server"
             ) from error
-        if models.llama:
+        self._is_llama = models.llama is not None
+        if self._is_llama:
             return await self._llama_capabilities()
         named = [m for m in models.data if m.is_called(self.model)]
         if not named:
@@ -273,6 +223,15 @@ class OpenAIServer(HttpTransport):
             context_tokens=props.default_generation_settings.n_ctx,
         )
 
+    async def take_slot(self) -> None:
+        """See `KeepsSlots`. Only llama.cpp has slots that can be asked for."""
+        if self._is_llama and "id_slot" not in self.dialect.refused.keys() | self._always.keys():
+            await self._slot.take()
+
+    async def aclose(self) -> None:
+        self._slot.release()
+        await super().aclose()
+
     def _body(self, request: BackendRequest, prompt: Mapping[str, Any]) -> dict[str, Any]:
         """Return what every request holds, with `prompt` in its endpoint's form."""
         body: dict[str, Any] = {"model": self.model, **prompt, "stream": request.stream}
@@ -280,7 +239,8 @@ class OpenAIServer(HttpTransport):
             body["stream_options"] = {"include_usage": True}
         if request.max_tokens is not None:
             body["max_tokens"] = request.max_tokens
-        return {**body, **self._always, **request.fields}
+        slot = {} if request.beside else self._slot.use()
+        return {**body, **slot, **self._always, **request.fields}
 
     async def _events(
         self, path: str, body: Mapping[str, Any], request: BackendRequest, kind: type[E]
@@ -305,6 +265,10 @@ class OpenAIServer(HttpTransport):
                         begun = True
                         yield event
                 return
+            except (ModelTimeout, ModelUnreachable):
+                # Started anew with fewer slots, a server may wait for this one for ever.
+                self._slot.release()
+                raise
             except ModelReplyError as error:
                 if begun or error.status not in REFUSED or isinstance(error, ModelContextFull):
                     raise
