@@ -358,7 +358,7 @@ class CaalAgent(Agent):
         model_settings: ModelSettings,
         question: Question,
     ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
-        self._services.note_request()
+        on_request = self._services.note_request()
         model, is_ours = self.model, isinstance(self.model, LLM)
         conn_options = self.session.conn_options.llm_conn_options
         tool_choice = model_settings.tool_choice if question.may_call else "none"
@@ -369,7 +369,7 @@ class CaalAgent(Agent):
             tools=tools,
             tool_choice=tool_choice,
             conn_options=conn_options,
-            extra_kwargs={"question": question} if is_ours else NOT_GIVEN,
+            extra_kwargs={"question": question, "on_request": on_request} if is_ours else NOT_GIVEN,
         )
         return stream if is_ours else limited(stream, calls_left(question.conversation))
 

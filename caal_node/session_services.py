@@ -36,6 +36,7 @@ from caal_node.core.items import UserItem
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
+from caal_node.models.timed_backend import OnRequest
 from caal_node.redaction.log_filter import logs_redacted
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.announcer import SessionAnnouncer
@@ -52,6 +53,7 @@ from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
 from caal_node.room.trace_file import TraceFile
 from caal_node.room.transcript import Transcript
+from caal_node.room.turn_timing import TurnTiming
 from caal_node.tools.pipeline import CallOutcomes
 
 logger = logging.getLogger("caal_node")
@@ -115,6 +117,7 @@ class SessionServices:
         self._cues = _load_cues(agent.settings)
         self._presence: Presence | None = None
         self._ahead: ReadAhead | None = None
+        self._on_request: OnRequest | None = None
         self._exit_stack = AsyncExitStack()
         self.announcer = SessionAnnouncer()
         """Speaks by itself in the session that the agent is in."""
@@ -151,6 +154,11 @@ class SessionServices:
             session.on("function_tools_executed", trace.note_results)
             self._exit_stack.callback(session.off, "function_tools_executed", trace.note_results)
             listeners.append(trace)
+            timing = TurnTiming(session, trace)
+            self._exit_stack.callback(timing.close)
+            with suppress(TypeError):  # an agent without a model has nothing to be measured
+                timing.follow(self._agent.model)
+            self._on_request = trace
         if room is not None:
             transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
             self._exit_stack.push_async_callback(transcript.aclose)
@@ -196,18 +204,20 @@ class SessionServices:
     async def aclose(self) -> None:
         await self._exit_stack.aclose()
         self._exit_stack = AsyncExitStack()
-        self._presence = self._ahead = None
+        self._presence = self._ahead = self._on_request = None
 
     def emit(self, event: Event) -> None:
         """Pass every listener an event that LiveKit knows nothing of."""
         if self._presence is not None:
             self._presence.emit(event)
 
-    def note_request(self) -> None:
+    def note_request(self) -> OnRequest | None:
+        """Count a request of the turn, and return who wants to know how long it takes."""
         if self._ahead is not None:
             self._ahead.request_begins()
         if self._presence is not None:
             self._presence.note_request()
+        return self._on_request
 
     def note_server_run(self, run: ServerCall | ServerResult) -> None:
         """Report that the model's server runs a tool by itself, or has finished it."""

@@ -301,6 +301,22 @@ def doctor(as_json: Json = False) -> None:
 
 
 @app.command()
+def trace(
+    file: Annotated[Path, typer.Argument(help="What CAAL_TRACE wrote.")],
+    turn: Annotated[
+        list[int] | None,
+        typer.Option(metavar="N", help="This turn only, counted from 1; may be repeated."),
+    ] = None,
+    png: Annotated[Path | None, typer.Option(help="Picture to write as well.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what each turn's time was spent on, from the end of speech to the last word."""
+    from caal_node.cli.trace.command import show_trace
+
+    show_trace(file, turn or (), png, as_json=as_json)
+
+
+@app.command()
 def validate(
     model: Annotated[
         str, typer.Argument(help="A name, or api:model@url.", autocompletion=completion.models)

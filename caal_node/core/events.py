@@ -23,6 +23,9 @@ wanted in its place, and "cancelled" is a question that ended with its turn."""
 ClaimBecame: TypeAlias = Literal["call", "sentence", "nothing"]
 """What took the place of a claim: its call, an honest sentence, or nothing, as the sentence was
 said already, the model's own call follows, or nobody has asked for it."""
+RequestOutcome: TypeAlias = Literal["ok", "error", "closed"]
+"""How a request to the model ended. "closed": nobody read on, as a person spoke, the words that it
+answered were not all, or the reply was known by then."""
 CueKind: TypeAlias = Literal["tool", "agent", "error", "tick", "ring"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
 API_CALL: Final = "api_"
@@ -198,8 +201,54 @@ class TurnEnded:
     duration_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class PersonSpoke:
+    """A person has spoken, and their words are known and their turn is over. Where they typed,
+    there is none. Times count back from the event."""
+
+    type: ClassVar[str] = "person_spoke"
+    spoke_ms: int
+    """From their first sound to their last."""
+    silent_ms: int
+    """Since their last sound."""
+    transcribed_ms: int | None
+    """From their last sound to the last of the words; None where LiveKit does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A request to the model is over. Times count from its sending; `took_ms` is up to the event.
+
+    The counts are the server's own, None where it told none.
+    """
+
+    type: ClassVar[str] = "model_request"
+    took_ms: int
+    first_ms: int | None
+    """To the first piece of the reply, which of a complete one is all of it; None: none came."""
+    outcome: RequestOutcome
+    prompt_tokens: int | None = None
+    """The whole prompt, cached or not."""
+    cached_tokens: int | None = None
+    """What the server had in its cache; 0 also where it tells nothing of it."""
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentVoice:
+    """The agent's voice has begun, at its first frame of sound, or has ended."""
+
+    type: ClassVar[str] = "agent_voice"
+    sounding: bool
+    heard: bool
+    """Whether there is sound at all: an answer that is only written counts as spoken, too."""
+
+
+Timing: TypeAlias = PersonSpoke | ModelRequest | AgentVoice
+"""Events that only say when something was. They go to the trace alone (docs/trace.md)."""
 Event: TypeAlias = (
-    UserSaid
+    Timing
+    | UserSaid
     | ToolCallStarted
     | ToolProgress
     | ConfirmationAsked

@@ -37,6 +37,7 @@ from caal_node.models.question import Question
 from caal_node.models.request_options import RequestOptions, given_timeout
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies.turn_limits import TurnClock
+from caal_node.models.timed_backend import OnRequest
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.redaction.placeholders import PromptRedaction
 from caal_node.redaction.settings import RedactionSettings
@@ -257,7 +258,8 @@ class LLM(llm.LLM[Literal["caal"]]):
 
         `extra_kwargs` goes into the request as it is (`top_p`, `seed`, `stop`), but for `stream`
         (bool), `reply_within_s` (seconds in which the reply must begin, in place of the time-out
-        of `conn_options`, or a function that gives them for the model that is asked), and
+        of `conn_options`, or a function that gives them for the model that is asked), `on_request`
+        (a function that is told how long each request took, as a `ModelRequest`), and
         `question`: what to ask, as a `Question` that the caller has made, in place of the one that
         is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans alone.
 
@@ -273,6 +275,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         ).with_fields(extra_kwargs if is_given(extra_kwargs) else {})
         question: Question | None = request.fields.pop("question", None)
         stream: bool = request.fields.pop("stream", True)
+        on_request: OnRequest | None = request.fields.pop("on_request", None)
         own_patience = "reply_within_s" in request.fields
         within = request.fields.pop("reply_within_s", None)
         if callable(within):
@@ -287,7 +290,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             lasts_s=self._turn_clock.lasts(question.conversation),
         )
         given: Any = {"chat_ctx": chat_ctx, "tools": tools or [], "conn_options": conn_options}
-        return ReplyStream(self, self._connection, question, within, **given)
+        return ReplyStream(self, self._connection, question, within, on_request, **given)
 
     def question(
         self,

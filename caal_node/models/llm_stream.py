@@ -20,6 +20,7 @@ from caal_node.models.backends.base import ReplyDone, ServerCall, ServerResult, 
 from caal_node.models.chat_context import as_api_error, call_delta
 from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
+from caal_node.models.timed_backend import OnRequest
 from caal_node.reply_parser import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
 
 SERVER_RUN: Final = "caal_server_run"
@@ -40,12 +41,14 @@ class ReplyStream(llm.LLMStream):
         connection: ModelConnection,
         question: Question,
         reply_within_s: float | None,
+        on_request: OnRequest | None = None,
         **given: Any,
     ) -> None:
         super().__init__(model, **given)
         self._reply_within_s = reply_within_s
         self._connection = connection
         self._question = question
+        self._on_request = on_request
         self._request_id = shortuuid("caal_")
         # A second attempt after speech has gone out would say it twice.
         self._retry_on_chunk_sent = False
@@ -61,7 +64,7 @@ class ReplyStream(llm.LLMStream):
                     if self._question.tools.schemas:
                         async with asyncio.timeout(timeout_s):
                             await self._connection.find_strategy()
-                    async for event in self._connection.ask(self._question):
+                    async for event in self._connection.ask(self._question, self._on_request):
                         begin.reschedule(None)
                         if isinstance(event, ReplyDone):
                             usage += event.usage

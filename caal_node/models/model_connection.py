@@ -28,6 +28,7 @@ from caal_node.models.question import Question
 from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies import JsonReplyStrategy
+from caal_node.models.timed_backend import OnRequest, TimedBackend
 from caal_node.reply_parser import Event, TextWasThinking
 
 ReplyEvent: TypeAlias = Event | ServerCall | ServerResult | ReplyDone
@@ -112,10 +113,13 @@ class ModelConnection:
             if not self._users:
                 self._unused.set()
 
-    async def ask(self, question: Question) -> AsyncGenerator[ReplyEvent]:
+    async def ask(
+        self, question: Question, on_request: OnRequest | None = None
+    ) -> AsyncGenerator[ReplyEvent]:
         """Yield the events of the reply, and a `ReplyDone` with its usage after each request.
 
-        Calls that the server runs itself are told as they come.
+        Calls that the server runs itself are told as they come. `on_request` is told how long each
+        request took.
 
         Raises:
             ModelError: no strategy gave a reply.
@@ -128,8 +132,9 @@ class ModelConnection:
         step = policy.first_step(question)
         first = step.strategy.name
         unmade: list[Event] = []
+        backend = self.backend if on_request is None else TimedBackend(self.backend, on_request)
         while True:
-            attempt = ReplyAttempt(self.backend, step.strategy, step.question)
+            attempt = ReplyAttempt(backend, step.strategy, step.question)
             failure: ModelError | None = None
             try:
                 async with aclosing(attempt.run()) as events:

@@ -26,8 +26,8 @@ MAX_CHARS: Final = 65_536
 call's arguments may have, and more than anybody reads of a log's line."""
 MAX_DEPTH: Final = 32
 """Levels of a value. Arguments of tools have three or four."""
-NAMES: Final = frozenset({"call_id", "tool", "tier", "source", "outcome", "kind"})
-"""Fields of events that are names, and hold nothing that anybody said."""
+NAMES: Final = frozenset({"call_id", "tool", "tier", "source", "outcome", "kind", "names"})
+"""Fields of events that are names, or lists of such, and hold nothing that anybody said."""
 _Record = TypeVar("_Record")
 
 

@@ -2,7 +2,8 @@
 
 By default a line says when, what, by which tool, how it ended and how long that took, and of texts
 only how many characters they have. The whole of it, redacted, is written where the owner asks for
-that (`trace_content`).
+that (`trace_content`). `at` is the wall clock's time, for people; `mono_s` is the monotonic clock's
+in seconds, which counts from a moment of its own and is exact (docs/trace.md).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import logging
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +33,8 @@ MAX_WAITING: Final = 1_000
 """Lines that wait for a slow disk. More are left out, and the log says so."""
 CLOSE_S: Final = 3.0
 """Seconds for the last lines when the conversation ends."""
+MONOTONIC_DIGITS: Final = 4
+"""Digits behind the point of `mono_s`: a tenth of a millisecond, less than any wait that counts."""
 _MODE: Final = 0o600
 _FLAGS: Final = (
     os.O_WRONLY
@@ -60,12 +64,14 @@ class TraceFile:
         redaction: OutgoingRedaction,
         with_content: bool = False,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`redaction` is for results; events are redacted before a listener gets them."""
         self._path: Final = path
         self._redaction: Final = redaction
         self._with_content: Final = with_content
         self._now: Final = now
+        self._monotonic: Final = monotonic
         self._session: Final = secrets.token_hex(4)
         self._queue: asyncio.Queue[str | None] = asyncio.Queue(MAX_WAITING)
         self._is_full = False
@@ -103,8 +109,13 @@ class TraceFile:
     def _add(self, kind: str, fields: Mapping[str, Any]) -> None:
         if self._task.done():
             return
-        at = self._now().isoformat(timespec="milliseconds")
-        line = {"at": at, "session": self._session, "type": kind, **fields}
+        line = {
+            "at": self._now().isoformat(timespec="milliseconds"),
+            "mono_s": round(self._monotonic(), MONOTONIC_DIGITS),
+            "session": self._session,
+            "type": kind,
+            **fields,
+        }
         try:
             self._queue.put_nowait(
                 json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str)

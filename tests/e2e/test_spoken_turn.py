@@ -19,6 +19,10 @@ import pytest
 from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, Samples, SpokenRequest, load_requests
 from caal_node.cli.demo.room_scene import ROOM, RoomScene, WorkerProcess
 from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
+from caal_node.cli.trace.picture import picture_of
+from caal_node.cli.trace.png import write_png
+from caal_node.cli.trace.trace_lines import read_trace
+from caal_node.cli.trace.turns import turns_of
 from caal_node.core.events import (
     CuePlayed,
     Event,
@@ -72,6 +76,7 @@ async def stage(livekit: LiveKit, gguf: Path, folder: Path) -> AsyncIterator[Sta
             "N8N_URL": recorded.base_url,
             "N8N_API_KEY": recorded.api_key,
             "CAAL_CONTROL_TOKEN": secrets.token_hex(16),
+            "CAAL_TRACE": str(folder / "trace.jsonl"),
             **write_settings(folder),
         }
         worker = WorkerProcess(folder, env)
@@ -156,6 +161,22 @@ async def test_a_spoken_request_is_answered_and_a_workflow_is_added_in_mid_room(
         assert report["added"] == ["list_events"]
         assert report["tool_count"] == 11, "seven of timers, two workflows, two of the time server"
         assert report["failed"] == []
+        holds_the_times_of_the_turn(tmp_path / "trace.jsonl")
+
+
+def holds_the_times_of_the_turn(trace: Path) -> None:
+    turn = turns_of(read_trace(trace))[-1]
+    assert turn.speech_begin_s is not None
+    (call,) = turn.calls
+    first, second = turn.requests
+    assert None not in (first.first_s, second.first_s, first.prompt_tokens, second.prompt_tokens)
+    times = (
+        *(turn.speech_begin_s, 0.0, turn.words_s),
+        *(first.end_s, call.begin_s, turn.cues[0].at_s, second.end_s),
+        *(turn.first_word_s or 0.0, turn.last_word_s or 0.0),
+    )
+    assert list(times) == sorted(times)
+    write_png(trace.with_suffix(".png"), [picture_of(turn)])
 
 
 async def reload_by_another_process(env: dict[str, str], folder: Path) -> dict[str, object]:

@@ -46,7 +46,13 @@ posix = pytest.mark.skipif(os.name != "posix", reason="modes and links are POSIX
 
 
 async def traced(path: Path, *, with_content: bool = False) -> list[dict[str, Any]]:
-    trace = TraceFile(path, redaction=REDACTION, with_content=with_content, now=lambda: AT)
+    trace = TraceFile(
+        path,
+        redaction=REDACTION,
+        with_content=with_content,
+        now=lambda: AT,
+        monotonic=lambda: 7.00004,
+    )
     for event in EVENTS:
         trace(event)
     trace.note_results(RESULTS)
@@ -62,12 +68,13 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def without_session(line: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in line.items() if key not in ("session", "at")}
+    return {key: line[key] for key in line if key not in ("session", "at", "mono_s")}
 
 
 async def test_a_trace_has_no_content(tmp_path: Path) -> None:
     lines = await traced(tmp_path / "trace.jsonl")
     assert {line["at"] for line in lines} == {"2026-11-23T12:00:00.250+00:00"}
+    assert {line["mono_s"] for line in lines} == {7.0}
     assert len({line["session"] for line in lines}) == 1
     tool = {"call_id": "c1", "tool": "unlock", "tier": "mcp", "source": "home"}
     ended = {"call_id": "c1", "tool": "unlock", "tier": "mcp", "outcome": "ok", "duration_ms": 120}

@@ -1,0 +1,62 @@
+"""A trace of an agent's turns has the time of each request, and other listeners do not get it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from livekit.agents import AgentSession, TurnHandlingOptions
+from livekit.plugins import openai
+
+from caal_node.agent import CaalAgent
+from caal_node.cli.trace.trace_lines import read_trace
+from caal_node.cli.trace.turns import turns_of
+from caal_node.config.settings import load_settings
+from caal_node.core.events import Event, Timing
+from tests.conversation import NOWHERE, FakeTier, conversation
+from tests.stand_in_model import Call, StandInModel
+
+
+async def test_each_request_of_a_turn_is_in_the_trace_without_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    replies = ([Call("get_weather", {"city": "Paris"})], ["Sunny in Paris."], ["You are welcome."])
+    others: list[Event] = []
+    async with (
+        StandInModel(*replies) as server,
+        conversation(server, env={"CAAL_TRACE": str(path)}) as talk,
+    ):
+        talk.agent.add_listener(others.append)
+        await talk.ask("weather in Paris?")
+        await talk.ask("thanks")
+    with_tool, without = turns_of(read_trace(path))
+    assert [request.outcome for request in with_tool.requests] == ["ok", "ok"]
+    for request in (*with_tool.requests, *without.requests):
+        assert request.first_s is not None
+        assert request.begin_s <= request.first_s <= request.end_s
+        assert request.prompt_tokens
+    (call,) = with_tool.calls
+    first, second = with_tool.requests
+    assert first.end_s <= call.begin_s + 0.001
+    assert call.end_s is not None
+    assert call.end_s <= second.begin_s + 0.001
+    assert [len(without.requests), len(without.calls)] == [1, 0]
+    assert "Paris" not in path.read_text(encoding="utf-8")
+    assert not [event for event in others if isinstance(event, Timing)]
+
+
+async def test_requests_to_a_model_of_another_plugin_are_in_the_trace(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    settings = load_settings({"CAAL_CUES": "off", "CAAL_TRACE": str(path)}, NOWHERE)
+    async with StandInModel(["Hello."]) as server:
+        session: AgentSession[None] = AgentSession(
+            llm=openai.LLM(model=server.model, base_url=server.openai_url, api_key="none"),
+            vad=None,
+            turn_handling=TurnHandlingOptions(turn_detection=None),
+        )
+        await session.start(CaalAgent(settings=settings, tiers={"n8n": FakeTier()}))
+        try:
+            await session.run(user_input="hello")
+        finally:
+            await session.aclose()
+    (turn,) = turns_of(read_trace(path))
+    assert [request.outcome for request in turn.requests] == ["ok"]
+    assert turn.requests[0].prompt_tokens
