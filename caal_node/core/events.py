@@ -216,13 +216,13 @@ class PersonSpoke:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequestEnded:
     """A request to the model is over. Times count from its sending; `took_ms` is up to the event.
 
     The counts are the server's own, None where it told none.
     """
 
-    type: ClassVar[str] = "model_request"
+    type: ClassVar[str] = "model_request_ended"
     took_ms: int
     first_ms: int | None
     """To the first piece of the reply, which of a complete one is all of it; None: none came."""
@@ -244,7 +244,7 @@ class AgentVoice:
     """Whether there is sound at all: an answer that is only written counts as spoken, too."""
 
 
-Timing: TypeAlias = PersonSpoke | ModelRequest | AgentVoice
+Timing: TypeAlias = PersonSpoke | ModelRequestEnded | AgentVoice
 """Events that only say when something was. They go to the trace alone (docs/trace.md)."""
 Event: TypeAlias = (
     Timing

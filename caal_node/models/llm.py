@@ -259,7 +259,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         `extra_kwargs` goes into the request as it is (`top_p`, `seed`, `stop`), but for `stream`
         (bool), `reply_within_s` (seconds in which the reply must begin, in place of the time-out
         of `conn_options`, or a function that gives them for the model that is asked), `on_request`
-        (a function that is told how long each request took, as a `ModelRequest`), and
+        (a function that is told how long each request took, as a `ModelRequestEnded`), and
         `question`: what to ask, as a `Question` that the caller has made, in place of the one that
         is made of `chat_ctx` and `tools`. Those then serve LiveKit's spans alone.
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final, TypeAlias
 
-from caal_node.core.events import ModelRequest, RequestOutcome
+from caal_node.core.events import ModelRequestEnded, RequestOutcome
 from caal_node.models.backends.base import Backend, BackendRequest, Capabilities, Chunk, ReplyDone
 
-OnRequest: TypeAlias = Callable[[ModelRequest], None]
+OnRequest: TypeAlias = Callable[[ModelRequestEnded], None]
 """It is told of each request once that is over, on the event loop, and must not block or raise."""
 
 
@@ -61,7 +61,7 @@ class TimedBackend:
         finally:
             usage = done.usage if done is not None and done.usage.prompt else None
             self._on_request(
-                ModelRequest(
+                ModelRequestEnded(
                     took_ms=_ms(self._now() - began),
                     first_ms=None if first is None else _ms(first - began),
                     outcome=outcome,

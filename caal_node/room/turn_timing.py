@@ -23,7 +23,7 @@ from livekit.agents import (
 )
 from livekit.agents.metrics import LLMMetrics
 
-from caal_node.core.events import AgentVoice, ModelRequest, PersonSpoke, Timing
+from caal_node.core.events import AgentVoice, ModelRequestEnded, PersonSpoke, Timing
 from caal_node.models.llm import LLM
 
 
@@ -84,7 +84,7 @@ class TurnTiming:
     def _on_metrics(self, metrics: object) -> None:
         if isinstance(metrics, LLMMetrics):
             self._tell(
-                ModelRequest(
+                ModelRequestEnded(
                     took_ms=_ms(metrics.duration),
                     first_ms=_ms(metrics.ttft) if metrics.ttft >= 0 else None,
                     outcome="closed" if metrics.cancelled else "ok",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from livekit.agents import AgentSession, TurnHandlingOptions
+from livekit.agents import AgentSession, TurnHandlingOptions, llm
 from livekit.plugins import openai
 
 from caal_node.agent import CaalAgent
@@ -12,8 +12,10 @@ from caal_node.cli.trace.trace_lines import read_trace
 from caal_node.cli.trace.turns import turns_of
 from caal_node.config.settings import load_settings
 from caal_node.core.events import Event, Timing
+from caal_node.models.fallback import FallbackLLM
+from caal_node.models.llm import LLM
 from tests.conversation import NOWHERE, FakeTier, conversation
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_in_model import Call, Refuse, StandInModel
 
 
 async def test_each_request_of_a_turn_is_in_the_trace_without_a_word(tmp_path: Path) -> None:
@@ -43,20 +45,38 @@ async def test_each_request_of_a_turn_is_in_the_trace_without_a_word(tmp_path: P
     assert not [event for event in others if isinstance(event, Timing)]
 
 
+async def test_a_request_that_failed_stands_beside_the_next_models(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    async with StandInModel([Refuse(500)]) as first, StandInModel(["Hello."]) as second:
+        members = [
+            LLM(each.model, "ollama", each.url, native_tools=True) for each in (first, second)
+        ]
+        await one_turn(FallbackLLM(members), path)
+    (turn,) = turns_of(read_trace(path))
+    # LiveKit also tries the first model again behind the scenes.
+    outcomes = [request.outcome for request in turn.requests]
+    assert (outcomes[0], outcomes.count("ok")) == ("error", 1)
+
+
 async def test_requests_to_a_model_of_another_plugin_are_in_the_trace(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    settings = load_settings({"CAAL_CUES": "off", "CAAL_TRACE": str(path)}, NOWHERE)
     async with StandInModel(["Hello."]) as server:
-        session: AgentSession[None] = AgentSession(
-            llm=openai.LLM(model=server.model, base_url=server.openai_url, api_key="none"),
-            vad=None,
-            turn_handling=TurnHandlingOptions(turn_detection=None),
-        )
-        await session.start(CaalAgent(settings=settings, tiers={"n8n": FakeTier()}))
-        try:
-            await session.run(user_input="hello")
-        finally:
-            await session.aclose()
+        other = openai.LLM(model=server.model, base_url=server.openai_url, api_key="none")
+        await one_turn(other, path)
     (turn,) = turns_of(read_trace(path))
     assert [request.outcome for request in turn.requests] == ["ok"]
     assert turn.requests[0].prompt_tokens
+
+
+async def one_turn(model: llm.LLM, trace: Path) -> None:
+    settings = load_settings({"CAAL_CUES": "off", "CAAL_TRACE": str(trace)}, NOWHERE)
+    session: AgentSession[None] = AgentSession(
+        llm=model, vad=None, turn_handling=TurnHandlingOptions(turn_detection=None)
+    )
+    agent = CaalAgent(settings=settings, tiers={"n8n": FakeTier()}, warm=False)
+    await session.start(agent)
+    try:
+        await session.run(user_input="hello")
+    finally:
+        await session.aclose()
+        await model.aclose()

@@ -26,7 +26,7 @@ from caal_node.core.errors import ConfigError
 from caal_node.core.events import (
     AgentVoice,
     CuePlayed,
-    ModelRequest,
+    ModelRequestEnded,
     PersonSpoke,
     Spoken,
     ToolCallEnded,
@@ -54,13 +54,13 @@ SPOKEN = (
 )
 TOOL_TURN = (
     *SPOKEN,
-    line(1.8, "model_request", took_ms=900, first_ms=300, outcome="ok", prompt_tokens=1400,
+    line(1.8, "model_request_ended", took_ms=900, first_ms=300, outcome="ok", prompt_tokens=1400,
          cached_tokens=1360, completion_tokens=20),
     line(1.8, "tool_call_started", **CALL, source="n8n", arguments_chars=9, confidence=0.9),
     line(1.8, "cue", kind="tool"),
     line(2.3, "tool_call_ended", **CALL, outcome="ok", duration_ms=500, decisions=[]),
     line(2.3, "tool_result", **CALL, is_error=False, output_chars=3),
-    line(3.0, "model_request", took_ms=700, first_ms=200, outcome="ok", prompt_tokens=None,
+    line(3.0, "model_request_ended", took_ms=700, first_ms=200, outcome="ok", prompt_tokens=None,
          cached_tokens=None, completion_tokens=None),
     line(2.8, "speech", text_chars=12),
     line(3.1, "agent_voice", sounding=True, heard=True),
@@ -106,7 +106,7 @@ def test_typed_words_count_from_their_arrival(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_an_older_version_is_read_by_its_wall_clock(tmp_path: Path) -> None:
-    new = {"person_spoke", "model_request", "agent_voice"}
+    new = {"person_spoke", "model_request_ended", "agent_voice"}
     old = [
         {key: value for key, value in each.items() if key != "mono_s"}
         for each in TOOL_TURN
@@ -123,8 +123,8 @@ def test_a_request_of_a_pause_is_not_of_the_turn_and_one_begun_early_is(tmp_path
     closed = {"took_ms": 500, "first_ms": None, "outcome": "closed", "prompt_tokens": None}
     (turn,) = turns(
         tmp_path,
-        line(-0.5, "model_request", **closed),
-        line(0.9, "model_request", **{**closed, "took_ms": 1000, "outcome": "ok"}),
+        line(-0.5, "model_request_ended", **closed),
+        line(0.9, "model_request_ended", **{**closed, "took_ms": 1000, "outcome": "ok"}),
         *SPOKEN,
         line(2.0, "turn_ended", rounds=0, requests=2, duration_ms=1000),
     )
@@ -140,7 +140,7 @@ def test_what_ends_behind_a_turn_is_still_its_own(tmp_path: Path) -> None:
         *TOOL_TURN[:-2],
         line(5.0, "turn_ended", rounds=1, requests=2, duration_ms=4000),
         line(5.2, "agent_voice", sounding=False, heard=True),
-        line(5.3, "model_request", **late),
+        line(5.3, "model_request_ended", **late),
         line(9.0, "user", text_chars=3),
         line(9.5, "turn_ended", rounds=0, requests=0, duration_ms=500),
     )
@@ -206,7 +206,7 @@ async def test_what_the_trace_writes_is_what_is_read(tmp_path: Path) -> None:
     events = (
         PersonSpoke(spoke_ms=1500, silent_ms=500, transcribed_ms=None),
         UserSaid("What is the weather?"),
-        ModelRequest(took_ms=400, first_ms=100, outcome="ok", prompt_tokens=9),
+        ModelRequestEnded(took_ms=400, first_ms=100, outcome="ok", prompt_tokens=9),
         ToolCallStarted("c1", "get_weather", "n8n", "n8n", {"city": "Oslo"}),
         CuePlayed("tool"),
         ToolCallEnded("c1", "get_weather", "n8n", "ok", 2000),
@@ -236,8 +236,8 @@ WRONG = {
     "NaN": json.dumps({**SPOKEN[1], "mono_s": float("nan")}),
     "far": json.dumps({**SPOKEN[1], "mono_s": 1e300}),
     "deep": "[" * 100_000,
-    "wrong field": json.dumps(line(1.5, "model_request", took_ms="long", outcome="ok")),
-    "negative": json.dumps(line(1.5, "model_request", took_ms=-4, outcome="ok")),
+    "wrong field": json.dumps(line(1.5, "model_request_ended", took_ms="long", outcome="ok")),
+    "negative": json.dumps(line(1.5, "model_request_ended", took_ms=-4, outcome="ok")),
     "no flag": json.dumps(line(1.5, "agent_voice", sounding=1, heard=True)),
     "no name": json.dumps(line(1.5, "cue", kind=4)),
 }
@@ -395,6 +395,8 @@ def test_the_command_draws_all_turns_or_those_that_are_named(tmp_path: Path) -> 
     assert "Turn 1" not in run(path, "--turn", "2").output
     wrong = run(path, "--turn", "3")
     assert "it has the turns 1 to 2, and no turn 3" in str(wrong.exception)
+    many = run(path, *["--turn=1"] * 41)
+    assert "41 turns are too many for one picture" in str(many.exception)
 
 
 def test_of_a_long_trace_the_last_turns_are_drawn(tmp_path: Path) -> None:

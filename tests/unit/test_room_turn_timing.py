@@ -12,7 +12,7 @@ from livekit.agents import AgentStateChangedEvent, ConversationItemAddedEvent, l
 from livekit.agents.metrics import LLMMetrics
 
 from caal_node.core.errors import ModelReplyError
-from caal_node.core.events import AgentVoice, ModelRequest, PersonSpoke, Timing
+from caal_node.core.events import AgentVoice, ModelRequestEnded, PersonSpoke, Timing
 from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
@@ -102,8 +102,8 @@ def test_a_model_of_another_plugin_is_told_by_its_metrics() -> None:
     model.emit("metrics_collected", metrics)
     model.emit("metrics_collected", metrics.model_copy(update={"ttft": -1, "cancelled": True}))
     assert timed.told == [
-        ModelRequest(1500, 400, "ok", 50, 10, 5),
-        ModelRequest(1500, None, "closed", 50, 10, 5),
+        ModelRequestEnded(1500, 400, "ok", 50, 10, 5),
+        ModelRequestEnded(1500, None, "closed", 50, 10, 5),
     ]
     timed.timing.close()
     model.emit("metrics_collected", metrics)
@@ -146,15 +146,15 @@ DONE = ReplyDone("stop", Usage(100, 7, 60))
 REPLY = (TextChunk("a"), TextChunk("b"), DONE)
 
 
-def timed_backend(*pieces: Chunk | BaseException) -> tuple[TimedBackend, list[ModelRequest]]:
-    clock, told = Clock(), list[ModelRequest]()
+def timed_backend(*pieces: Chunk | BaseException) -> tuple[TimedBackend, list[ModelRequestEnded]]:
+    clock, told = Clock(), list[ModelRequestEnded]()
     return TimedBackend(SlowBackend(clock, pieces), told.append, clock), told
 
 
 async def test_a_request_is_told_with_its_first_piece_its_end_and_the_servers_counts() -> None:
     backend, told = timed_backend(*REPLY)
     assert [chunk async for chunk in backend.ask(BackendRequest(()))] == list(REPLY)
-    assert told == [ModelRequest(3000, 1000, "ok", 100, 60, 7)]
+    assert told == [ModelRequestEnded(3000, 1000, "ok", 100, 60, 7)]
     assert (backend.model, backend.address) == ("m", "http://127.0.0.1")
     assert (await backend.capabilities()).tools
 
@@ -162,7 +162,7 @@ async def test_a_request_is_told_with_its_first_piece_its_end_and_the_servers_co
 async def test_counts_that_the_server_does_not_tell_are_unknown() -> None:
     backend, told = timed_backend(TextChunk("a"), ReplyDone("stop", Usage()))
     assert len([chunk async for chunk in backend.ask(BackendRequest(()))]) == 2
-    assert told == [ModelRequest(2000, 1000, "ok")]
+    assert told == [ModelRequestEnded(2000, 1000, "ok")]
 
 
 async def test_a_request_that_nobody_reads_on_is_closed() -> None:
@@ -170,18 +170,18 @@ async def test_a_request_that_nobody_reads_on_is_closed() -> None:
     reply = backend.ask(BackendRequest(()))
     await anext(reply)
     await reply.aclose()
-    assert told == [ModelRequest(1000, 1000, "closed")]
+    assert told == [ModelRequestEnded(1000, 1000, "closed")]
 
 
 async def test_a_cancelled_request_is_closed() -> None:
     backend, told = timed_backend(asyncio.CancelledError())
     with pytest.raises(asyncio.CancelledError):
         await anext(backend.ask(BackendRequest(())))
-    assert told == [ModelRequest(1000, None, "closed")]
+    assert told == [ModelRequestEnded(1000, None, "closed")]
 
 
 async def test_a_request_that_fails_is_an_error() -> None:
     backend, told = timed_backend(ModelReplyError("no"))
     with pytest.raises(ModelReplyError):
         await anext(backend.ask(BackendRequest(())))
-    assert told == [ModelRequest(1000, None, "error")]
+    assert told == [ModelRequestEnded(1000, None, "error")]

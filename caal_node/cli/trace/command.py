@@ -19,6 +19,9 @@ from caal_node.core.errors import ConfigError
 DRAWN_MAX: Final = 10
 """Turns that are drawn where none is named: a picture of more is no picture."""
 
+NAMED_MAX: Final = 40
+"""Turns that may be named at once: the picture of so many is some 60 million pixels large."""
+
 
 def show_trace(file: Path, numbers: Sequence[int], png: Path | None, *, as_json: bool) -> None:
     """Print the turns of these numbers, or the last DRAWN_MAX, and draw them to `png`.
@@ -52,6 +55,8 @@ def show_trace(file: Path, numbers: Sequence[int], png: Path | None, *, as_json:
 def _chosen(file: Path, turns: Sequence[TurnTimes], numbers: Sequence[int]) -> list[TurnTimes]:
     if not numbers:
         return list(turns)
+    if len(numbers) > NAMED_MAX:
+        raise ConfigError(f"{len(numbers)} turns are too many for one picture: name {NAMED_MAX}")
     known = {turn.number: turn for turn in turns}
     for number in numbers:
         if number not in known:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from caal_node.cli.trace.trace_lines import TraceLine
-from caal_node.core.events import API_CALL
+from caal_node.core.events import API_CALL, ModelRequestEnded
+
+REQUEST: Final = ModelRequestEnded.type
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def times_of(
     over before the person's speech was is left out.
     """
     lines = list(lines)
-    requests = [line for line in lines if line.type == "model_request"]
+    requests = [line for line in lines if line.type == REQUEST]
     if person is not None:
         zero = person.time_s - person.ms("silent_ms")
     else:
@@ -133,7 +135,7 @@ def times_of(
         speech_begin_s=None if person is None else -person.ms("spoke_ms"),
         transcribed_s=transcribed_s,
         words_s=user.time_s - zero,
-        requests=tuple(_request(line, zero) for line in lines if line.type == "model_request"),
+        requests=tuple(_request(line, zero) for line in lines if line.type == REQUEST),
         tools_told=tuple(
             ToolsTold(line.time_s - zero, line.names("names") or ())
             for line in lines

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from caal_node.cli.trace.trace_lines import TraceLine
-from caal_node.cli.trace.turn_times import TurnTimes, times_of
+from caal_node.cli.trace.turn_times import REQUEST, TurnTimes, times_of
 
 BETWEEN_MAX: Final = 1_000
 """Lines between two turns that are kept: those of announcements, of calls over the Tools API."""
@@ -51,7 +51,7 @@ class _Draft:
             if line.type == "agent_voice" and sounds and not line.flag("sounding"):
                 sounds = False
                 yield line
-            elif line.type == "model_request" and line.time_s - line.ms("took_ms") < end:
+            elif line.type == REQUEST and line.time_s - line.ms("took_ms") < end:
                 yield line
 
 
@@ -92,7 +92,7 @@ class _Session:
         over = self.finish()
         before = self._open or self._ended
         # Where a person breaks in, the model may be asked before the turn that they end is over.
-        asked = [line for line in before.lines if line.type == "model_request"] if before else []
+        asked = [line for line in before.lines if line.type == REQUEST] if before else []
         self._open = _Draft(number, user, self._person, [*asked, *self._between])
         self._between.clear()
         self._ended = self._person = None
