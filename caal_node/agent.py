@@ -38,7 +38,7 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.context.pairing import rounds_done
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
-from caal_node.control.chosen_model import chosen_model
+from caal_node.control.chosen_model import change_model
 from caal_node.control.messages import (
     ModelReport,
     ModelRequest,
@@ -46,13 +46,10 @@ from caal_node.control.messages import (
     ReloadRequest,
     compare_tables,
 )
-from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
 from caal_node.core.items import SystemItem
-from caal_node.core.model_ref import CLOUD
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.chat_context import known_failure, spoken_key, to_chat_ctx, to_items
 from caal_node.models.chunk_limits import limited
 from caal_node.models.clock_steps import ClockSteps
@@ -72,7 +69,6 @@ from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
-from caal_node.tools.prompt_head import head_names
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.second_opinion import ResultOpinion
@@ -80,6 +76,7 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools_on_demand import ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
@@ -159,10 +156,11 @@ class CaalAgent(Agent):
             on_ready=self._services.begin,
             on_close=self._services.aclose,
             on_progress=self._services.emit,
-            on_table=self._choose_head,
+            on_table=lambda reloaded: self._on_demand.choose(reloaded=reloaded),
             hides=self.policies.hide,
             embedder=embedder,
         )
+        self._on_demand = ToolsOnDemand(self.settings, self._remote, self.policies.hide)
         self._direct = DirectCalls(
             self,
             self._remote,
@@ -193,6 +191,7 @@ class CaalAgent(Agent):
             lambda: self._remote.table,
             lambda: self.model,
             self._hides,
+            self._on_demand,
         )
         self._own_tools = OwnTools(
             type(self).__name__,
@@ -232,20 +231,6 @@ class CaalAgent(Agent):
     def search(self) -> ToolEntry:
         """The tool by which the model finds those that are on demand. It is in no table."""
         return self._remote.search
-
-    def _choose_head(self, reloaded: bool) -> None:
-        """Settle which tools every prompt shows, when the table is another one."""
-        remote = self._remote
-        names = head_names(
-            remote.table,
-            remote.search.exposed,
-            max_tokens=self.settings.tool_tokens,
-            pinned=self.settings.pinned_tools,
-            hides=self.policies.hide,
-            before=remote.head,
-            reloaded=reloaded,
-        )
-        remote.set_head(names)
 
     @property
     def middleware(self) -> list[CallMiddleware]:
@@ -304,15 +289,12 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
-        tools = self._prompt_builder.offered(tools)
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
-        # Where nothing can be called, nothing has to be detected.
-        detects = rounds == 0 and may_call and bool(tools)
-        complete = detects and self.settings.detection == "complete"
-        question = self._prompt_builder.question(
+        complete = rounds == 0 and may_call and self.settings.detection == "complete"
+        question, offered = await self._prompt_builder.next_question(
             history, tools, stream=not complete, may_call=may_call
         )
         self.reply_failure = None
@@ -321,9 +303,10 @@ class CaalAgent(Agent):
             question,
             history,
             self.settings,
-            ask=partial(self._ask, chat_ctx, tools, model_settings),
+            ask=partial(self._ask, chat_ctx, offered, model_settings),
             spec_of=self._spec_of,
             asks_natively=self._asks_natively,
+            web_search=self._prompt_builder.web_search(question, offered),
             tell=self._services.emit,
             # Once a turn: behind its first round of calls.
             doubts=self._result_opinion.doubts if rounds == 1 else None,
@@ -388,7 +371,7 @@ class CaalAgent(Agent):
             conn_options=conn_options,
             extra_kwargs={"question": question} if is_ours else NOT_GIVEN,
         )
-        return stream if is_ours else limited(stream, calls_left(question.items))
+        return stream if is_ours else limited(stream, calls_left(question.conversation))
 
     @property
     def model(self) -> llm.LLM:
@@ -413,12 +396,11 @@ class CaalAgent(Agent):
         """Return the beginning of every turn's prompt: the instructions and the tools."""
         tools = llm.ToolContext(self.tools).flatten()
         self._own_tools.guard_in(tools)
-        tools = self._prompt_builder.offered(tools)
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (SystemItem(instructions_text(self.instructions)), *items)
-        return self._prompt_builder.question(items, tools)
+        return self._prompt_builder.first_question(items, tools)
 
     async def on_reload(self, *requests: ReloadRequest) -> ReloadReport:
         """Reload once for `/reload-tools`, then say each message, or that a tool is ready.
@@ -453,16 +435,9 @@ class CaalAgent(Agent):
             NotAllowed: The request names what the settings do not list; the old model stays.
             ModelError, ConfigError: The model cannot be used, and the old one stays.
         """
-        model = self.model
-        if not isinstance(model, LLM):
-            raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
-        chosen = chosen_model(self.settings, request, in_use=model.provider)
-        key = chosen.api_key.get_secret_value() if chosen.api_key else None
-        if chosen.api in CLOUD:
-            await load_plugin(chosen.api)
-        await model.switch(chosen.model, chosen.api, chosen.model_address, key)
+        report = await change_model(self.settings, request, self.model)
         self._services.rewarm()
-        return ModelReport(model=model.model, api=model.provider)
+        return report
 
     async def tts_node(
         self, text: AsyncIterable[str], model_settings: ModelSettings

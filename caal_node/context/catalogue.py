@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from caal_node.context.schemas import first_sentences
+from caal_node.core.items import ToolsItem
 from caal_node.core.tool_spec import ToolSchema
 
 DESCRIPTION_CHARS: Final = 160
 """Characters of a tool's description: two lines. More says how a tool works, not when to use it."""
 PARAMETER_CHARS: Final = 80
 """Characters of one parameter's description."""
+_TOLD_KEPT: Final = 256
+"""Told tools whose text is kept: those of a dozen windows. Every request shows all of them again.
+"""
 _NESTING_MAX: Final = 4
 """Levels of nesting that are written out; whatever lies deeper is `object`."""
 _WORD: Final = re.compile(r"[\w.$-]+")
@@ -27,6 +32,12 @@ def catalogue(tools: Sequence[ToolSchema]) -> str:
     (1 to 7)}`. That takes a third of the tokens of JSON schema and loses nothing a call needs.
     """
     return "\n".join(map(_catalogue_entry, tools))
+
+
+@lru_cache(_TOLD_KEPT)
+def told_catalogue(told: ToolsItem) -> str:
+    """Write the tools that stand in a conversation as text."""
+    return catalogue(told.tools)
 
 
 def described(tool: ToolSchema) -> str:

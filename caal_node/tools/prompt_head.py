@@ -32,7 +32,8 @@ def head_names(
 ) -> frozenset[str] | None:
     """Return the exposed names at the front of every prompt; None where all tools stand there.
 
-    They are the search tool, what is pinned, and the agent's own methods where those are few.
+    They are the search tool, what is pinned or answers from documents, and the agent's own methods
+    where those are few.
 
     Args:
         search: The exposed name of the search tool.
@@ -50,7 +51,8 @@ def head_names(
     if tokens <= (max_tokens if reloaded else FLOOD * max_tokens):
         return None
     pins = AnyOf(pinned)
-    head = {entry.exposed for entry in shown if pins.fits(entry.exposed)}
+    # What answers from the owner's documents is also called in place of a reply.
+    head = {e.exposed for e in shown if pins.fits(e.exposed) or e.spec.answers}
     own = [entry for entry in shown if entry.spec.tier == "agent"]
     if _tokens(table, own) <= max_tokens // OWN_PART:
         head |= {entry.exposed for entry in own}
