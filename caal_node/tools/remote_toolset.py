@@ -320,5 +320,5 @@ def _failed(last: ToolListing, tier: TierName, reason: str) -> ToolListing:
 def _make_table(specs: Sequence[ToolSpec]) -> ToolTable:
     """Make a table, and what is counted of it, in the thread of the caller."""
     table = ToolTable(with_examples(specs, state_folder() / FILE_NAME))
-    _ = table.schema_tokens
+    _ = table.schema_tokens, table.prompt_tools
     return table
