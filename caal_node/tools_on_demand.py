@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Final, Protocol, TypeAlias
 
 from livekit.agents import llm
@@ -32,6 +33,10 @@ WORDS_CHARS: Final = 4_096
 ones the beginning and the end are read, where people say what they want."""
 RANKINGS_KEPT: Final = 8
 """Words whose ranking is kept until they are asked with: as many replies as are begun early."""
+
+LIVEKITS_LIST: Final[ContextVar[list[llm.Tool]]] = ContextVar("livekits_list")
+"""LiveKit's own list of the tools of the reply under way, of which it runs what is in it by the
+time of a call. A class below an agent may have given the agent's node another list."""
 
 BuildWindow: TypeAlias = Callable[[Mapping[str, ToolsItem]], tuple[WindowItem, ...]]
 """It returns the window of a conversation with tools in front of words, by the words' ids."""

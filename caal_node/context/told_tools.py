@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
-from caal_node.context.catalogue import catalogue
+from caal_node.context.catalogue import told_catalogue
 from caal_node.context.token_estimate import text_tokens
 from caal_node.core.items import CallItem, Item, ResultItem, ToolsItem, UserItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
@@ -208,7 +208,7 @@ def _item(words_id: str, names: Iterable[str], offer: Offer) -> ToolsItem | None
         if len(tools) == TOLD_MAX or (offered := offer(name)) is None:
             continue
         schema, example = offered
-        size = text_tokens(catalogue((schema,)))
+        size = text_tokens(told_catalogue(ToolsItem((schema,), id=name)))
         if tools and size > left:
             continue
         tools.append(schema)
