@@ -256,7 +256,7 @@ class CaalAgent(Agent):
         """
         own: list[Any] = [original_of(tool) for tool in tools if tool is not self._remote]
         # First, so that a remote tool whose name is taken now has another one by then.
-        await self._remote.refresh(self._own_tools.specs(own))
+        await self._remote.refresh(await asyncio.to_thread(self._own_tools.specs, own))
         await super().update_tools([*own, self._remote])
 
     async def reload_tools(self) -> None:
@@ -481,9 +481,10 @@ class CaalAgent(Agent):
             return False
         return self.settings.dry_run or not self.policies.lets_run(entry)
 
-    def _method_specs(self) -> list[ToolSpec]:
+    async def _method_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""
-        return self._own_tools.specs([tool for tool in self.tools if tool is not self._remote])
+        own = [tool for tool in self.tools if tool is not self._remote]
+        return await asyncio.to_thread(self._own_tools.specs, own)
 
 
 def _secrets_of(toolset: ConfiguredToolset) -> tuple[str, ...]:
