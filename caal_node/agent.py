@@ -13,6 +13,7 @@ events, spans and handoffs of every call, and applies mocks to it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import (
     AsyncGenerator,
@@ -37,7 +38,7 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.context.pairing import rounds_done
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
-from caal_node.control.chosen_model import chosen_model
+from caal_node.control.chosen_model import change_model
 from caal_node.control.messages import (
     ModelReport,
     ModelRequest,
@@ -45,13 +46,10 @@ from caal_node.control.messages import (
     ReloadRequest,
     compare_tables,
 )
-from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
 from caal_node.core.items import SystemItem
-from caal_node.core.model_ref import CLOUD
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.chat_context import known_failure, spoken_key, to_chat_ctx, to_items
 from caal_node.models.chunk_limits import limited
 from caal_node.models.clock_steps import ClockSteps
@@ -78,6 +76,7 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools_on_demand import ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
@@ -150,15 +149,18 @@ class CaalAgent(Agent):
         self._pipeline.on_event = self._services.emit
         embedder = make_embedder(self.settings)
         self._remote = RemoteToolset(
-            configured_tiers(self.settings, embedder) if tiers is None else tiers,
+            configured_tiers(self.settings) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
             on_begin=self._services.redact_logs,
             on_ready=self._services.begin,
             on_close=self._services.aclose,
             on_progress=self._services.emit,
+            on_table=lambda reloaded: self._on_demand.choose(reloaded=reloaded),
+            hides=self.policies.hide,
             embedder=embedder,
         )
+        self._on_demand = ToolsOnDemand(self.settings, self._remote, self.policies.hide)
         self._direct = DirectCalls(
             self,
             self._remote,
@@ -189,6 +191,7 @@ class CaalAgent(Agent):
             lambda: self._remote.table,
             lambda: self.model,
             self._hides,
+            self._on_demand,
         )
         self._own_tools = OwnTools(
             type(self).__name__,
@@ -215,12 +218,19 @@ class CaalAgent(Agent):
 
     @property
     def table(self) -> ToolTable:
-        """Every tool that can be called now, by its exposed name."""
+        """Every tool of all tiers, by its exposed name, whether prompts show it or not."""
         return self._remote.table
 
-    async def all_tools(self) -> ToolTable:
-        """Return every tool that there is, those included that the model has to search for."""
-        return (await self._remote.catalog()).table
+    @property
+    def head_entries(self) -> tuple[ToolEntry, ...]:
+        """The tools that every prompt shows. Where they are not all of the table, the first is the
+        search, and the others of the table are told on demand."""
+        return self._remote.head_entries
+
+    @property
+    def search(self) -> ToolEntry:
+        """The tool by which the model finds those that are on demand. It is in no table."""
+        return self._remote.search
 
     @property
     def middleware(self) -> list[CallMiddleware]:
@@ -252,7 +262,7 @@ class CaalAgent(Agent):
         """
         own: list[Any] = [original_of(tool) for tool in tools if tool is not self._remote]
         # First, so that a remote tool whose name is taken now has another one by then.
-        await self._remote.refresh(self._own_tools.specs(own))
+        await self._remote.refresh(await asyncio.to_thread(self._own_tools.specs, own))
         await super().update_tools([*own, self._remote])
 
     async def reload_tools(self) -> None:
@@ -279,15 +289,12 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
-        tools = self._prompt_builder.offered(tools)
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = to_items(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
-        # Where nothing can be called, nothing has to be detected.
-        detects = rounds == 0 and may_call and bool(tools)
-        complete = detects and self.settings.detection == "complete"
-        question = self._prompt_builder.question(
+        complete = rounds == 0 and may_call and self.settings.detection == "complete"
+        question, offered = await self._prompt_builder.next_question(
             history, tools, stream=not complete, may_call=may_call
         )
         self.reply_failure = None
@@ -296,9 +303,10 @@ class CaalAgent(Agent):
             question,
             history,
             self.settings,
-            ask=partial(self._ask, chat_ctx, tools, model_settings),
+            ask=partial(self._ask, chat_ctx, offered, model_settings),
             spec_of=self._spec_of,
             asks_natively=self._asks_natively,
+            web_search=self._prompt_builder.web_search(question, offered),
             tell=self._services.emit,
             # Once a turn: behind its first round of calls.
             doubts=self._result_opinion.doubts if rounds == 1 else None,
@@ -363,7 +371,7 @@ class CaalAgent(Agent):
             conn_options=conn_options,
             extra_kwargs={"question": question} if is_ours else NOT_GIVEN,
         )
-        return stream if is_ours else limited(stream, calls_left(question.items))
+        return stream if is_ours else limited(stream, calls_left(question.conversation))
 
     @property
     def model(self) -> llm.LLM:
@@ -388,22 +396,20 @@ class CaalAgent(Agent):
         """Return the beginning of every turn's prompt: the instructions and the tools."""
         tools = llm.ToolContext(self.tools).flatten()
         self._own_tools.guard_in(tools)
-        tools = self._prompt_builder.offered(tools)
         items = to_items(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (SystemItem(instructions_text(self.instructions)), *items)
-        return self._prompt_builder.question(items, tools)
+        return self._prompt_builder.first_question(items, tools)
 
     async def on_reload(self, *requests: ReloadRequest) -> ReloadReport:
         """Reload once for `/reload-tools`, then say each message, or that a tool is ready.
 
         Of a tool that was named and is not there nothing is said.
         """
-        before = self.table.fingerprints()
+        before = await asyncio.to_thread(self.table.fingerprints)
         await self.reload_tools()
-        names_one = any(request.tool_name is not None for request in requests)
-        known = (await self._remote.catalog()).table if names_one else self.table
+        known = self.table
         found: dict[str, str] = {}
         for request in requests:
             words = request.message
@@ -417,7 +423,8 @@ class CaalAgent(Agent):
                 self.session.say(words)
         faults = tuple(map(self._pipeline.redact, self.policies.faults[:LOGGED]))
         failed = [*self.failed, *(["policy"] if faults else [])]
-        report = compare_tables(before, self.table.fingerprints(), failed)
+        after = await asyncio.to_thread(known.fingerprints)
+        report = compare_tables(before, after, failed)
         told = {"new": self._remote.new, "faults": faults, "found": found}
         return report.model_copy(update=told)
 
@@ -428,16 +435,9 @@ class CaalAgent(Agent):
             NotAllowed: The request names what the settings do not list; the old model stays.
             ModelError, ConfigError: The model cannot be used, and the old one stays.
         """
-        model = self.model
-        if not isinstance(model, LLM):
-            raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
-        chosen = chosen_model(self.settings, request, in_use=model.provider)
-        key = chosen.api_key.get_secret_value() if chosen.api_key else None
-        if chosen.api in CLOUD:
-            await load_plugin(chosen.api)
-        await model.switch(chosen.model, chosen.api, chosen.model_address, key)
+        report = await change_model(self.settings, request, self.model)
         self._services.rewarm()
-        return ModelReport(model=model.model, api=model.provider)
+        return report
 
     async def tts_node(
         self, text: AsyncIterable[str], model_settings: ModelSettings
@@ -486,9 +486,10 @@ class CaalAgent(Agent):
             return False
         return self.settings.dry_run or not self.policies.lets_run(entry)
 
-    def _method_specs(self) -> list[ToolSpec]:
+    async def _method_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""
-        return self._own_tools.specs([tool for tool in self.tools if tool is not self._remote])
+        own = [tool for tool in self.tools if tool is not self._remote]
+        return await asyncio.to_thread(self._own_tools.specs, own)
 
 
 def _secrets_of(toolset: ConfiguredToolset) -> tuple[str, ...]:

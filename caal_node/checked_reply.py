@@ -14,7 +14,7 @@ from caal_node.config.settings import Settings
 from caal_node.core.events import ClaimCorrected, FactCorrected
 from caal_node.core.items import Item
 from caal_node.core.prompt_files import sentence
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.fact_check import fact_check, told_in
 from caal_node.grounding.ledger import Ledger
@@ -46,6 +46,7 @@ class CheckedReply:
         spec_of: It knows the tools by the model's names.
         asks_natively: Whether the model is asked with its server's own tool calls by now.
         tell: It is told of each claim and each fact that was corrected.
+        web_search: The tools among which the web's is looked for, where a reply cannot know.
         doubts: It says of a conversation and its calls whether these have found something else than
             was asked for; the answer then begins with a sentence that says so.
     """
@@ -60,6 +61,7 @@ class CheckedReply:
         spec_of: Callable[[str], ToolSpec | None],
         asks_natively: Callable[[], bool],
         tell: Callable[[ClaimCorrected | FactCorrected], None],
+        web_search: Sequence[ToolSchema],
         doubts: Callable[[Sequence[Item], Ledger], Awaitable[bool]] | None = None,
     ) -> None:
         self._question: Final = question
@@ -69,6 +71,7 @@ class CheckedReply:
         self._asks_natively: Final = asks_natively
         self._tell: Final = tell
         self._spec_of: Final = spec_of
+        self._web_search: Final = web_search
         self._doubts: Final = doubts
         self._ledger: Final = ReplyLedger(history, spec_of)
 
@@ -116,7 +119,7 @@ class CheckedReply:
         question = self._question
         if not (question.may_call and self._settings.search_if_hedged):
             return stream
-        search = search_call(self._history, question.tools.schemas)
+        search = search_call(self._history, self._web_search)
         if search is None:
             return stream
         return searching_if_hedged(stream, search)
@@ -154,6 +157,6 @@ class CheckedReply:
         if self._settings.claims == "check":
             checks.append(ClaimCheck(self._ledger))
         if (facts := self._settings.facts) != "off":
-            told = told_in(self._question.items)
+            told = told_in(self._question.conversation)
             checks.append(fact_check(self._ledger, told, figures=facts == "check"))
         return checks

@@ -9,27 +9,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from typing import Final
 
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
-from caal_node.context.budget import fitting
-from caal_node.context.builder import FIXED_STEP, ContextBuilder
+from caal_node.context.budget import ContextBudget, fitting
+from caal_node.context.builder import ContextBuilder
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.token_estimate import items_tokens
 from caal_node.context.tool_data import ToolDataCache
+from caal_node.context.window import FIXED_STEP
 from caal_node.core.errors import ModelContextFull
-from caal_node.core.items import Item, SystemItem
-from caal_node.core.tool_spec import Example
+from caal_node.core.items import Item, SystemItem, ToolsItem, WindowItem
+from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.grounding.references import Reference, references_in
 from caal_node.models.chat_context import spoken_key, to_schemas
 from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.models.llm import LLM
 from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
+from caal_node.models.strategies.carried_call import CARRIER_TOKENS
 from caal_node.tools.table import ToolEntry, ToolTable, unlisted
+from caal_node.tools_on_demand import ToolsOnDemand
 from mcp_bridge import DISCOVER
 
 logger = logging.getLogger("caal_node")
@@ -48,8 +53,13 @@ class PromptBuilder:
         table: Callable[[], ToolTable],
         model: Callable[[], llm.LLM],
         hides: Callable[[ToolEntry, llm.Tool], bool] | None = None,
+        on_demand: ToolsOnDemand | None = None,
     ) -> None:
-        """`hides` says which tools the model is not to see; only a reload may change its answer."""
+        """Without `on_demand` all tools stand in front of the conversation.
+
+        `hides` says which tools the model is not to see; only a reload may change its answer.
+        """
+        self._on_demand: Final = on_demand
         self._hides: Final = hides or _hides_none
         self._settings: Final = settings
         self._data: Final = data
@@ -59,6 +69,10 @@ class PromptBuilder:
             max_turns=settings.window_turns, max_tokens=settings.window_tokens, data=data
         )
         self._offered: tuple[PromptTools, int, PromptTools] | None = None
+        self._settled: tuple[ToolTable, ContextBudget] | None = None
+        """For which table and context it is settled whether tools are on demand."""
+        self._examples: tuple[ToolTable, Mapping[str, tuple[Example, ...]]] | None = None
+        self._positions: tuple[ToolTable, Mapping[str, int]] | None = None
         self._last: tuple[ToolTable, tuple[llm.Tool, ...], PromptTools] | None = None
 
     def offered(self, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
@@ -67,7 +81,10 @@ class PromptBuilder:
         Those that the table does not know come last.
         """
         table = self._table()
-        position = {entry.exposed: index for index, entry in enumerate(table)}
+        if self._positions is None or self._positions[0] is not table:
+            positions = {entry.exposed: index for index, entry in enumerate(table)}
+            self._positions = table, positions
+        position = self._positions[1]
         # LiveKit's toolsets may bring tools that the table does not know.
         seen = [
             tool
@@ -86,7 +103,44 @@ class PromptBuilder:
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Return example utterances by exposed name: the settings', else the author's."""
-        return {**self._table().prompt_tools.examples, **self._configured_examples()}
+        table = self._table()
+        if self._examples is None or self._examples[0] is not table:
+            found = {**table.prompt_tools.examples, **self._configured_examples()}
+            self._examples = table, found
+        return self._examples[1]
+
+    async def next_question(
+        self, history: Sequence[Item], tools: list[llm.Tool], *, stream: bool, may_call: bool
+    ) -> tuple[Question, list[llm.Tool]]:
+        """Build the next question, with what may be run in reply to it.
+
+        The model is told of tools that its person's newest words may need; they are added to
+        `tools`, LiveKit's own list, as LiveKit runs what is in it by the time of a call.
+        """
+        offered = self.offered(tools)
+        front = self._front(history, offered)
+        if self._on_demand is not None and front is not None:
+            await self._on_demand.look_at(history, front)
+        question = self.question(history, offered, stream=stream, may_call=may_call)
+        if self._on_demand is not None and question.head is not None:
+            offered = self._on_demand.function_tools(question.tools, offered)
+            tools += [tool for tool in offered if tool not in tools]
+        return question, offered
+
+    def first_question(self, items: Sequence[Item], tools: Sequence[llm.Tool]) -> Question:
+        """Build what every question begins with. Of tools on demand it has a few, as samples."""
+        offered = self.offered(tools)
+        question = self.question(items, offered)
+        if self._on_demand is None or question.head is None or self._is_native:
+            return question
+        samples = self._on_demand.samples(offered, question.head, self.examples())
+        return replace(question, tools=samples)
+
+    def web_search(self, question: Question, tools: Sequence[llm.Tool]) -> Sequence[ToolSchema]:
+        """Return the tools among which the web's is, for replies that cannot know an answer."""
+        if self._on_demand is None or question.head is None:
+            return question.tools.schemas
+        return self._on_demand.web_search(tools)
 
     def question(
         self,
@@ -96,40 +150,81 @@ class PromptBuilder:
         stream: bool = True,
         may_call: bool = True,
     ) -> Question:
-        """Build the next question from `tools` and as much of `history` as fits beside them."""
-        prompt_tools = self._fitting(self._prompt_tools(tools), history)
-        items = self._context.build(history, self._tokens(prompt_tools))
+        """Build the next question from `tools` and as much of `history` as fits beside them.
+
+        Args:
+            tools: Those that LiveKit has, as `offered` returns them.
+            stream: Whether the reply is heard while it is being written. It is in any case where
+                nothing can be called, as nothing has to be detected there.
+            may_call: Whether calls may be made.
+        """
+        front = self._front(history, tools)
+        if self._on_demand is None or front is None:
+            shown = at_hand = self._fitting(self._prompt_tools(tools), history)
+            items = self._context.build(history, self._tokens(shown))
+        else:
+            build = partial(self._context.build, history, self._front_tokens(front))
+            offer = self._on_demand.offer(tools, {} if self._is_native else self.examples())
+            items = self._on_demand.window(history, offer, front, lambda told: build(told=told))
+            at_hand = self._on_demand.at_hand(items, tools, front, self.examples())
         return Question(
             items,
-            prompt_tools,
-            stream=stream,
+            at_hand,
+            front,
+            stream=stream or not at_hand,
             may_call=may_call,
             limits=text_limits(self._settings),
             judges_calls=self._settings.needless_calls == "ask",
             references=self._references(items),
         )
 
-    def _references(self, items: Sequence[Item]) -> tuple[Reference, ...]:
-        return () if self._settings.references == "off" else references_in(items, self._data)
+    def _front(self, history: Sequence[Item], tools: Sequence[llm.Tool]) -> PromptTools | None:
+        """Return the tools that stand in front of a conversation which is told of the others.
+
+        None: all of them stand there. Where the model's context has no room for that, tools are put
+        on demand, once for a table and a context.
+        """
+        on_demand, table, shared = self._on_demand, self._table(), self._budget()
+        if on_demand is None:
+            return None
+        if self._settled != (table, shared):
+            self._settled = table, shared
+            given, most = self._prompt_tools(tools), shared.tools(_fixed_tokens(history))
+            if not on_demand.is_on and self._tokens(given) > most:
+                on_demand.choose(most=min(most, given.schema_tokens - 1))
+        if not on_demand.is_on:
+            return None
+        return self._fitting(on_demand.front(tools, self.examples()), history)
+
+    def _references(self, items: Sequence[WindowItem]) -> tuple[Reference, ...]:
+        if self._settings.references == "off":
+            return ()
+        said = [item for item in items if not isinstance(item, ToolsItem)]
+        return references_in(said, self._data)
 
     def shorten(self, error: Exception, history: Sequence[Item], tools: Sequence[llm.Tool]) -> bool:
         """Return whether `error` is a full context and the next `question` can leave more out."""
         if spoken_key(error) != ModelContextFull.spoken:
             return False
-        asked, offered = self._offered, self._fitting(self._prompt_tools(tools), history)
-        if asked is not None and asked[2].names != offered.names:
+        asked, tools = self._offered, self.offered(tools)
+        front = self._front(history, tools)
+        shown = front or self._fitting(self._prompt_tools(tools), history)
+        if asked is not None and asked[2].names != shown.names:
             return True  # The server has told its context since.
-        return self._context.tighten(history, self._tokens(offered))
+        if self._on_demand is None or front is None:
+            return self._context.tighten(history, self._tokens(shown))
+        return self._context.tighten(history, self._front_tokens(front), self._on_demand.told)
+
+    def _budget(self) -> ContextBudget:
+        """Return how the tokens that the model's server reads are shared out."""
+        model = self._model()
+        known = model.retry_policy.stats.capabilities if isinstance(model, LLM) else None
+        return budget_of(self._settings, known.context_tokens if known else None)
 
     def _fitting(self, tools: PromptTools, history: Sequence[Item]) -> PromptTools:
         """Return as many of `tools` as the model's context has room for beside the talk."""
-        model = self._model()
-        known = model.retry_policy.stats.capabilities if isinstance(model, LLM) else None
-        shared = budget_of(self._settings, known.context_tokens if known else None)
+        shared, head = self._budget(), _fixed_tokens(history)
         self._context.share(shared)
-        head = items_tokens(takewhile(lambda item: isinstance(item, SystemItem), history))
-        # In steps, as instructions that hold the time of day must not change what is offered.
-        head = -(-head // FIXED_STEP) * FIXED_STEP
         most = shared.tools(head)
         if self._offered is None or self._offered[:2] != (tools, most):
             offered = fitting(tools, most, self._tokens, DISCOVER)
@@ -159,10 +254,26 @@ class PromptBuilder:
 
     def _tokens(self, tools: PromptTools) -> int:
         """Estimate the tokens in front of the conversation: those of schemas and examples."""
+        # Examples are shown only where calls are asked for by text.
+        return tools.schema_tokens + (0 if self._is_native else tools.example_tokens)
+
+    def _front_tokens(self, front: PromptTools) -> int:
+        """Estimate the tokens in front of a conversation that is told of tools."""
+        return self._tokens(front) + (CARRIER_TOKENS if self._is_native else 0)
+
+    @property
+    def _is_native(self) -> bool:
         model = self._model()
-        if isinstance(model, LLM) and model.retry_policy.native:
-            return tools.schema_tokens  # examples are shown only where calls are asked for by text
-        return tools.schema_tokens + tools.example_tokens
+        return isinstance(model, LLM) and model.retry_policy.native
+
+
+def _fixed_tokens(history: Sequence[Item]) -> int:
+    """Estimate the tokens of the instructions that a conversation begins with.
+
+    It is rounded up, as instructions that hold the time of day must not change what is offered.
+    """
+    tokens = items_tokens(takewhile(lambda item: isinstance(item, SystemItem), history))
+    return -(-tokens // FIXED_STEP) * FIXED_STEP
 
 
 def _hides_none(entry: ToolEntry, tool: llm.Tool) -> bool:

@@ -40,7 +40,7 @@ from mcp_bridge.core.status import (
     ToolsChanged,
 )
 from mcp_bridge.core.tools import ToolCallResult, ToolInfo
-from mcp_bridge.discovery.search_answer import DISCOVER, Offer, discover_tool, offer, schema_size
+from mcp_bridge.discovery.search_answer import DISCOVER, Offer, discover_tool, offer
 from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
 from mcp_bridge.security.pins import Pins
 from mcp_bridge.transports.oauth import MemoryStore, OAuth, SignIn, takes_sign_in
@@ -93,6 +93,5 @@ __all__ = [
     "load_servers",
     "offer",
     "parse_servers",
-    "schema_size",
     "takes_sign_in",
 ]

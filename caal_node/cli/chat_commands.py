@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
@@ -15,7 +16,13 @@ from caal_node.agent import CaalAgent
 from caal_node.cli.chosen_agent import with_chosen_model
 from caal_node.cli.completion import known_models
 from caal_node.cli.output import print_table
-from caal_node.cli.tools import all_entries, find_entry, print_explanation, tool_table
+from caal_node.cli.tools import (
+    all_entries,
+    find_entry,
+    head_names,
+    print_explanation,
+    tool_table,
+)
 from caal_node.config.settings import Settings
 from caal_node.control.messages import compare_tables
 from caal_node.core.errors import CaalError, ConfigError
@@ -81,18 +88,19 @@ class ChatCommands:
 
     async def _tools(self, name: str) -> None:
         if name:
-            print_explanation(self._out, await find_entry(self._agent, name))
+            print_explanation(self._out, find_entry(self._agent, name))
             return
         entries = await all_entries(self._agent)
         self.tools = [entry.exposed for entry in entries]
-        print_table(self._out, tool_table(entries, self._agent.table))
+        print_table(self._out, tool_table(entries, head_names(self._agent)))
         self._print_failed()
 
     async def _reload(self, _: str) -> None:
-        before = (await self._agent.all_tools()).fingerprints()
+        before = await asyncio.to_thread(self._agent.table.fingerprints)
         await self._agent.reload_tools()
         await self.find_names()
-        report = compare_tables(before, (await self._agent.all_tools()).fingerprints())
+        after = await asyncio.to_thread(self._agent.table.fingerprints)
+        report = compare_tables(before, after)
         changes = {"new": report.added, "gone": report.removed, "changed": report.changed}
         told = [f"{what}: {', '.join(names)}" for what, names in changes.items() if names]
         self._print("; ".join([f"{report.tool_count} tools", *(told or ["as before"])]), "dim")

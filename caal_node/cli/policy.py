@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from caal_node.agent import CaalAgent
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.cli.output import console, print_table
-from caal_node.cli.tools import all_entries, resolve_tool
+from caal_node.cli.tools import all_entries, find_entry, head_names
 from caal_node.config.settings import Settings
 from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.errors import ConfigError, InvalidArguments
@@ -71,7 +71,8 @@ async def show_policy(
         await agent.close_tools()
     policies = PolicyChecks(agent.middleware, lambda: (caller.origin, caller.room))
     remarks = _remarks(policies, entries, agent)
-    rows = [_row(entry, policies, caller, agent) for entry in entries]
+    head = head_names(agent)
+    rows = [_row(entry, policies, caller, head) for entry in entries]
     if as_json:
         faults = list(policies.faults)
         found = {"tools": rows, "faults": faults, "remarks": remarks, "failed": dict(agent.failed)}
@@ -88,9 +89,9 @@ async def show_policy(
 
 
 def _row(
-    entry: ToolEntry, policies: PolicyChecks, caller: Caller, agent: CaalAgent
+    entry: ToolEntry, policies: PolicyChecks, caller: Caller, head: Collection[str]
 ) -> dict[str, Any]:
-    judged = policies.judge(entry, caller)
+    judged, hidden = policies.judge(entry, caller), policies.hide(entry)
     lines = [check.policy.effect_of(entry.exposed, entry.spec)[1] for check in policies.checks]
     return {
         "name": entry.exposed,
@@ -100,7 +101,8 @@ def _row(
         "effect_line": next((line for line in lines if line), ""),
         "verdict": judged.action,
         "line": judged.line,
-        "offered": agent.table.offers(entry) and not policies.hide(entry),
+        "offered": entry.exposed in head and not hidden,
+        "hidden": hidden,
     }
 
 
@@ -109,7 +111,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in rows:
         verdict = row["verdict"]
         words = _VERDICTS.get(verdict) or str(verdict)
-        if verdict == "deny" and not row["offered"]:
+        if verdict == "deny" and row["hidden"]:
             words += " (the model does not see it)"
         if style := _STYLES.get(verdict):
             words = f"[{style}]{words}[/]"
@@ -149,7 +151,7 @@ async def try_call(
     agent = chosen_agent(settings, agent_name)
     try:
         await agent.reload_tools()
-        entry = resolve_tool(await agent.all_tools(), name)
+        entry = find_entry(agent, name)
     finally:
         await agent.close_tools()
     misfit = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -57,11 +57,11 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
     agent = chosen_agent(settings, agent_name)
     try:
         await find_tools(agent)
-        entries = await all_entries(agent)
+        entries, head = await all_entries(agent), head_names(agent)
         choice = await choose(settings)
         if as_json:
             found = {
-                "tools": [_row(entry, agent.table) for entry in entries],
+                "tools": [_row(entry, head) for entry in entries],
                 "servers": [dataclasses.asdict(server) for server in agent.servers],
                 "failed": dict(agent.failed),
                 "way_of_asking": {
@@ -74,7 +74,7 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
             return
         out = console()
         if entries:
-            print_table(out, tool_table(entries, agent.table))
+            print_table(out, tool_table(entries, head))
         else:
             out.print(NO_TOOLS, style="yellow", markup=False)
         if agent.servers:
@@ -116,33 +116,37 @@ def _servers_in(agent: CaalAgent, state: str) -> list[str]:
 
 
 async def all_entries(agent: CaalAgent) -> list[ToolEntry]:
-    """Return what the model is offered, then what it has to search for, and keep the names."""
-    whole = await agent.all_tools()
-    entries = [*agent.table, *(entry for entry in whole if entry.exposed not in agent.table)]
+    """Return what every prompt shows, then what is told on demand, and keep the names."""
+    entries = list({entry.exposed: entry for entry in (*agent.head_entries, *agent.table)}.values())
     await asyncio.to_thread(keep_tools, [entry.exposed for entry in entries])
     return entries
 
 
-def tool_table(entries: Sequence[ToolEntry], offered: ToolTable) -> Table:
-    """Return a line a tool. Where the model searches for some, a column says for which."""
-    is_searched = not all(offered.offers(entry) for entry in entries)
-    table = Table("tool", "tier", "source", *(["model"] if is_searched else []), "what it does")
+def head_names(agent: CaalAgent) -> frozenset[str]:
+    """Return the names of the tools that every prompt shows."""
+    return frozenset(entry.exposed for entry in agent.head_entries)
+
+
+def tool_table(entries: Sequence[ToolEntry], head: Collection[str]) -> Table:
+    """Return a line a tool. Where not all are in `head`, a column says which ones are."""
+    some = not all(entry.exposed in head for entry in entries)
+    table = Table("tool", "tier", "source", *(["told"] if some else []), "what it does")
     for entry in entries:
-        how = "is offered it" if offered.offers(entry) else "searches it"
+        how = "in every prompt" if entry.exposed in head else "on demand"
         first_line = entry.spec.description.partition("\n")[0]
         cells = [entry.exposed, entry.spec.tier, entry.spec.source]
-        table.add_row(*map(escape, [*cells, *([how] if is_searched else []), first_line]))
+        table.add_row(*map(escape, [*cells, *([how] if some else []), first_line]))
     return table
 
 
-def _row(entry: ToolEntry, offered: ToolTable) -> dict[str, Any]:
+def _row(entry: ToolEntry, head: Collection[str]) -> dict[str, Any]:
     return {
         "name": entry.exposed,
         "tier": entry.spec.tier,
         "source": entry.spec.source,
         "description": entry.spec.description,
         "parameters": entry.schema["function"]["parameters"],
-        "offered": offered.offers(entry),
+        "offered": entry.exposed in head,
     }
 
 
@@ -168,7 +172,7 @@ async def explain_tool(
     agent = chosen_agent(settings, agent_name)
     try:
         await find_tools(agent)
-        entry = await find_entry(agent, name)
+        entry = find_entry(agent, name)
     finally:
         await agent.close_tools()
     if as_json:
@@ -177,13 +181,13 @@ async def explain_tool(
         print_explanation(console(), entry)
 
 
-async def find_entry(agent: CaalAgent, name: str) -> ToolEntry:
-    """Return the entry of a name that a person typed, whether the model searches for it or not.
+def find_entry(agent: CaalAgent, name: str) -> ToolEntry:
+    """Return the entry of a name that a person typed, the search tool's included.
 
     Raises:
         ConfigError: there is no such tool; the message has the nearest names.
     """
-    return agent.table.get(name) or resolve_tool(await agent.all_tools(), name)
+    return agent.search if name == agent.search.exposed else resolve_tool(agent.table, name)
 
 
 def resolve_tool(table: ToolTable, name: str) -> ToolEntry:

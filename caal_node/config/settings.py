@@ -16,7 +16,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -30,6 +31,7 @@ from pydantic import (
     JsonValue,
     SecretStr,
     ValidationError,
+    model_validator,
 )
 
 from caal_node.config.file import GivenSetting, explained, from_environment, from_file
@@ -49,6 +51,7 @@ from caal_node.policy.policy import Policy
 from caal_node.policy.reader import read_policy
 from caal_node.redaction.settings import Redactions, RedactionSettings
 
+_T = TypeVar("_T")
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
 NeedlessCalls: TypeAlias = Literal["ask", "off"]
@@ -64,6 +67,13 @@ EMBEDDED: Final = "embedded"
 EMBEDDED_MODEL: Final = "qwen2.5-coder-0.5b-instruct-q4_k_m"
 """The default of `model` there: a weight of the catalogue, which answers in a second on two
 cores."""
+PINS_MAX: Final = 100
+"""Globs of pinned tools. More tools than that are no few."""
+_TOOL_GLOB: Final = re.compile(r"[A-Za-z0-9_*?\[\]!-]{1,200}")
+"""What a tool's name may hold, and a glob's marks. Names have 64 characters at most."""
+OLDER_NAMES: Final[Mapping[str, str]] = MappingProxyType({"mcp_tokens": "tool_tokens"})
+"""The present name of a setting by an older one, which goes on being read. Where both are given,
+the present one counts."""
 _OBJECT_REFERENCE: Final = re.compile(r"[\w.]+:\w+")
 
 
@@ -71,6 +81,13 @@ def _names(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return [name for part in value.split(",") if (name := part.strip())]
+
+
+def _tool_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
+    for glob in globs:
+        if not _TOOL_GLOB.fullmatch(glob):
+            raise ValueError("write names of tools, or globs over them, such as house__light_*")
+    return globs
 
 
 def _references(value: Any) -> Any:
@@ -208,6 +225,11 @@ Examples: TypeAlias = Annotated[
 ]
 
 
+PinnedGlobs: TypeAlias = Annotated[
+    tuple[str, ...], BeforeValidator(_names), AfterValidator(_tool_globs)
+]
+
+
 class Settings(BaseModel):
     """The settings of a node. They are immutable, and their repr never shows a secret.
 
@@ -215,6 +237,11 @@ class Settings(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_present_names(cls, given: Any) -> Any:
+        return _renamed(cast("dict[str, Any]", given)) if isinstance(given, dict) else given
 
     # The model.
     ollama_host: OllamaUrl = "http://127.0.0.1:11434"
@@ -307,9 +334,13 @@ class Settings(BaseModel):
     mcp_servers: Path = Path("mcp_servers.json")
     mcp_path: Path | None = None
     """The folder that a room works in, for servers that need one (`with_path`)."""
-    mcp_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
-    """Tokens of all MCP schemas together. Where they are more, the model gets `mcp_discover` in
-    their place: to read 20 tools of 3,000 tokens takes 50 s on two cores."""
+    tool_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
+    """Tokens of the schemas of all tiers together. Where they are more, the prompt begins with few
+    tools, and the others are told on demand: to read 20 tools of 3,000 tokens takes 50 s on two
+    cores. `mcp_tokens` is its older name."""
+    pinned_tools: Annotated[PinnedGlobs, Field(max_length=PINS_MAX)] = ()
+    """Names of tools, or globs over them, that stand at the beginning of every prompt although the
+    others are told on demand. See docs/discovery.md."""
     mcp_new_tools: Literal["offer", "hold"] = "offer"
     """What becomes of tools that a known MCP server adds, where its entry says nothing: they are
     offered and told of, or wait for `caal-node tools --accept`."""
@@ -409,12 +440,11 @@ class Settings(BaseModel):
         try:
             judged = Settings.model_validate(dict(given))
         except ValidationError as error:
-            sources = {
-                name: GivenSetting(value, f"{place}({name})", Path())
-                for name, value in given.items()
-            }
+            sources = _renamed(
+                {n: GivenSetting(value, f"{place}({n})", Path()) for n, value in given.items()}
+            )
             raise explained(error, sources, SECRETS) from None
-        names = set(given)
+        names = set(_renamed(given))
         if "api" in given and "model" not in self.model_fields_set:
             names.add("model")  # nobody has named one, and its default is the API's
         return self.model_copy(update={name: getattr(judged, name) for name in names})
@@ -461,7 +491,8 @@ class Settings(BaseModel):
 _PATHS: Final = frozenset(
     {"instructions", "mcp_servers", "mcp_path", "cue_tool", "cue_agent", "cue_error", "trace"}
 )
-FIELDS: Final = tuple(Settings.model_fields)
+FIELDS: Final = (*Settings.model_fields, *OLDER_NAMES)
+"""What may be set, by its name; see `OLDER_NAMES`."""
 SECRETS: Final = frozenset(
     name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)
 )
@@ -476,13 +507,21 @@ def load_settings(env: Mapping[str, str] = os.environ, path: Path = Path("caal.t
     Raises:
         ConfigError: One line names the variable, or file, line and key, and what to write.
     """
-    given = from_file(path, FIELDS) | from_environment(env, FIELDS)
+    given = _renamed(from_file(path, FIELDS) | from_environment(env, FIELDS))
     values = {name: _value(name, each) for name, each in given.items()}
     values["tools"] = replace(values.get("tools", Policy()), source=path)
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise explained(error, given, SECRETS) from None
+
+
+def _renamed(given: Mapping[str, _T]) -> dict[str, _T]:
+    """Return `given` by present names."""
+    older = {name: given[name] for name in OLDER_NAMES if name in given}
+    return {OLDER_NAMES[name]: value for name, value in older.items()} | {
+        name: value for name, value in given.items() if name not in older
+    }
 
 
 def _value(name: str, given: GivenSetting) -> Any:

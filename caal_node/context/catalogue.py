@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from caal_node.context.schemas import first_sentences
+from caal_node.core.items import ToolsItem
 from caal_node.core.tool_spec import ToolSchema
 
 DESCRIPTION_CHARS: Final = 160
 """Characters of a tool's description: two lines. More says how a tool works, not when to use it."""
 PARAMETER_CHARS: Final = 80
 """Characters of one parameter's description."""
+_TOLD_KEPT: Final = 256
+"""Told tools whose text is kept: those of a dozen windows. Every request shows all of them again.
+"""
 _NESTING_MAX: Final = 4
 """Levels of nesting that are written out; whatever lies deeper is `object`."""
 _WORD: Final = re.compile(r"[\w.$-]+")
@@ -29,11 +34,27 @@ def catalogue(tools: Sequence[ToolSchema]) -> str:
     return "\n".join(map(_catalogue_entry, tools))
 
 
+@lru_cache(_TOLD_KEPT)
+def told_catalogue(told: ToolsItem) -> str:
+    """Write the tools that stand in a conversation as text."""
+    return catalogue(told.tools)
+
+
+def described(tool: ToolSchema) -> str:
+    """Write one tool on a line, without its name: what it is for, and its arguments."""
+    return " ".join(filter(None, _texts(tool)))
+
+
 def _catalogue_entry(tool: ToolSchema) -> str:
+    name = tool["function"]["name"]
+    about, shape = _texts(tool)
+    return f"- {name}: {about}\n  {shape}" if about else f"- {name} {shape}"
+
+
+def _texts(tool: ToolSchema) -> tuple[str, str]:
     function = tool["function"]
     about = first_sentences(function.get("description") or "", DESCRIPTION_CHARS)
-    shape = _object_type(cast("Mapping[str, Any]", function.get("parameters") or {}), 0)
-    return f"- {function['name']}: {about}\n  {shape}" if about else f"- {function['name']} {shape}"
+    return about, _object_type(cast("Mapping[str, Any]", function.get("parameters") or {}), 0)
 
 
 def _object_type(schema: Mapping[str, Any], depth: int) -> str:

@@ -16,7 +16,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from caal_node.core.items import CallItem, Item, ResultItem
+from caal_node.context.catalogue import told_catalogue
+from caal_node.core.items import CallItem, ResultItem, ToolsItem, WindowItem
 
 # Hundredths of a token for each byte of a kind. They are integers, so that no rounding differs.
 _LOWER_OR_SPACE: Final = 29
@@ -36,6 +37,8 @@ MESSAGE_TOKENS: Final = 6
 CALL_TOKENS: Final = 17
 RESULT_TOKENS: Final = 15
 TOOLS_TOKENS: Final = 90
+TOLD_TOKENS: Final = 24
+"""The words around told tools, see `prompts/told_tools.md`."""
 
 
 def text_tokens(text: str) -> int:
@@ -51,16 +54,19 @@ def text_tokens(text: str) -> int:
     return -(-hundredths // 100)
 
 
-def item_tokens(item: Item) -> int:
+def item_tokens(item: WindowItem) -> int:
     """Estimate the tokens of one item, with those that a chat template puts around it."""
     if isinstance(item, CallItem):
         return CALL_TOKENS + text_tokens(item.name) + text_tokens(item.arguments)
     if isinstance(item, ResultItem):
         return RESULT_TOKENS + text_tokens(item.output)
+    if isinstance(item, ToolsItem):
+        shown = sum(text_tokens(str(example)) for example in item.examples.values())
+        return MESSAGE_TOKENS + TOLD_TOKENS + text_tokens(told_catalogue(item)) + shown
     return MESSAGE_TOKENS + text_tokens(item.text)
 
 
-def items_tokens(items: Iterable[Item]) -> int:
+def items_tokens(items: Iterable[WindowItem]) -> int:
     """Estimate the tokens of several items."""
     return sum(map(item_tokens, items))
 

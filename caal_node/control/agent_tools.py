@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, cast, get_args
 
@@ -18,11 +19,12 @@ from caal_node.control.messages import (
     ToolsRequest,
     ToolSummary,
 )
+from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfirmationNeeded, ToolFailure, UnknownTool
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import PolicyChecks
 from caal_node.tools.remote_toolset import RemoteToolset
-from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.table import ToolEntry
 
 _FAILURE_KINDS: Final[frozenset[str]] = frozenset(get_args(FailureKind))
 
@@ -48,12 +50,12 @@ class AgentTools:
         """Answer one request of the Tools API."""
         match request:
             case ListTools():
-                whole = await self._remote.catalog()
+                whole = await self._remote.whole_table()
                 failed = dict(self._remote.failed)
-                return ListAnswer(tools=self._summaries(whole.table), failed=failed)
+                return ListAnswer(tools=await self._summaries(whole), failed=failed)
             case FindTools(patterns=patterns, limit=limit):
                 found = await self._remote.find(patterns)
-                return FindAnswer(found=len(found), tools=self._summaries(found[:limit]))
+                return FindAnswer(found=len(found), tools=await self._summaries(found[:limit]))
             case CallTool():
                 return await self._call(request)
 
@@ -73,15 +75,16 @@ class AgentTools:
             spoken=result.spoken,
         )
 
-    def _summaries(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
-        offered, left_out = self._remote.table, frozenset(self._left_out())
-        return [self._summary(entry, offered, left_out) for entry in entries]
+    async def _summaries(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
+        left_out, caller = frozenset(self._left_out()), self._calls.caller
+        # 500 tools take 20 ms.
+        return await asyncio.to_thread(
+            lambda: [self._summary(entry, left_out, caller) for entry in entries]
+        )
 
-    def _summary(
-        self, entry: ToolEntry, offered: ToolTable, left_out: Collection[str]
-    ) -> ToolSummary:
+    def _summary(self, entry: ToolEntry, left_out: Collection[str], caller: Caller) -> ToolSummary:
         spec = entry.spec
-        judged = self._policies.judge(entry, self._calls.caller)
+        judged = self._policies.judge(entry, caller)
         return ToolSummary(
             name=entry.exposed,
             tier=spec.tier,
@@ -90,7 +93,11 @@ class AgentTools:
             description=spec.details or spec.description,
             input_schema=dict(spec.parameters),
             read_only=spec.read_only,
-            offered=offered.offers(entry)
+            # What LiveKit's toolsets have found since the table was made is never on demand.
+            offered=(
+                entry.exposed not in self._remote.table
+                or self._remote.stands_in_head(entry.exposed)
+            )
             and entry.exposed not in left_out
             and not self._policies.hide(entry),
             effect=judged.effect,

@@ -1,14 +1,22 @@
-"""What a caller of the control API may choose of a model, and what is its owner's alone."""
+"""Another model for a conversation: what a caller of the control API may choose, and what is its
+owner's alone."""
+
+# pyright: reportUnknownParameterType=false, reportMissingTypeArgument=false
+# LiveKit leaves the event types of its models open.
 
 from __future__ import annotations
 
 from typing import Final
 
+from livekit.agents import llm
+
 from caal_node.config.settings import Settings
-from caal_node.control.messages import ModelRequest
-from caal_node.core.errors import NotAllowed
-from caal_node.core.model_ref import ModelReference
+from caal_node.control.messages import ModelReport, ModelRequest
+from caal_node.core.errors import ConfigError, NotAllowed
+from caal_node.core.model_ref import CLOUD, ModelReference
+from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.backends.factory import api_of
+from caal_node.models.llm import LLM
 
 _UNLISTED: Final = (
     "base_url: no setting of the agent names this address; its owner lists those that may be "
@@ -18,6 +26,23 @@ _NAMES_CODE: Final = (
     "This agent's model is a plugin's, whose name is code to be run, or a file of this machine; "
     "send an api: ollama, openai, completions, anthropic or google."
 )
+
+
+async def change_model(settings: Settings, request: ModelRequest, model: llm.LLM) -> ModelReport:
+    """Have `model` ask another one from the next reply on, as `request` wants.
+
+    Raises:
+        NotAllowed: the request names what the settings do not list; the old model stays.
+        ModelError, ConfigError: the model cannot be used, and the old one stays.
+    """
+    if not isinstance(model, LLM):
+        raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
+    chosen = chosen_model(settings, request, in_use=model.provider)
+    key = chosen.api_key.get_secret_value() if chosen.api_key else None
+    if chosen.api in CLOUD:
+        await load_plugin(chosen.api)
+    await model.switch(chosen.model, chosen.api, chosen.model_address, key)
+    return ModelReport(model=model.model, api=model.provider)
 
 
 def chosen_model(settings: Settings, request: ModelRequest, *, in_use: str) -> Settings:

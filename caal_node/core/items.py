@@ -1,4 +1,4 @@
-"""The items of a conversation: five frozen dataclasses.
+"""The items of a conversation, and what a window holds besides: six frozen dataclasses.
 
 Everything between LiveKit's ChatContext and a model's request works on tuples of these. They hold
 no LiveKit type, so that pairing, windows and tool data can be tested without a session;
@@ -7,8 +7,11 @@ no LiveKit type, so that pairing, windows and tool data can be tested without a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from caal_node.core.tool_spec import Example, ToolSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +59,27 @@ class ResultItem:
     id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolsItem:
+    """Tools that the model is told of, directly in front of the words that they may fit.
+
+    They are nobody's words. Whoever judges or traces what was said reads a conversation without
+    them, so they are no `Item`.
+    """
+
+    tools: tuple[ToolSchema, ...] = field(hash=False)
+    """Compact schemas whose texts are escaped, as prompts show them."""
+    examples: Mapping[str, Example] = field(default_factory=dict[str, Example], hash=False)
+    """What a person may say for some of the tools, by their names."""
+    id: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools, in their order."""
+        return tuple(tool["function"]["name"] for tool in self.tools)
+
+
 Item: TypeAlias = SystemItem | UserItem | AssistantItem | CallItem | ResultItem
+"""What was said and done."""
+WindowItem: TypeAlias = Item | ToolsItem
+"""What the window of a conversation holds: what was said and done, and what was told between."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias, cast
 
-from caal_node.context.builder import DATA_ID
 from caal_node.context.plain_values import JsonTexts, noted_items
 from caal_node.context.tool_data import ToolData
+from caal_node.context.window import DATA_ID
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.grounding.reference_words import FIELDS, name_words, singular
 

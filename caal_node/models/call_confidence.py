@@ -59,7 +59,7 @@ class CallConfidence:
     def signals(self, call: ToolCallEnd) -> CallSignals:
         """Return what is known of the reply's next call. Each call is asked about once."""
         if self._evidence is None:
-            self._evidence = Evidence(self._question.items[-ITEMS_MAX:])
+            self._evidence = Evidence(self._question.conversation[-ITEMS_MAX:])
         tools = self._question.tools
         schema = next((t for t in tools.schemas if t["function"]["name"] == call.name), None)
         said = 1.0 if schema is None else self._evidence.share(schema, call.arguments)

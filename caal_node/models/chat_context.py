@@ -23,7 +23,16 @@ from livekit.agents.utils import shortuuid
 
 from caal_node.context.schemas import compact_schema
 from caal_node.core.errors import CaalError, ModelReplyError, ModelTimeout, ModelUnreachable
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.items import (
+    AssistantItem,
+    CallItem,
+    Item,
+    ResultItem,
+    SystemItem,
+    ToolsItem,
+    UserItem,
+    WindowItem,
+)
 from caal_node.core.tool_spec import ToolSchema, without_examples
 from caal_node.models.backends.chat_format import arguments_text
 from caal_node.reply_parser.escaping import escaped_value, unescape_markers
@@ -59,9 +68,10 @@ def to_items(chat_ctx: llm.ChatContext) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def to_chat_ctx(items: Iterable[Item]) -> llm.ChatContext:
-    """The same conversation for any LiveKit `llm.LLM`."""
-    return llm.ChatContext([_chat_item(item) for item in items])
+def to_chat_ctx(items: Iterable[WindowItem]) -> llm.ChatContext:
+    """The same conversation for any LiveKit `llm.LLM`, which has the schemas of told tools."""
+    said = (item for item in items if not isinstance(item, ToolsItem))
+    return llm.ChatContext([_chat_item(item) for item in said])
 
 
 def _chat_item(item: Item) -> llm.ChatItem:

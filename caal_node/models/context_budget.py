@@ -45,4 +45,4 @@ def too_many_tools(
         if settings.api == "ollama" or narrowed
         else f"start the model's server with a context of {needed} tokens"
     )
-    return found, f"{raised}, offer fewer tools, or lower CAAL_MCP_TOKENS to have them searched for"
+    return found, f"{raised}, pin fewer tools, or lower CAAL_TOOL_TOKENS to have more on demand"

@@ -284,7 +284,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         question = replace(
             request.applied(question),
             timeout_s=timeout_s,
-            lasts_s=self._turn_clock.lasts(question.items),
+            lasts_s=self._turn_clock.lasts(question.conversation),
         )
         given: Any = {"chat_ctx": chat_ctx, "tools": tools or [], "conn_options": conn_options}
         return ReplyStream(self, self._connection, question, within, **given)

@@ -186,7 +186,8 @@ class ModelConnection:
         await warm(self.backend, request)
         await self._learn_context()
         if isinstance(strategy, JsonReplyStrategy):
-            digest = hashlib.sha256(repr(request.items).encode()).hexdigest()[:DIGEST_CHARS]
+            shown = f"{request.items!r}{'' if prefix.head is None else prefix.tools.digest}"
+            digest = hashlib.sha256(shown.encode()).hexdigest()[:DIGEST_CHARS]
             self.retry_policy.stats.call_threshold = await self._call_threshold(digest, prefix)
 
     async def _call_threshold(self, digest: str, prefix: Question) -> float:

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import ModelError, ModelLacksTools, ModelReplyError
-from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.items import SystemItem, ToolsItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import (
@@ -84,12 +84,14 @@ _SCHEMA_PROBE: Final = BackendRequest(
 )
 
 _NEED_NO_TOOL: Final[Sequence[str]] = json.loads(read("needs_no_tool.json"))
-_SAMPLES: Final = 6
+SAMPLES: Final = 6
 """Tools for which a sample request is asked. They are spread over the table."""
 _SAMPLE_WORDS: Final = 12
 """Words of a tool's description: a request is no longer."""
 _REPLY_TOKENS: Final = 6
 """Tokens of a reply to a sample request, of which the first key takes three."""
+_Sample: TypeAlias = tuple[str, ToolSchema | None]
+"""A request, and the tool that it means."""
 _LEAST_DIFFERENCE: Final = 1.5
 """Least difference of the two means. If it is less, the odds say nothing of this model."""
 
@@ -208,46 +210,63 @@ async def calibrate(backend: Backend, prefix: Question) -> float:
     requests are asked that need no tool, and a few that are a tool's own description; the border is
     in their middle. A 1.5B takes descriptions for small talk (1 to 4, where small talk has -3 to 8
     and what people say 6 to 13): then the tools' own example utterances are asked in their place (3
-    to 6). Each is one short question behind a prefix that the server has just read.
+    to 6). Each is one short question behind a prefix that the server has just read. Of a tool that
+    is on demand the model is told in front of it, as in a turn.
 
     It is 0, which leaves a model its own choice, where its odds say nothing, or there are none.
 
     Raises:
         ModelError: the same as `Backend.ask`.
     """
-    without = await _margins(backend, prefix, _NEED_NO_TOOL)
+    without = await _margins(backend, prefix, [(words, None) for words in _NEED_NO_TOOL])
     if not without:
         return 0.0
-    for requests in (_described(prefix.tools.schemas), _exemplified(prefix)):
+    for requests in (_described(prefix), _exemplified(prefix)):
         meant = await _margins(backend, prefix, requests)
         if meant and fmean(meant) - fmean(without) >= _LEAST_DIFFERENCE:
             return (fmean(meant) + fmean(without)) / 2
     return 0.0
 
 
-def _described(tools: Sequence[ToolSchema]) -> list[str]:
+def _described(prefix: Question) -> Sequence[_Sample]:
     """Make requests of the tools' descriptions."""
-    step = max(1, len(tools) // _SAMPLES)
+    tools = _sampled(prefix)
+    step = max(1, len(tools) // SAMPLES)
     spread = itertools.islice(tools, 0, None, step)
-    texts = (str(tool["function"].get("description") or "") for tool in spread)
-    asked = (" ".join(text.split(".")[0].split()[:_SAMPLE_WORDS]).lower() for text in texts)
-    return [f"please {words}" for words in asked if words][:_SAMPLES]
+    texts = ((tool, str(tool["function"].get("description") or "")) for tool in spread)
+    asked = ((t, " ".join(text.split(".")[0].split()[:_SAMPLE_WORDS]).lower()) for t, text in texts)
+    return [(f"please {words}", tool) for tool, words in asked if words][:SAMPLES]
 
 
-def _exemplified(prefix: Question) -> list[str]:
+def _exemplified(prefix: Question) -> Sequence[_Sample]:
     """Make requests of what people say for these tools, with words around it that people also say:
     as it stands in the prompt it would be answered by heart."""
-    said = [examples[0].utterance for examples in prefix.tools.examples.values() if examples]
-    step = max(1, len(said) // _SAMPLES)
-    return [f"um, {words} please" for words in said[::step]][:_SAMPLES]
+    examples = prefix.tools.examples
+    said = [
+        (examples[tool["function"]["name"]][0].utterance, tool)
+        for tool in _sampled(prefix)
+        if examples.get(tool["function"]["name"])
+    ]
+    step = max(1, len(said) // SAMPLES)
+    return [(f"um, {words} please", tool) for words, tool in said[::step]][:SAMPLES]
 
 
-async def _margins(backend: Backend, prefix: Question, requests: Sequence[str]) -> list[float]:
+def _sampled(prefix: Question) -> Sequence[ToolSchema]:
+    """Return the tools of which requests are made: where some are on demand, those."""
+    if prefix.head is None:
+        return prefix.tools.schemas
+    others = [t for t in prefix.tools.schemas if t["function"]["name"] not in prefix.head.names]
+    return others or prefix.tools.schemas
+
+
+async def _margins(backend: Backend, prefix: Question, requests: Sequence[_Sample]) -> list[float]:
     """Return the odds of each request, as far as the server tells them."""
     systems = tuple(itertools.takewhile(lambda item: isinstance(item, SystemItem), prefix.items))
     found: list[float] = []
-    for words in requests:
-        question = replace(prefix, items=(*systems, UserItem(words)))
+    for words, tool in requests:
+        is_told = tool is not None and tool["function"]["name"] not in prefix.front.names
+        told = (ToolsItem((tool,), {}, "sample"),) if tool is not None and is_told else ()
+        question = replace(prefix, items=(*systems, *told, UserItem(words)))
         request = replace(JsonReplyStrategy().request(question), max_tokens=_REPLY_TOKENS)
         gate = LogprobGate()
         async with aclosing(backend.ask(request)) as chunks:

@@ -11,12 +11,13 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from caal_node.context.builder import WindowLimits, cut
 from caal_node.context.token_estimate import items_tokens
+from caal_node.context.window import WindowLimits, cut
 from caal_node.models.backends.base import BackendRequest, Capabilities
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import FailureSignal
 from caal_node.models.strategies import StrategyName
+from caal_node.models.strategies.carried_call import CARRIER_TOKENS
 
 logger = logging.getLogger("caal_node.models")
 
@@ -95,8 +96,9 @@ class TruncationDetector:
 
 def prompt_tokens(question: Question, request: BackendRequest) -> int:
     """Estimate the tokens of `request`, which asks `question`."""
-    tools = question.tools.schema_tokens if request.tools else 0
-    return items_tokens(request.items) + tools
+    tools = question.front.schema_tokens if request.tools else 0
+    carrier = CARRIER_TOKENS if request.tools and question.head is not None else 0
+    return items_tokens(request.items) + tools + carrier
 
 
 class ModelStats:

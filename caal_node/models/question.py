@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.items import CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.items import (
+    CallItem,
+    Item,
+    ResultItem,
+    SystemItem,
+    ToolsItem,
+    UserItem,
+    WindowItem,
+)
 from caal_node.grounding.reference_hint import hinted
 from caal_node.grounding.references import Reference
 from caal_node.models.reply_limits import AS_NATIVE, TextLimits
@@ -22,9 +30,12 @@ class Question:
     it where they are made. The same text always gives the same bytes.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[WindowItem, ...]
     tools: PromptTools = field(default_factory=PromptTools)
-    """Every tool of the conversation, also where none may be called."""
+    """Every tool that can be called now, also where none may be called."""
+    head: PromptTools | None = None
+    """The tools that stand in front of the conversation, which tells of the others of `tools`.
+    None: all of them stand in front."""
     stream: bool = True
     """False: nothing is passed on before the whole reply is there and has been understood."""
     may_call: bool = True
@@ -64,7 +75,17 @@ class Question:
         object.__setattr__(self, "items", tuple(map(_escaped, self.items)))
 
     @property
-    def shown_items(self) -> tuple[Item, ...]:
+    def front(self) -> PromptTools:
+        """The tools that stand in front of the conversation."""
+        return self.tools if self.head is None else self.head
+
+    @property
+    def conversation(self) -> tuple[Item, ...]:
+        """What was said and done, without the tools that were told between."""
+        return tuple(item for item in self.items if not isinstance(item, ToolsItem))
+
+    @property
+    def shown_items(self) -> tuple[WindowItem, ...]:
         """The items as a model reads them, with what the person's newest words refer to."""
         places = [at for at, item in enumerate(self.items) if isinstance(item, UserItem)]
         newest = self.items[places[-1]] if self.references and places else None
@@ -78,9 +99,9 @@ class Question:
         )
 
 
-def _escaped(item: Item) -> Item:
+def _escaped(item: WindowItem) -> WindowItem:
     match item:
-        case SystemItem():
+        case SystemItem() | ToolsItem():
             return item
         case CallItem():
             texts = {"name": item.name, "arguments": item.arguments}

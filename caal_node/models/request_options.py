@@ -89,7 +89,7 @@ def _with_choice(question: Question, choice: NotGivenOr[llm.ToolChoice]) -> Ques
     if not only:
         known = ", ".join(question.tools.names)
         raise ValueError(f"tool_choice: there is no tool {name!r}; there are: {known}")
-    return replace(question, tools=only, must_call=True)
+    return replace(question, tools=only, head=None, must_call=True)
 
 
 def given_timeout(options: APIConnectOptions) -> float | None:

@@ -55,5 +55,5 @@ def result_look_request(talk: Sequence[Item], found: Sequence[LedgerEntry]) -> B
     data = json.dumps(shown, ensure_ascii=False, default=str)
     question = Question((SystemItem(read("result_look.md")), UserItem(data)))
     return BackendRequest(
-        question.items, schema=_ANSWER, max_tokens=_REPLY_TOKENS, top_logprobs=CANDIDATES
+        question.conversation, schema=_ANSWER, max_tokens=_REPLY_TOKENS, top_logprobs=CANDIDATES
     )

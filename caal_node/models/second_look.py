@@ -73,7 +73,7 @@ def second_look_request(talk: Sequence[Item], call: ProposedCall) -> BackendRequ
         "additionalProperties": False,
     }
     return BackendRequest(
-        question.items,
+        question.conversation,
         schema=schema,
         # A name has up to some ten tokens, and what is around it five.
         max_tokens=16 * (1 + len(asked)),

@@ -89,14 +89,14 @@ class DirectCalls:
     async def run(
         self, name: str, arguments: Mapping[str, Any], confirmation: str = ""
     ) -> DirectCallResult:
-        """Run the tool of that name, whether or not the model is offered it now.
+        """Run the tool of that name, whether or not prompts show it now.
 
         `confirmation` is the hash of the call that the caller says yes to, where it needs a yes.
 
         Raises:
             ToolFailure: in the kind that fits; UnknownTool where there is no such name.
         """
-        entry = (await self._remote.catalog()).table.resolve(name)
+        entry = (await self._remote.whole_table()).resolve(name)
         call_id = f"{API_CALL}{uuid.uuid4().hex[:16]}"
         spec = entry.spec
         self._on_event(ToolCallStarted(call_id, entry.exposed, spec.tier, spec.source, arguments))
@@ -108,7 +108,9 @@ class DirectCalls:
             if spec.tier == "agent":
                 value = await self._call_method(entry, call_id, arguments)
             else:
-                value = await self._remote.call_directly(entry, call_id, arguments, self.caller)
+                value = await self._remote.calls.call_directly(
+                    entry, call_id, arguments, self.caller
+                )
             # In a thread: a result may be large, and a redaction slow on it.
             result = await asyncio.to_thread(self._redacted_result, value)
             outcome = "ok"

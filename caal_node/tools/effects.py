@@ -9,7 +9,7 @@ in code; `@function_tool` comes first, as it keeps what the function below it ha
 
 A workflow says it by a tag named `read`, `write` or `destructive`, else by its method: DELETE
 destroys, and GET reads where the name says so too, since GET is what n8n puts there for everything.
-An MCP server's word only raises it (`caal_node.tools.sources.mcp_offer`). The owner's policy has
+An MCP server's word only raises it (`caal_node.tools.sources.mcp`). The owner's policy has
 the last word, either way.
 """
 

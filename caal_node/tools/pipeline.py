@@ -183,6 +183,7 @@ class Pipeline:
         validate: bool = True,
         deadline: bool = True,
         becomes_text: Callable[[Any], bool] = lambda _: True,
+        whole: bool = False,
         context: RunContext[Any] | None = None,
         caller: Caller | None = None,
     ) -> Any:
@@ -194,6 +195,7 @@ class Pipeline:
             validate: Whether the arguments are still to be checked against the schema.
             deadline: Whether the call may take no longer than `deadline_s`.
             becomes_text: Which values become text for the model; others are returned unchanged.
+            whole: Whether the model is shown all of the result, however long it is.
 
         Returns:
             One line for the model, or a `VerbatimResult` of such a line.
@@ -218,7 +220,9 @@ class Pipeline:
 
                 value = await run_through(self.middleware, call, allowed)
             if becomes_text(value):
-                value = await self._text(entry, call_id, arguments, value, keep=not call.is_dry)
+                value = await self._text(
+                    entry, call_id, arguments, value, whole=whole, keep=not call.is_dry
+                )
             return value
 
     async def run_own(

@@ -1,4 +1,4 @@
-"""The remote tiers as one LiveKit toolset, whose tools are replaced at a reload.
+"""The remote tiers as one LiveKit toolset, the table of all tiers, and the search over it.
 
 LiveKit calls `setup` when the agent enters a session and `aclose` when it leaves, so nothing here
 depends on what a subclass of the agent does in `on_enter`.
@@ -9,34 +9,22 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from livekit.agents import RunContext, function_tool
-from livekit.agents.llm import RawFunctionTool, Tool, ToolResult, Toolset
+from livekit.agents.llm import Tool, Toolset
 
-from caal_node.core.caller import Caller
-from caal_node.core.errors import ToolFailure
 from caal_node.core.events import TierName, ToolProgress
 from caal_node.core.paths import state_folder
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.models.embedding import ServerEmbedder, kept_vectors
-from caal_node.tools.call_conversation import RoomCallConversation
 from caal_node.tools.example_store import FILE_NAME, with_examples
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.source import (
-    ToolListing,
-    ToolProvider,
-    ToolSource,
-    VerbatimResult,
-    as_tool_source,
-)
-from caal_node.tools.spoken_result import result_of, said
+from caal_node.tools.remote_calls import RemoteCalls, RemoteTool
+from caal_node.tools.source import ToolListing, ToolProvider, ToolSource, as_tool_source
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.tools.tool_catalog import ToolCatalog
+from caal_node.tools.tool_search import ToolSearch, search_answer, search_patterns, search_spec
 from mcp_bridge import Embedder, ServerStatus
-from mcp_bridge.embedding.semantic_index import SemanticIndex
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -46,31 +34,48 @@ _LOGGED: Final = 20
 """So many tools that are missing or new are logged one by one; a server may list thousands."""
 
 
-class RemoteTool(RawFunctionTool[..., Any]):
-    """LiveKit's form of a tool of a remote tier: its calls go through the pipeline."""
-
-
 class RemoteToolset(Toolset):
-    """Owns the sources and the table, and gives LiveKit a function tool for each remote entry."""
+    """Owns the sources and the table, and gives LiveKit function tools of the remote entries.
+
+    `set_head` says which tools stand at every prompt's front. Then LiveKit is given those alone,
+    and `function_tools` makes those that a turn has told of.
+    """
 
     def __init__(
         self,
         tiers: Mapping[TierName, ToolProvider],
         pipeline: Pipeline,
         *,
-        methods: Callable[[], Sequence[ToolSpec]],
+        methods: Callable[[], Awaitable[Sequence[ToolSpec]]],
         on_ready: Callable[[], Awaitable[None]],
         on_close: Callable[[], Awaitable[None]],
         on_begin: Callable[[], None] = lambda: None,
         on_progress: Callable[[ToolProgress], None] | None = None,
+        on_table: Callable[[bool], None] = lambda _: None,
+        hides: Callable[[ToolEntry], bool] = lambda _: False,
         embedder: Embedder | None = None,
     ) -> None:
         """`on_begin` is called before any source is asked, `on_ready` once all were listed.
 
-        `embedder` is this toolset's to close, where it can be closed.
+        Args:
+            on_table: Called with each new table, and told whether a reload has made it; else a
+                source has reported a change on its way.
+            hides: Which tools the model is never told of.
+            embedder: Makes searches go by meaning too. It is this toolset's to close, where it can
+                be closed.
         """
         super().__init__(id="caal-node")
         self.table: ToolTable = ToolTable()
+        """The tools of all tiers, whether prompts show them or not."""
+        self.search: ToolEntry = self.table.beside(search_spec(self.table))
+        """The tool that finds the others. It is not in the table; only a reload changes it."""
+        self._head: frozenset[str] | None = None
+        self._given: list[Tool | Toolset] | None = None
+        """What LiveKit reads, made when it is first asked for."""
+        self._methods_listed: tuple[ToolSpec, ...] = ()
+        """The agent's own tools, as the table has them."""
+        self._late: tuple[ToolTable, tuple[ToolSpec, ...], ToolTable] | None = None
+        """A table, own tools that came after it, and the table with those."""
         self.failed: Mapping[str, str] = {}
         self.new: tuple[str, ...] = ()
         """What known MCP servers have added, and nobody has accepted yet."""
@@ -84,14 +89,21 @@ class RemoteToolset(Toolset):
         self._on_begin = on_begin
         self._on_ready = on_ready
         self._on_close = on_close
-        self._on_progress = on_progress
+        self.calls: Final = RemoteCalls(
+            self._sources,
+            pipeline,
+            search=self._search,
+            settled=self._settled,
+            on_progress=on_progress,
+        )
+        """Runs the calls of remote tools."""
         self._listings = dict.fromkeys(self._sources, ToolListing())
         self._polls: list[asyncio.Task[None]] = []
         self._changes: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
-        self._catalog = ToolCatalog((), ToolTable)
-        self._embedder = embedder
-        self._meanings = SemanticIndex(embedder, kept_vectors()) if embedder else None
+        self._on_table = on_table
+        self._hides = hides
+        self._finder = ToolSearch(embedder, hides)
 
     async def setup(self) -> RemoteToolset:
         """List the tools for the first time, then begin to watch for changes."""
@@ -121,10 +133,7 @@ class RemoteToolset(Toolset):
         for result in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(result, Exception):
                 logger.error("closing the tools failed", exc_info=result)
-        if self._meanings is not None:
-            await self._meanings.aclose()
-        if isinstance(self._embedder, ServerEmbedder):
-            await self._embedder.aclose()
+        await self._finder.aclose()
 
     async def reload(self, only: TierName | None = None) -> None:
         """List every tier afresh, or one of them, and replace table and tools in one step.
@@ -137,7 +146,7 @@ class RemoteToolset(Toolset):
             changed = await asyncio.gather(*(self._list(tier) for tier in tiers))
             if only is not None and not any(changed):
                 return
-            await self._replace_table()
+            await self._replace_table(reloaded=only is None)
         for source, reason in itertools.islice(self.failed.items(), _LOGGED):
             logger.warning("tools of %s are missing: %s", source, reason)
         for name in self.new[:_LOGGED]:
@@ -146,68 +155,99 @@ class RemoteToolset(Toolset):
             logger.warning("and so it is with %d more; `caal-node doctor` has them", more)
         logger.info("%d tools, %d sources failed", len(self.table), len(self.failed))
 
-    async def catalog(self) -> ToolCatalog:
-        """Return all tools of all tiers, those included that the model has to search for."""
-        specs = [*self._methods()]
-        for tier, source in self._sources.items():
-            found = await source.all_tools()
-            specs += self._listings[tier].specs if found is None else found
-        if self._catalog.specs != tuple(specs):
-            self._catalog = await asyncio.to_thread(ToolCatalog, specs, _make_table)
-        return self._catalog
+    @property
+    def head(self) -> frozenset[str] | None:
+        """The names at every prompt's front, the search tool among them; None: all tools are."""
+        return self._head
+
+    def set_head(self, names: Iterable[str] | None) -> None:
+        """Put these tools at every prompt's front, and all others on demand; None puts all there.
+
+        It holds until the next table, of which `on_table` tells.
+        """
+        self._head = None if names is None else frozenset(names)
+        self._given = None
+        if self._head is not None:
+            self._finder.prepare(self.table)
+
+    @property
+    def head_entries(self) -> tuple[ToolEntry, ...]:
+        """The tools at every prompt's front, in the order of the table, behind the search tool."""
+        return tuple(e for e in (self.search, *self.table) if self.stands_in_head(e.exposed))
+
+    def stands_in_head(self, name: str) -> bool:
+        """Say whether every prompt has the tool at its front; the search does when others do
+        not."""
+        return name in self.table if self._head is None else name in self._head
+
+    def entry(self, name: str) -> ToolEntry | None:
+        """Return the tool of an exposed name, the search included; None where there is none."""
+        return self.search if name == self.search.exposed else self.table.get(name)
+
+    @property
+    def tools(self) -> Sequence[Tool | Toolset]:
+        """What LiveKit is given without a turn: nothing that is on demand."""
+        if self._given is None:
+            entries = self.table if self._head is None else self.head_entries
+            self._given = [*self.function_tools(entry.exposed for entry in entries)]
+        return self._given
+
+    def function_tools(self, names: Iterable[str]) -> list[RemoteTool]:
+        """Return LiveKit's form of the remote tools among `names`, and of the search.
+
+        The same tool has the same form each time. Names of the agent's own tools, which LiveKit has
+        already, and unknown ones are left out.
+        """
+        entries = filter(None, map(self.entry, names))
+        return [tool for each in entries if (tool := self.calls.function_tool(each)) is not None]
+
+    async def fitting(self, words: str, besides: Collection[str] = ()) -> tuple[str, ...]:
+        """Return the names of the few tools that fit a person's words, best first.
+
+        Those of `besides`, which the model knows of, are left out. Servers are prepared for calls.
+        """
+        table = self.table
+        names = await self._finder.fitting(table, words, besides)
+        self._wake([table.resolve(name) for name in names])
+        return names
+
+    async def whole_table(self) -> ToolTable:
+        """Return the table, with what LiveKit's toolsets have found since it was made."""
+        if (own := tuple(await self._methods())) == self._methods_listed:
+            return self.table
+        if self._late is None or self._late[:2] != (self.table, own):
+            specs = [*own, *self._remote_specs()]
+            self._late = self.table, own, await asyncio.to_thread(self._make_table, specs)
+        return self._late[2]
 
     async def find(self, patterns: Sequence[str]) -> list[ToolEntry]:
-        """Return the tools of the catalog that match, best first."""
-        return await (await self.catalog()).find(patterns, self._meanings)
+        """Return the tools of all tiers that match, best first, hidden ones too."""
+        return await self._finder.find(await self.whole_table(), patterns)
 
     @property
     def servers(self) -> tuple[ServerStatus, ...]:
         """The state of each configured MCP server."""
         return tuple(itertools.chain.from_iterable(s.servers for s in self._sources.values()))
 
-    async def call_directly(
-        self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any], caller: Caller
-    ) -> Any:
-        """Run a remote tool for a caller who is not the model, and return the value as it came.
+    async def _search(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Run the search tool: what it tells of can be called from then on."""
+        patterns = search_patterns(arguments.get("patterns"))
+        found = await self._finder.find_shown(self.table, patterns)
+        starting = [server.name for server in self.servers if server.state == "starting"]
+        told, answer = search_answer(found, starting)
+        self._wake(told)
+        logger.info("%s: %d match, %d told", self.search.exposed, len(found), len(told))
+        return answer
 
-        Raises:
-            ToolFailure: as `Pipeline.run`.
-        """
-        source = self._sources[entry.spec.tier]
-        execute = partial(source.call, entry.spec, arguments)
-        return await self._pipeline.run(
-            entry, call_id, arguments, execute, becomes_text=lambda _: False, caller=caller
-        )
+    def _wake(self, entries: Sequence[ToolEntry]) -> None:
+        for tier, source in self._sources.items():
+            if specs := [entry.spec for entry in entries if entry.spec.tier == tier]:
+                source.wake(specs)
 
-    async def _call(
-        self, entry: ToolEntry, arguments: Mapping[str, Any], context: RunContext[Any]
-    ) -> str | ToolResult:
-        """Run a remote tool for the model."""
-        source = self._sources[entry.spec.tier]
-        conversation = RoomCallConversation(
-            entry, context, self._pipeline.redact, self._on_progress
-        )
-
-        async def execute() -> Any:
-            value = await conversation.run(source.call(entry.spec, arguments, conversation))
-            if self._changes:
-                await asyncio.wait(self._changes)  # what it found is offered in the next request
-            return value
-
-        call_id = context.function_call.call_id
-        try:
-            result = await self._pipeline.run(entry, call_id, arguments, execute, context=context)
-        except ToolFailure as failure:
-            result = result_of(failure, self._pipeline.redact)
-        return said(result, context) if isinstance(result, VerbatimResult) else result
-
-    def _function_tool(self, entry: ToolEntry) -> RemoteTool:
-        async def call(
-            raw_arguments: dict[str, object], context: RunContext[Any]
-        ) -> str | ToolResult:
-            return await self._call(entry, raw_arguments, context)
-
-        return RemoteTool(call, function_tool(call, raw_schema=dict(entry.schema["function"])).info)
+    async def _settled(self) -> None:
+        """Wait until the changes that are reported by now are in the table."""
+        if self._changes:
+            await asyncio.wait(self._changes)
 
     def _on_change(self, tier: TierName, listing: ToolListing) -> None:
         self._listings[tier] = listing
@@ -221,24 +261,37 @@ class RemoteToolset(Toolset):
         None takes those that the agent has.
         """
         async with self._reloading:
-            await self._replace_table(methods)
+            await self._replace_table(methods, reloaded=methods is not None)
 
-    async def _replace_table(self, methods: Sequence[ToolSpec] | None = None) -> None:
-        """Make table and tools from the listings."""
+    def _make_table(self, specs: Sequence[ToolSpec]) -> ToolTable:
+        """Make a table, and all that is asked of every tool of it, in the thread of the caller."""
+        table = ToolTable(with_examples(specs, state_folder() / FILE_NAME))
+        _ = table.schema_tokens
+        for entry in table:
+            self._hides(entry)  # a policy remembers which of its rules fit a tool
+        return table
+
+    def _remote_specs(self) -> Iterable[ToolSpec]:
+        return itertools.chain.from_iterable(one.specs for one in self._listings.values())
+
+    async def _replace_table(
+        self, methods: Sequence[ToolSpec] | None = None, *, reloaded: bool
+    ) -> None:
+        """Make the table from the listings."""
         listings = list(self._listings.values())
-        own = self._methods() if methods is None else methods
-        specs = [*own, *(spec for listing in listings for spec in listing.specs)]
         # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
-        table = await asyncio.to_thread(_make_table, specs)
-        tools: list[Tool | Toolset] = [
-            self._function_tool(entry) for entry in table if entry.spec.tier in self._sources
-        ]
+        own = tuple(await self._methods() if methods is None else methods)
+        table = await asyncio.to_thread(self._make_table, [*own, *self._remote_specs()])
         self.failed = {
             name: self._pipeline.redact(why) for one in listings for name, why in one.failed.items()
         }
         self.new = tuple(itertools.chain.from_iterable(one.new for one in listings))
-        self.table = table
-        self._tools = tools  # what LiveKit reads, anew for each request
+        self.table, self._methods_listed = table, own
+        self.calls.forget_others(table)
+        self._given = None
+        if reloaded:
+            self.search = table.beside(search_spec(table))
+        self._on_table(reloaded)
 
     async def _poll(self, tier: TierName, interval_s: float) -> None:
         while True:
@@ -271,7 +324,3 @@ class RemoteToolset(Toolset):
 def _failed(last: ToolListing, tier: TierName, reason: str) -> ToolListing:
     """Return the tier's last listing, with the reason why there is no new one."""
     return ToolListing(last.specs, {**last.failed, tier: reason})
-
-
-def _make_table(specs: Sequence[ToolSpec]) -> ToolTable:
-    return ToolTable(with_examples(specs, state_folder() / FILE_NAME))

@@ -8,7 +8,7 @@ sources and the wrappers around sources are in `caal_node.tools.sources`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -22,7 +22,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """The tools that a source offers now, and why parts of it could not be listed."""
+    """The tools that a source has now, and why parts of it could not be listed."""
 
     specs: tuple[ToolSpec, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -107,12 +107,12 @@ class ToolSource(ABC):
         """The keys and tokens that the source uses now; no tool's words may hold them."""
         return ()
 
-    async def all_tools(self) -> tuple[ToolSpec, ...] | None:
-        """Return every tool that `call` takes, where the model has to search for some of them.
+    def wake(self, specs: Iterable[ToolSpec]) -> None:
+        """Begin to prepare for calls of these tools, as the model is told of them just now.
 
-        None says that the last listing has all of them.
+        It returns at once; what goes wrong is for the call to say.
         """
-        return None
+        return
 
     def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
         """Call `changed`, on the event loop, with each listing that a call or an event has changed.

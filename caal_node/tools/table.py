@@ -1,4 +1,4 @@
-"""The tool table: every name the model may call, and what it stands for.
+"""The tool table: the tools of all tiers, each by the one name that it is called by.
 
 Built once, never changed; a reload builds another and swaps it. The way back from an exposed name
 is a look-up here, so nothing is ever parsed out of a name (`a__b` + `c` and `a` + `b__c` would be
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.schemas import compact_schema
+from caal_node.context.token_estimate import TOOLS_TOKENS, tools_tokens
 from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import Effect, ToolSpec
@@ -70,13 +71,6 @@ class ToolTable:
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    def offers(self, entry: ToolEntry) -> bool:
-        """Say whether the model has a tool without a search.
-
-        It has what LiveKit's toolsets have found since the table was made.
-        """
-        return entry.spec.tier == "agent" or entry.exposed in self._entries
-
     def get(self, name: str) -> ToolEntry | None:
         return self._entries.get(name)
 
@@ -110,6 +104,17 @@ class ToolTable:
             tuple(entry.schema for entry in self),
             {entry.exposed: entry.spec.examples for entry in self},
         )
+
+    @cached_property
+    def schema_tokens(self) -> Mapping[str, int]:
+        """Estimated tokens of each schema by exposed name; 0.1 ms a tool when first asked for."""
+        return {entry.exposed: tools_tokens([entry.schema]) - TOOLS_TOKENS for entry in self}
+
+    def beside(self, spec: ToolSpec) -> ToolEntry:
+        """Return the entry of a tool that is not in the table, under a name that nothing in it
+        has."""
+        exposed = _free_name(spec, self._entries)
+        return ToolEntry(exposed, spec, _schema(exposed, spec))
 
     def fingerprints(self) -> Mapping[str, str]:
         """Exposed name -> digest of what the model reads; two tables differ where these do."""

@@ -1,12 +1,11 @@
-"""All tools of all tiers, also those that the model has to search for, and their search."""
+"""The index of a table's tools, in which they are searched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import mcp_bridge
-from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.semantic_index import SemanticIndex, SemanticQuery
@@ -16,11 +15,10 @@ VECTORS_S: Final = 1.0
 
 
 class ToolCatalog:
-    """An immutable set of tools. Making it takes 0.6 ms a tool, so make it in a thread."""
+    """An immutable index. Making it takes 0.2 ms a tool, so make it in a thread."""
 
-    def __init__(self, specs: Sequence[ToolSpec], make_table: Callable[..., ToolTable]) -> None:
-        self.specs: Final = tuple(specs)
-        self.table: Final = make_table(specs)
+    def __init__(self, table: ToolTable) -> None:
+        self.table: Final = table
         self._tools: Final = tuple(_tool_info(entry) for entry in self.table)
         self._finder: Final = ToolFinder(self._tools)
 

@@ -324,14 +324,13 @@ async def long_lists(probe: Probe) -> Ending:
         return [{"name": f"{prefix}_{number}", **tool} for number in range(2_000)]
 
     async with mine.room() as agent:
-        remote = agent._remote  # pyright: ignore[reportPrivateUsage]
         await agent.reload_tools()
         mine.offers(*named("read"))
         await probe.watch(agent.reload_tools)
-        first = len((await remote.catalog()).specs)
+        first = len(agent.table)
         mine.offers(*named("send"))
         await probe.watch(agent.reload_tools)
-        second = len((await remote.catalog()).specs)
+        second = len(agent.table)
     said = f"{first} and then {second} tools are offered"
     return Ending(kept=(first, second) == (2_000, 0), heard=said)
 

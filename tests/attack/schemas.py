@@ -16,7 +16,7 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.sources.mcp import OFFER_TOKENS, McpToolSource
+from caal_node.tools.sources.mcp import TOOL_TOKENS, McpToolSource
 from caal_node.tools.table import ToolTable
 from tests.attack.harness import Ending, Probe, attack
 from tests.conversation import NOWHERE
@@ -77,7 +77,7 @@ CASES: Final[Mapping[str, tuple[dict[str, Any], dict[str, Any]]]] = {
 
 
 @asynccontextmanager
-async def server(*tools: Tool, offer_tokens: int = 10**9) -> AsyncGenerator[McpToolSource]:
+async def server(*tools: Tool, tool_tokens: int = 10**9) -> AsyncGenerator[McpToolSource]:
     """The tier of a room with a real server that lists these tools."""
     with tempfile.TemporaryDirectory() as name:
         listed, config = Path(name) / "tools.json", Path(name) / "mcp_servers.json"
@@ -85,7 +85,7 @@ async def server(*tools: Tool, offer_tokens: int = 10**9) -> AsyncGenerator[McpT
         entry = {"command": sys.executable, "args": ["-I", "-S", str(HOSTILE), str(listed)]}
         config.write_text(json.dumps({"bad": entry}), encoding="utf-8")
         config.chmod(0o600)
-        source = McpToolSource(config, call_timeout_s=4.0, offer_tokens=offer_tokens)
+        source = McpToolSource(config, call_timeout_s=4.0, tool_tokens=tool_tokens)
         try:
             yield source
         finally:
@@ -230,9 +230,9 @@ async def unfit(probe: Probe) -> Ending:
 async def whole_page(probe: Probe) -> Ending:
     dense = {"type": "object", "properties": {f"p{n}": {"enum": [[], {}]} for n in range(1_500)}}
     tools = [{**GOOD, "name": f"t{n}", "inputSchema": dense} for n in range(140)]
-    async with server(GOOD, *tools, offer_tokens=OFFER_TOKENS) as source:
-        await probe.watch(source.discover)
-        names = [spec.name for spec in await source.all_tools()]
+    async with server(GOOD, *tools, tool_tokens=TOOL_TOKENS) as source:
+        listing = await probe.watch(source.discover)
+        names = [spec.name for spec in listing.specs]
         (status,) = source.servers
     return Ending(
         kept="bad__good" in names and status.state == "ready" and len(status.notes) > 0,

@@ -85,8 +85,8 @@ async def _caal(
             # No window is cut, here as in LiveKit's own client: all four carry every turn.
             "CAAL_NUM_CTX": str(engine.context_tokens),
             "CAAL_WINDOW_TOKENS": str(engine.context_tokens),
-            # Nor is a schema left for mcp_discover: what is compared is the order of the parts.
-            "CAAL_MCP_TOKENS": str(engine.context_tokens),
+            # Nor is a tool on demand: what is compared is the order of the parts.
+            "CAAL_TOOL_TOKENS": str(engine.context_tokens),
             **values,
         },
         rules,

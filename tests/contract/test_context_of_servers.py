@@ -39,6 +39,10 @@ def many(count: int, words: int = 6) -> FakeTier:
     )
 
 
+NO_BUDGET = {"CAAL_TOOL_TOKENS": "100000"}
+"""Only the model's context bounds what stands in front of a conversation."""
+
+
 def said(asked: Asked) -> list[str]:
     return [str(m["content"]) for m in asked.json["messages"] if m["role"] == "user"]
 
@@ -73,7 +77,7 @@ async def test_with_tools_that_fill_the_window_the_turns_before_are_not_forgotte
     replies = [[f"Reply {number}."] for number in range(4)]
     async with (
         StandInModel(*replies) as server,
-        conversation(server, tier=many(35), api="openai") as talk,
+        conversation(server, tier=many(35), api="openai", env=NO_BUDGET) as talk,
     ):
         server.prompt_tokens = 5_500  # It reads all.
         for number in range(4):
@@ -83,13 +87,14 @@ async def test_with_tools_that_fill_the_window_the_turns_before_are_not_forgotte
         assert len(server.chats[-1].json["tools"]) == 35
 
 
-async def test_tools_for_which_the_context_is_too_small_are_left_out_and_told_of(
+async def test_tools_for_which_the_context_is_too_small_are_told_on_demand(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, "caal_node")
+    replies = [["One."], ["Two."], ["Three."]]
     async with (
-        StandInModel(["One."], ["Two."], ["Three."], context_tokens=4_096, llama=True) as server,
-        conversation(server, tier=many(55), api="openai", warm=True) as talk,
+        StandInModel(*replies, context_tokens=4_096, llama=True) as server,
+        conversation(server, tier=many(55), api="openai", warm=True, env=NO_BUDGET) as talk,
     ):
         server.prompt_tokens = 3_000
         await talk.agent.warmed()
@@ -99,20 +104,42 @@ async def test_tools_for_which_the_context_is_too_small_are_left_out_and_told_of
         assert said(server.chats[-1]) == ["first", "second"]
         first = server.chats[1].json["tools"]
         listed = await talk.agent.on_tools(ListTools())
+    assert [tool["function"]["name"] for tool in offered] == ["mcp_discover", "use_tool"]
+    assert offered == first
     assert isinstance(listed, ListAnswer)
     assert len(listed.tools) == 55
-    shown = {tool["function"]["name"] for tool in offered}
+    assert not any(tool.offered for tool in listed.tools)
+    assert not [r.getMessage() for r in caplog.records if "do not fit" in r.getMessage()]
+
+
+async def test_pinned_tools_for_which_the_context_is_too_small_are_left_out_and_told_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING, "caal_node")
+    pinned = {"CAAL_PINNED_TOOLS": "look_up_[0-4]*"}
+    async with (
+        StandInModel(["One."], ["Two."], ["Three."], context_tokens=4_096, llama=True) as server,
+        conversation(server, tier=many(55), api="openai", warm=True, env=pinned) as talk,
+    ):
+        server.prompt_tokens = 3_000
+        await talk.agent.warmed()
+        await talk.ask("first")
+        await talk.ask("second")
+        offered = server.chats[-1].json["tools"]
+        listed = await talk.agent.on_tools(ListTools())
+        assert offered == server.chats[1].json["tools"]
+    assert isinstance(listed, ListAnswer)
+    shown = {tool["function"]["name"] for tool in offered} - {"mcp_discover", "use_tool"}
     assert {tool.name for tool in listed.tools if tool.offered} == shown
-    assert 5 < len(offered) < 55
-    assert offered == first
+    assert 5 < len(shown) < 50
     told = [r.getMessage() for r in caplog.records if "do not fit" in r.getMessage()]
     assert len(told) == 1, "it is said once, not in every turn"
     assert "left out: look_up_" in told[0]
-    assert "set CAAL_NUM_CTX=12288" in told[0]
+    assert "set CAAL_NUM_CTX=11264" in told[0]
 
 
 async def test_once_the_server_has_told_its_context_a_full_one_is_asked_with_fewer_tools() -> None:
-    async with StandInModel() as server, conversation(server, tier=many(38)) as talk:
+    async with StandInModel() as server, conversation(server, tier=many(38), env=NO_BUDGET) as talk:
         await talk.agent.reload_tools()
         tools = llm.ToolContext(talk.agent.tools).flatten()
         model = LLM(server.model, base_url=server.url)
@@ -141,7 +168,11 @@ async def test_doctor_says_what_does_not_fit_and_how_much_would() -> None:
     where = f"{__name__}:{Burdened.__name__}"
     async with StandInModel(context_tokens=32_768) as server:
         small = plain_settings(
-            OLLAMA_HOST=server.url, CAAL_MODEL=server.model, CAAL_AGENT=where, CAAL_NUM_CTX="2048"
+            OLLAMA_HOST=server.url,
+            CAAL_MODEL=server.model,
+            CAAL_AGENT=where,
+            CAAL_NUM_CTX="2048",
+            CAAL_PINNED_TOOLS="look_up_*",
         )
         *_, found = await check_offer(small)
         assert (found.status, found.name) == ("warn", "context")
@@ -150,6 +181,10 @@ async def test_doctor_says_what_does_not_fit_and_how_much_would() -> None:
         enough = small.model_copy(update={"num_ctx": int(advised)})
         *_, found = await check_offer(enough)
         assert (found.status, "the conversation gets" in found.found) == ("ok", True)
+        on_demand = small.model_copy(update={"pinned_tools": ()})
+        *_, found = await check_offer(on_demand)
+        assert found.status == "ok"
+        assert "55 of 55 tools are told on demand" in found.found
 
 
 @pytest.mark.model
@@ -158,7 +193,7 @@ async def test_a_real_server_reads_earlier_turns_beside_schemas_of_its_whole_win
 ) -> None:
     """llama.cpp with a context of 4,096 tokens, and schemas that fill its window of 3,072."""
     model = LLM("any", "openai", f"{llama}/v1", native_tools=True)
-    agent = CaalAgent(settings=plain_settings(), tiers={"n8n": many(18)}, warm=False)
+    agent = CaalAgent(settings=plain_settings(**NO_BUDGET), tiers={"n8n": many(18)}, warm=False)
     builder = PromptBuilder(agent.settings, ToolDataCache(), lambda: agent.table, lambda: model)
     history = [SystemItem("Be short."), UserItem("My name is Zebedee."), AssistantItem("Hello.")]
     try:

@@ -142,7 +142,7 @@ async def test_the_model_and_the_person_are_told(
     file.write_text(json.dumps({"clock": {"command": "npx", "args": ["-y", "some-clock"]}}))
 
     def source() -> McpToolSource:
-        return McpToolSource(file, call_timeout_s=5, offer_tokens=0, catalogue=catalogue)
+        return McpToolSource(file, call_timeout_s=5, tool_tokens=0, catalogue=catalogue)
 
     downloaded(here)
     first = source()
@@ -152,8 +152,8 @@ async def test_the_model_and_the_person_are_told(
     downloaded(here, False)
     again = source()
     try:
-        await again.discover()
-        spec = next(spec for spec in await again.all_tools() if "current" in spec.name)
+        listing = await again.discover()
+        spec = next(spec for spec in listing.specs if "current" in spec.name)
         with pytest.raises(ToolStarting, match=WORDS) as caught:
             await again.call(spec, NOW)
         assert "still setting that service up" in sentence(caught.value.spoken)

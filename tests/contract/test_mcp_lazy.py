@@ -8,15 +8,12 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from caal_node.core.errors import InvalidArguments
-from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.source import ToolListing
 from caal_node.tools.sources.mcp import McpToolSource
-from mcp_bridge import DISCOVER, Catalogue, ServerManager, ServerUnavailable, UnknownTool
+from mcp_bridge import Catalogue, ServerManager, ServerUnavailable, UnknownTool
 from mcp_bridge.core.tools import ToolDefinition
 from tests.mcp_events import Events, events, sdk_server
 
@@ -112,44 +109,32 @@ def config_file(tmp_path: Path, *tools: str) -> Path:
     return path
 
 
-async def search(tier: McpToolSource, *patterns: str) -> tuple[Any, list[str]]:
-    """The answer of one search, and the names that can be called after it."""
-    changes: list[ToolListing] = []
-    tier.watch_changes(changes.append)
-    answer = await tier.call(spec_of(DISCOVER), {"patterns": list(patterns)})
-    return answer, [spec.name for listing in changes for spec in listing.specs]
-
-
-def spec_of(name: str) -> ToolSpec:
-    return ToolSpec("mcp", "mcp", name, name, "", {})
-
-
-async def test_many_tools_are_offered_as_one_that_finds_them(tmp_path: Path) -> None:
-    tier = McpToolSource(config_file(tmp_path), call_timeout_s=30, catalogue=tmp_path / "cache")
+async def test_many_tools_are_listed_without_being_started_and_started_when_told_of(
+    tmp_path: Path,
+) -> None:
+    path, cache = config_file(tmp_path), tmp_path / "cache"
+    first = McpToolSource(path, call_timeout_s=30, catalogue=cache)
     try:
-        listing = await tier.discover()
-        assert [spec.name for spec in listing.specs] == [DISCOVER]
-        assert "house" in listing.specs[0].description
-        answer, names = await search(tier, "weather forecast")
-        assert names[0] == DISCOVER
-        assert "house__get_forecast" in names
-        assert list(answer["callable_now"]) == names[1:]
-        before = names
-        answer, names = await search(tier, "house__play_music", "*balance*")
-        assert names[: len(before)] == before, "what was found stays, in its order"
-        assert {"house__play_music", "house__get_balance"} <= set(names)
-        again, names = await search(tier, "weather forecast")
-        assert names == [], "nothing new"
-        assert "house__get_forecast" in again["callable_now"]
-        called = await tier.call(spec_of("house__get_forecast"), {"place": "Paris"})
-        assert called["status"] == "ok"
-        listing = await tier.discover()
-        assert [spec.name for spec in listing.specs][: len(before)] == before, "a reload keeps them"
+        listed = (await first.discover()).specs
+        assert (len(listed), first.servers[0].state) == (50, "ready")
+    finally:
+        await first.aclose()
+    tier = McpToolSource(path, call_timeout_s=30, catalogue=cache)
+    try:
+        assert (await tier.discover()).specs == listed
+        assert tier.servers[0].state == "idle"
+        forecast = next(spec for spec in listed if spec.name == "house__get_forecast")
+        tier.wake([forecast])
+        async with asyncio.timeout(60):
+            while tier.servers[0].state != "ready":  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.01)
+        assert (await tier.call(forecast, {"place": "Paris"}))["status"] == "ok"
+        assert (await tier.discover()).specs == listed, "a reload keeps their order"
     finally:
         await tier.aclose()
 
 
-async def test_few_tools_are_offered_as_they_are(tmp_path: Path) -> None:
+async def test_few_tools_are_listed_as_they_are_today(tmp_path: Path) -> None:
     path = config_file(tmp_path, "get_forecast", "play_music")
     for _ in range(2):  # the second time they are known
         tier = McpToolSource(path, call_timeout_s=30, catalogue=tmp_path / "cache")
@@ -158,20 +143,6 @@ async def test_few_tools_are_offered_as_they_are(tmp_path: Path) -> None:
         try:
             listing = await tier.discover()
             assert {s.name for s in listing.specs} == {"house__get_forecast", "house__play_music"}
-            assert changes == []
+            assert (tier.servers[0].state, changes) == ("ready", [])
         finally:
             await tier.aclose()
-
-
-async def test_a_search_without_words_is_asked_for_them(tmp_path: Path) -> None:
-    tier = McpToolSource(config_file(tmp_path), call_timeout_s=30, offer_tokens=0)
-    try:
-        await tier.discover()
-        with pytest.raises(InvalidArguments, match="patterns"):
-            await tier.call(spec_of(DISCOVER), {"patterns": [" "]})
-        answer, names = await search(tier, "xylophone submarine")
-        assert (answer["found"], names) == (0, [])
-        answer = await tier.call(spec_of(DISCOVER), {"patterns": "xylophone submarine"})
-        assert answer["found"] == 0, "one text in place of a list is understood"
-    finally:
-        await tier.aclose()

@@ -27,15 +27,16 @@ class Agent(CaalAgent):
 
 @asynccontextmanager
 async def live(
-    server: StandInModel, folder: Path, *, offer_tokens: int = 3000
+    server: StandInModel, folder: Path, *, tool_tokens: int = 3000
 ) -> AsyncIterator[Conversation]:
     async with events() as seen:
         args, env = [str(LIVELY), "2025-11-25"], {"EVENTS_PORT": str(seen.port)}
         entry = {"command": sys.executable, "args": args, "env": env, "connect_timeout": 60}
         config = folder / "mcp_servers.json"
         config.write_text(json.dumps({"live": entry}))
-        tier: Any = McpToolSource(config, call_timeout_s=30, offer_tokens=offer_tokens)
-        async with conversation(server, agent=Agent, tier=tier) as talk:
+        tier: Any = McpToolSource(config, call_timeout_s=30, tool_tokens=tool_tokens)
+        env = {"CAAL_TOOL_TOKENS": str(tool_tokens)}
+        async with conversation(server, agent=Agent, tier=tier, env=env) as talk:
             yield talk
 
 
@@ -74,15 +75,12 @@ async def test_where_tools_are_searched_for_a_new_one_is_found_and_the_prompt_st
         StandInModel(
             [Call("mcp_discover", search, id="c1")], [grow], ["Grown."], [again], ["Found."]
         ) as server,
-        live(server, tmp_path, offer_tokens=0) as talk,
+        live(server, tmp_path, tool_tokens=0) as talk,
     ):
         await talk.ask("grow, please")
-        async with asyncio.timeout(PATIENCE_S):
-            tier: Any = talk.tier
-            while len(await tier.all_tools()) < 8:  # noqa: ASYNC110 - as above
-                await asyncio.sleep(0.01)
+        await until_there(talk, "live__more7")
+        assert [entry.exposed for entry in talk.agent.head_entries] == ["mcp_discover"]
         await talk.ask("find the new one")
-        assert "live__more7" in talk.agent.table
         known = offered(server, 1)
         assert offered(server, 3)[: len(known)] == known
 

@@ -16,6 +16,8 @@ import pytest
 
 from caal_node.control.messages import FindAnswer, FindTools
 from caal_node.tools.sources.mcp import McpToolSource
+from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.tool_search import ToolSearch
 from caal_node.weights import MINILM
 from mcp_bridge import (
     EmbeddingUnavailable,
@@ -117,19 +119,19 @@ async def test_the_model_s_own_search_goes_by_meaning(tmp_path: Path) -> None:
     fifty = {"command": sys.executable, "args": ["-m", "tests.fifty_tools"], "env": env}
     fifty |= {"connect_timeout": 60, "allow": ["env"]}
     file.write_text(json.dumps({"fifty": fifty}))
-    embedder = StandInEmbedder()
-    tier = McpToolSource(file, call_timeout_s=30, offer_tokens=0, embedder=embedder)
+    search = ToolSearch(StandInEmbedder(), lambda _: False)
+    tier = McpToolSource(file, call_timeout_s=30)
     try:
-        (search,) = (await tier.discover()).specs
-        found: dict[str, Any] = {}
+        table = ToolTable((await tier.discover()).specs)
+        found: list[ToolEntry] = []
         async with asyncio.timeout(DEADLINE_S):
             while not found:
                 await asyncio.sleep(0.02)  # the embedder's thread needs the time
-                answer = await tier.call(search, {"patterns": ["freezing"]})
-                found = answer.get("callable_now", {})
-        assert next(iter(found)) == "fifty__set_thermostat"
+                found = await search.find_shown(table, ["freezing"])
+        assert found[0].exposed == "fifty__set_thermostat"
     finally:
         await tier.aclose()
+        await search.aclose()
 
 
 async def test_the_tools_api_ranks_by_meaning_over_all_tiers(

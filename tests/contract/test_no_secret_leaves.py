@@ -243,7 +243,7 @@ async def test_of_a_conversation_no_output_holds_a_secret(
         agent.add_listener(transcript)
         model = make_llm(settings)
         async with AgentConversation(agent, model, turn_s=60) as talk:
-            offered = {entry.exposed for entry in await agent.all_tools()}
+            offered = {entry.exposed for entry in agent.table}
             assert {name for name, _ in TURNS} <= offered
             turns = [await talk.say(words(name)) for name, _ in TURNS]
             answers = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -20,7 +19,7 @@ from caal_node.control.app import make_app
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.tools.sources.mcp import McpToolSource
-from mcp_bridge import DISCOVER, Pins, ServerConfig
+from mcp_bridge import Pins, ServerConfig
 from mcp_bridge.core.tools import ToolDefinition
 from tests.fake_rooms import FakeRooms
 
@@ -109,8 +108,6 @@ async def test_what_a_model_writes_reaches_a_server_as_arguments_and_nothing_els
         assert answer["arguments"] == wanted
         assert "BASH_ENV" not in answer["env"]
         assert not proof.exists()
-        search = dataclasses.replace(spec, source="mcp", name=DISCOVER)
-        await tier.call(search, {"patterns": ["run"], **wanted})
         assert (await tier.discover()).failed == {}
         assert not proof.exists()
     finally:

@@ -25,7 +25,7 @@ from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted, TurnEn
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.pipeline import Gates
-from caal_node.tools.source import ToolListing, VerbatimResult
+from caal_node.tools.source import VerbatimResult
 from tests.agent_rooms import AgentRooms
 from tests.before_call import BeforeCall
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
@@ -89,9 +89,14 @@ class Kitchen(CaalAgent):
 
 @asynccontextmanager
 async def kitchen(
-    tier: FakeTier | None = None, agent: type[CaalAgent] = Kitchen
+    tier: FakeTier | None = None,
+    env: Mapping[str, str] | None = None,
+    agent: type[CaalAgent] = Kitchen,
 ) -> AsyncGenerator[tuple[httpx2.AsyncClient, Conversation, AgentRooms]]:
-    async with StandInModel() as model, conversation(model, agent=agent, tier=tier) as talk:
+    async with (
+        StandInModel() as model,
+        conversation(model, agent=agent, tier=tier, env=env) as talk,
+    ):
         rooms = AgentRooms(talk.agent.on_tools)
         app = make_app(Settings(control_token=SecretStr(TOKEN)), rooms)
         transport = httpx2.ASGITransport(app=app)
@@ -125,26 +130,19 @@ async def test_the_catalogue_has_every_tool_with_tier_server_and_schema() -> Non
     assert tools["set_timer"]["input_schema"]["required"] == ["minutes"]
 
 
-class Searched(FakeTier):
-    """A tier of which the model is offered nothing until it searches."""
-
-    async def discover(self) -> ToolListing:
-        return ToolListing(())
-
-    async def all_tools(self) -> tuple[ToolSpec, ...]:
-        return tuple(self.specs)
-
-
-async def test_tools_that_the_model_has_to_search_for_are_listed_found_and_called() -> None:
-    tier = Searched(weather_spec())
-    async with kitchen(tier) as (http, talk, _):
+async def test_tools_on_demand_are_listed_found_and_called() -> None:
+    tier = FakeTier(weather_spec())
+    env = {"CAAL_TOOL_TOKENS": "10", "CAAL_PINNED_TOOLS": "set_timer"}
+    async with kitchen(tier, env) as (http, _, _):
         tools = {tool["name"]: tool for tool in (await http.get("/api/tools")).json()["tools"]}
         assert (tools["get_weather"]["offered"], tools["set_timer"]["offered"]) == (False, True)
         found = (await http.post("/api/tools/search", json={"query": "weather"})).json()
         assert found["tools"][0]["name"] == "get_weather"
         body = {"name": "get_weather", "arguments": {"city": "Paris"}}
         assert (await http.post("/api/tools", json=body)).status_code == 200
-        assert "get_weather" not in talk.agent.table  # the model's own table stays as it was
+        body = {"name": "mcp_discover", "arguments": {"patterns": ["weather"]}}
+        reply = await http.post("/api/tools", json=body)
+        assert reply.status_code == 404, "the search is the model's own, and in no table"
     assert tier.calls == [("get_weather", {"city": "Paris"})]
 
 

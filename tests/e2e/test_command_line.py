@@ -309,18 +309,29 @@ def test_a_pipe_gets_whole_lines_without_escape_codes(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_tools_that_the_model_searches_for_are_listed_and_explained(tmp_path: Path) -> None:
+def test_tools_on_demand_are_listed_and_explained(tmp_path: Path) -> None:
     servers = {"time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]}}
     (tmp_path / "mcp_servers.json").write_text(json.dumps(servers), encoding="utf-8")
-    done = run("tools", "--json", folder=tmp_path, CAAL_MCP_TOKENS="1")
+    done = run("tools", "--json", folder=tmp_path, CAAL_TOOL_TOKENS="1")
     listed = {tool["name"]: tool["offered"] for tool in json.loads(done.stdout)["tools"]}
     assert listed.pop("mcp_discover") is True
     assert listed
     assert not any(listed.values())
     for name in listed:
-        done = run("tools", "--explain", name, folder=tmp_path, CAAL_MCP_TOKENS="1")
+        done = run("tools", "--explain", name, folder=tmp_path, CAAL_TOOL_TOKENS="1")
         assert done.returncode == 0, done.stderr
         assert name in done.stdout
+    done = run("tools", folder=tmp_path, CAAL_TOOL_TOKENS="1", CAAL_PINNED_TOOLS="*_current_*")
+    told = {
+        line.split("\t")[0]: line.split("\t")[3]
+        for line in done.stdout.splitlines()
+        if "\tmcp\t" in line
+    }
+    assert told == {
+        "mcp_discover": "in every prompt",
+        "time__get_current_time": "in every prompt",
+        "time__convert_time": "on demand",
+    }
 
 
 def test_the_bridge_tells_its_version_and_its_help(tmp_path: Path) -> None:

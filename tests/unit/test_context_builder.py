@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context.builder import DATA_ID, ContextBuilder
+from caal_node.context.builder import ContextBuilder
 from caal_node.context.pairing import INTERRUPTED
 from caal_node.context.token_estimate import items_tokens
 from caal_node.context.tool_data import DATA_HEADING, ToolDataCache
+from caal_node.context.window import DATA_ID
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from tests.context_strategies import Grown, any_items, assert_paired, grown, tried
 

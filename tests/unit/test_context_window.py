@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context import builder as builder_module
-from caal_node.context.builder import Window, WindowLimits, cut
+from caal_node.context import window as window_module
 from caal_node.context.token_estimate import item_tokens, items_tokens
+from caal_node.context.window import Window, WindowLimits, cut
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from tests.context_strategies import Grown, assert_paired, grown, tried
 
@@ -47,13 +47,13 @@ def test_too_many_tokens_are_cut_to_three_quarters_of_the_room() -> None:
     for number in range(30):
         items += [UserItem(f"q{number} " + "word " * 40), AssistantItem("word " * 40)]
     window = cut(items, WindowLimits(100, 2_000))
-    room = 2_000 - builder_module.FIXED_STEP
+    room = 2_000 - window_module.FIXED_STEP
     assert window.dropped
     assert items_tokens(window.kept) <= room
 
     assert window.cut_at is not None
     at_the_cut = cut(items[: window.cut_at + 1], WindowLimits(100, 2_000))
-    assert room / 2 < items_tokens(at_the_cut.kept) <= room * builder_module.KEPT
+    assert room / 2 < items_tokens(at_the_cut.kept) <= room * window_module.KEPT
 
 
 def test_a_greeting_belongs_to_the_first_turn() -> None:
@@ -140,7 +140,7 @@ def test_each_item_is_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         weighed += 1
         return item_tokens(item)
 
-    monkeypatch.setattr(builder_module, "item_tokens", count)
+    monkeypatch.setattr(window_module, "item_tokens", count)
     items = chat(2_000)
     cut(items, WindowLimits(10, 300))
     assert weighed == len(items) - 1

@@ -194,3 +194,14 @@ async def test_leaving_while_it_is_found_out_leaves_nothing_behind() -> None:
     assert warming.cancelled()
     assert connection.retry_policy.stats.call_threshold == 0.0
     await connection.aclose()
+
+
+async def test_of_a_tool_on_demand_the_model_is_told_before_it_is_asked() -> None:
+    backend = Odds(apart(6.0, 10.0))
+    assert await calibrate(backend, replace(HEAD, head=PromptTools(TOOLS[:1]))) == 8.0
+    said = [
+        [item.text for item in each.items if isinstance(item, UserItem)] for each in backend.asked
+    ]
+    assert "- play: Play a song." in said[-1][-2]
+    assert said[-1][-1] == "please play a song"
+    assert not any("play" in text for texts in said[:-1] for text in texts)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.config.file import unknown_variables, variable
-from caal_node.config.settings import FIELDS, Settings, load_settings
+from caal_node.config.settings import FIELDS, OLDER_NAMES, Settings, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.core.tool_spec import Example
 
@@ -69,7 +69,7 @@ def test_every_setting_has_its_own_variable() -> None:
 
 def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path: Path) -> None:
     pairs = dict(re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE.read_text(encoding="utf-8"), re.M))
-    assert set(pairs) == {variable(name) for name in FIELDS} - {
+    assert set(pairs) == {variable(name) for name in FIELDS if name not in OLDER_NAMES} - {
         "CAAL_EXAMPLES",
         "CAAL_TOOLS",
         "CAAL_TOOLSETS",
@@ -77,9 +77,30 @@ def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path:
     assert load_settings(pairs, tmp_path / "none.toml") == Settings()
 
 
+def test_an_older_name_is_read_and_the_present_one_wins_over_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "mcp_tokens = 7\n")
+    assert load_settings({}, path).tool_tokens == 7
+    assert load_settings({"CAAL_MCP_TOKENS": "8"}, path).tool_tokens == 8
+    assert load_settings({"CAAL_TOOL_TOKENS": "9"}, path).tool_tokens == 9
+    path = write(tmp_path, "tool_tokens = 6\n")
+    assert load_settings({"CAAL_MCP_TOKENS": "8"}, path).tool_tokens == 6
+    assert Settings.model_validate({"mcp_tokens": 5}).tool_tokens == 5
+    assert Settings().with_given("LLM", {"mcp_tokens": 5}).tool_tokens == 5
+    with pytest.raises(ConfigError, match=r"^LLM\(mcp_tokens\): -5 does not fit; write at least 0"):
+        Settings().with_given("LLM", {"mcp_tokens": -5})
+
+
+def test_pinned_tools_are_globs_over_names() -> None:
+    settings = load_settings({"CAAL_PINNED_TOOLS": "house__light_*, get_weather"})
+    assert settings.pinned_tools == ("house__light_*", "get_weather")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "mend"),
     [
+        ("CAAL_MCP_TOKENS", "many", "write a whole number"),
+        ("CAAL_PINNED_TOOLS", "the light", "write names of tools, or globs over them"),
+        ("CAAL_PINNED_TOOLS", ",".join(["a"] * 101), "keep at most 100"),
         ("CAAL_MAX_TOOL_ROUNDS", "many", "write a whole number"),
         ("CAAL_MAX_TOOL_ROUNDS", "0", "write at least 1"),
         ("CAAL_API", "olama", "write 'ollama', 'openai', "),

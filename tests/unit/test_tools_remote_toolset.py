@@ -1,9 +1,10 @@
-"""The remote sources of an agent: what is listed, what changes meanwhile, and what fails."""
+"""The remote sources of an agent: what is listed, what changes meanwhile, what fails, and what
+LiveKit is given of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +29,7 @@ class Listed(ToolSource):
         self.now = now
         self.may_list, self.was_listed = asyncio.Event(), asyncio.Event()
         self.may_list.set()
+        self.woken: list[str] = []
         self.changed: Callable[[ToolListing], None] = lambda listing: None
 
     async def discover(self) -> ToolListing:
@@ -45,17 +47,36 @@ class Listed(ToolSource):
     ) -> Any:
         raise AssertionError("nothing is called here")
 
+    def wake(self, specs: Iterable[ToolSpec]) -> None:
+        self.woken += [spec.name for spec in specs]
+
     def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
         self.changed = changed
 
 
+def methods_of(specs: Sequence[ToolSpec]) -> Callable[[], Awaitable[Sequence[ToolSpec]]]:
+    """What describes the agent's own tools: those that `specs` has by then."""
+
+    async def methods() -> Sequence[ToolSpec]:
+        return tuple(specs)
+
+    return methods
+
+
 @asynccontextmanager
-async def toolset(**sources: ToolSource) -> AsyncGenerator[RemoteToolset]:
+async def toolset(
+    options: Mapping[str, Any] | None = None, **sources: ToolSource
+) -> AsyncGenerator[RemoteToolset]:
     async def nothing() -> None:
         pass
 
     tiers: Any = sources
-    options: Any = {"methods": lambda: (), "on_ready": nothing, "on_close": nothing}
+    options = {
+        "methods": methods_of([]),
+        "on_ready": nothing,
+        "on_close": nothing,
+        **(options or {}),
+    }
     remote = RemoteToolset(tiers, Pipeline(ToolDataCache()), **options)
     await remote.setup()
     try:
@@ -102,3 +123,92 @@ async def test_a_source_that_fails_as_a_whole_keeps_its_tools_and_says_why() -> 
         broken.now = listing("mcp", "a")
         await remote.reload()
         assert remote.failed == {}
+
+
+def given(tools: Sequence[Any]) -> list[str]:
+    return [tool.id for tool in tools]
+
+
+async def test_livekit_is_given_the_head_alone_and_the_others_when_a_turn_tells_of_them() -> None:
+    mcp, n8n = Listed(listing("mcp", "a", "b")), Listed(listing("n8n", "s"))
+    async with toolset(mcp=mcp, n8n=n8n) as remote:
+        assert (remote.head, given(remote.tools)) == (None, ["s", "a", "b"])
+        remote.set_head({"mcp_discover", "b"})
+        assert given(remote.tools) == ["mcp_discover", "b"]
+        assert [entry.exposed for entry in remote.head_entries] == ["mcp_discover", "b"]
+        assert [name for name in ("a", "mcp_discover") if remote.stands_in_head(name)] == [
+            "mcp_discover"
+        ]
+        assert given(remote.function_tools(["s", "mcp_discover", "gone"])) == ["s", "mcp_discover"]
+        assert {entry.exposed for entry in remote.table} == {"s", "a", "b"}
+        remote.set_head(None)
+        assert given(remote.tools) == ["s", "a", "b"]
+
+
+async def test_a_tool_has_one_form_for_livekit_until_it_is_another_tool() -> None:
+    source = Listed(listing("mcp", "a", "b"))
+    async with toolset(mcp=source) as remote:
+        first = remote.function_tools(["a", "mcp_discover"])
+        await remote.reload()
+        assert list(map(id, remote.function_tools(["a", "mcp_discover"]))) == list(map(id, first))
+        changed = ToolSpec("mcp", "mcp", "a", "a", "Other words.", {"type": "object"})
+        source.now = ToolListing((changed,))
+        await remote.reload()
+        assert remote.function_tools(["a"])[0] is not first[0]
+        assert remote.function_tools(["b"]) == []
+
+
+async def test_own_tools_are_found_and_have_no_form_here() -> None:
+    own = ToolSpec("agent", "Home", "set_lamp", "set_lamp", "Switches a lamp.", {"type": "object"})
+    async with toolset({"methods": methods_of([own])}, mcp=Listed(listing("mcp", "a"))) as remote:
+        assert await remote.fitting("switch the lamp") == ("set_lamp",)
+        assert await remote.fitting("switch the lamp", {"set_lamp"}) == ()
+        assert remote.function_tools(["set_lamp"]) == []
+        assert remote.entry("set_lamp") is remote.table.get("set_lamp")
+        assert remote.entry("mcp_discover") is remote.search
+
+
+async def test_whose_tools_are_told_of_prepares_for_their_calls() -> None:
+    lamp = ToolSpec("mcp", "home", "home__lamp", "home__lamp", "Switches a lamp.", {})
+    rain = ToolSpec("n8n", "n8n", "rain", "rain", "Says when rain falls.", {})
+    mcp, n8n = Listed(ToolListing((lamp,))), Listed(ToolListing((rain,)))
+    async with toolset(mcp=mcp, n8n=n8n) as remote:
+        assert await remote.fitting("switch the lamp") == ("home__lamp",)
+        assert (mcp.woken, n8n.woken) == (["home__lamp"], [])
+
+
+async def test_a_new_table_says_whether_a_reload_has_made_it() -> None:
+    said: list[bool] = []
+    source = Listed(listing("mcp", "a"))
+    async with toolset({"on_table": said.append}, mcp=source) as remote:
+        assert said == [True]
+        source.changed(listing("mcp", "a", "b"))
+        await until_offered(remote, "a", "b")
+        await remote.reload()
+        await remote.refresh([])
+        assert said == [True, False, True, True]
+
+
+async def test_only_a_reload_changes_the_search_that_every_prompt_shows() -> None:
+    source = Listed(listing("mcp", "a"))
+    async with toolset(mcp=source) as remote:
+        before = remote.search
+        other = ToolSpec("mcp", "garage", "garage__b", "garage__b", "", {"type": "object"})
+        source.now = ToolListing((*listing("mcp", "a").specs, other))
+        source.changed(source.now)
+        await until_offered(remote, "a", "garage__b")
+        assert remote.search is before
+        await remote.reload()
+        assert "garage" in remote.search.schema["function"]["description"]
+
+
+async def test_what_livekits_toolsets_have_found_since_is_found_and_leaves_the_table() -> None:
+    own: list[ToolSpec] = []
+    source = Listed(listing("mcp", "a"))
+    async with toolset({"methods": methods_of(own)}, mcp=source) as remote:
+        table = remote.table
+        assert await remote.whole_table() is table
+        own.append(ToolSpec("agent", "late", "late", "late", "Comes late.", {"type": "object"}))
+        assert [entry.exposed for entry in await remote.whole_table()] == ["late", "a"]
+        assert [entry.exposed for entry in await remote.find(["late"])] == ["late"]
+        assert remote.table is table

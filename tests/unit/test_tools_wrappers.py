@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -56,8 +56,8 @@ class Home(ToolSource):
     def poll_s(self) -> float:
         return 7.0
 
-    async def all_tools(self) -> tuple[ToolSpec, ...]:
-        return (READ, WRITE)
+    def wake(self, specs: Iterable[ToolSpec]) -> None:
+        self.woken = [spec.name for spec in specs]
 
     def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
         self.changed = changed
@@ -91,7 +91,6 @@ async def names(source: ToolSource) -> list[str]:
     listing = await source.discover()
     inner.changed(ToolListing((READ, WRITE), {"garage": "is away"}))
     assert reported == [listing]
-    assert await source.all_tools() == listing.specs
     assert listing.failed == {"garage": "is away"}
     return [spec.wanted for spec in listing.specs]
 
@@ -103,6 +102,8 @@ async def test_a_wrapper_does_what_the_wrapped_source_does() -> None:
     assert await source.call(READ, {"room": "bath"}, person) == "done"
     assert home.calls == [("read", {"room": "bath"}, person)]
     assert (source.poll_s, source.servers) == (7.0, (STATUS,))
+    source.wake([READ, WRITE])
+    assert home.woken == ["read", "write"]
     await source.aclose()
     assert home.closed
 
@@ -247,6 +248,7 @@ async def test_an_object_with_three_methods_is_a_source_and_can_be_wrapped() -> 
     for source in (as_tool_source(plain), WrapperSource(plain)):
         assert [spec.wanted for spec in (await source.discover()).specs] == ["plain"]
         assert await source.call(READ, {"a": 1}, Person()) == ["read", {"a": 1}]
-        assert (await source.all_tools(), source.servers, source.poll_s) == (None, (), 0.0)
+        source.wake([READ])
+        assert (source.servers, source.poll_s) == ((), 0.0)
         await source.aclose()
         assert plain.closed

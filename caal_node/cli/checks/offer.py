@@ -17,7 +17,7 @@ from caal_node.context.token_estimate import text_tokens
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.factories import make_llm
 from caal_node.models.context_budget import budget_of, too_many_tools
-from mcp_bridge import DISCOVER
+from caal_node.tools.prompt_head import head_names
 
 CONTEXT: Final = "context"
 
@@ -28,7 +28,7 @@ async def check_offer(settings: Settings) -> Sequence[Finding]:
         agent = chosen_agent(settings, None)
         try:
             await agent.reload_tools()
-            entries = [(entry.exposed, entry.spec) for entry in await agent.all_tools()]
+            entries = [(entry.exposed, entry.spec) for entry in agent.table]
         finally:
             await agent.close_tools()
     except CaalError:
@@ -41,19 +41,37 @@ async def check_offer(settings: Settings) -> Sequence[Finding]:
 
 
 async def _context_finding(settings: Settings, agent: CaalAgent) -> Finding:
-    tools = agent.table.prompt_tools
     shared = budget_of(settings, await _told(settings))
     head = text_tokens(instructions_text(agent.instructions))
+    tools = _at_the_front(settings, agent, shared.tools(head))
     size = _tokens(tools)
-    offered = fitting(tools, shared.tools(head), _tokens, DISCOVER)
+    offered = fitting(tools, shared.tools(head), _tokens, agent.search.exposed)
     if left_out := [name for name in tools.names if name not in offered.names]:
         return warn(CONTEXT, *too_many_tools(settings, shared, size, head, left_out))
     told = "as its server tells" if shared.told else "by CAAL_NUM_CTX"
     text = f"{shared.context} tokens {told}; some {size + head} are for instructions and tools"
+    if agent.search.exposed in tools.names:
+        left = len(agent.table) + 1 - len(tools.names)
+        text = f"{text}; {left} of {len(agent.table)} tools are told on demand"
     if size + head > shared.window - shared.talk:
         mend = f"For longer conversations: CAAL_NUM_CTX={shared.context_for(size, head)}."
         return ok(CONTEXT, f"{text}, so the conversation gets {shared.talk}", mend)
     return ok(CONTEXT, text)
+
+
+def _at_the_front(settings: Settings, agent: CaalAgent, room: int) -> PromptTools:
+    """Return the tools that every prompt shows, where its model has room for so many tokens."""
+    names = head_names(
+        agent.table,
+        agent.search.exposed,
+        max_tokens=min(settings.tool_tokens, room),
+        pinned=settings.pinned_tools,
+        hides=agent.policies.hide,
+    )
+    if names is None:
+        return agent.table.prompt_tools
+    schemas = agent.table.prompt_tools.only(names).schemas
+    return PromptTools((agent.search.schema, *schemas))
 
 
 def _tokens(tools: PromptTools) -> int:

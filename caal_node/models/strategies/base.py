@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from caal_node.core.items import Item, UserItem
 from caal_node.core.prompt_files import fill, read
+from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.reference_hint import answer_in
 from caal_node.grounding.references import Reference
 from caal_node.models.backends.base import (
@@ -25,6 +26,12 @@ from caal_node.models.backends.base import (
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import ARGUMENTS_CHARS_MAX, NAME_CHARS_MAX, too_long
 from caal_node.models.strategies.call_judge import CallJudge
+from caal_node.models.strategies.carried_call import (
+    CarriedCalls,
+    carried,
+    is_carrier,
+    with_carrier,
+)
 from caal_node.reply_parser import (
     BrokenCall,
     Event,
@@ -93,12 +100,15 @@ class ReplyReader:
     its end, so that it is not lost.
     """
 
-    def __init__(self, question: Question, *, in_thinking: bool) -> None:
+    def __init__(
+        self, question: Question, *, in_thinking: bool, tools: tuple[ToolSchema, ...] | None = None
+    ) -> None:
+        """`tools` are those that a reply may name; None: those that can be called."""
         self.doubt: Doubt | None = None
         """Why the reply should not be taken as it is. At "unsure" the request may be ended."""
         self.never_was_thinking = False
         """Whether the reply should have begun in thinking, but was speech without any closer."""
-        self._tools = question.tools.schemas
+        self._tools = question.tools.schemas if tools is None else tools
         self._parser = ReplyParser(self._tools, in_thinking=in_thinking)
         self._inside = in_thinking
         self._as_speech = ReplyParser(self._tools)
@@ -179,7 +189,7 @@ class NativeStrategy:
     name: StrategyName = "native"
 
     def request(self, question: Question) -> BackendRequest:
-        items: tuple[Item, ...] = question.shown_items
+        items: tuple[Item, ...] = tuple(carried(question.shown_items, question.head))
         if not question.may_call:
             # It is a person's turn, since templates move late instructions to the prompt's prefix.
             items = (*items, UserItem(read("last_round.md")))
@@ -187,7 +197,7 @@ class NativeStrategy:
             items = asked_for_speech(items, question.references)
         return BackendRequest(
             items,
-            tools=question.tools.schemas if question.may_call else (),
+            tools=_in_request(question) if question.may_call else (),
             stream=question.stream,
             max_tokens=question.max_tokens,
         )
@@ -196,9 +206,17 @@ class NativeStrategy:
         return _NativeReader(question)
 
 
+def _in_request(question: Question) -> tuple[ToolSchema, ...]:
+    """Return the schemas that the server is sent, the same for a whole conversation."""
+    return question.tools.schemas if question.head is None else with_carrier(question.head)
+
+
 class _NativeReader(ReplyReader):
     def __init__(self, question: Question) -> None:
-        super().__init__(question, in_thinking=question.in_thinking)
+        is_carried = question.head is not None
+        tools = with_carrier(question.tools) if is_carried else None
+        super().__init__(question, in_thinking=question.in_thinking, tools=tools)
+        self._carried = CarriedCalls(question.tools.schemas) if is_carried else None
         self._speech_only = question.speech_only
         self._said = False
         self._judge = CallJudge(question, as_said=False, trusted=not question.small_model)
@@ -211,6 +229,12 @@ class _NativeReader(ReplyReader):
         if not isinstance(chunk, NativeCall):
             return super().feed(chunk)
         self._leave_thinking()  # The call is the reply, and the text before it stays unspoken.
+        if (
+            self._carried is not None
+            and len(chunk.arguments) <= ARGUMENTS_CHARS_MAX
+            and is_carrier(chunk.name[:NAME_CHARS_MAX])
+        ):
+            return self._allowed(self._carried.read(chunk.arguments or "{}"))
         call = OpenCall(self._calls, chunk.name[: 2 * NAME_CHARS_MAX])
         if len(chunk.arguments) > ARGUMENTS_CHARS_MAX:
             call.fail(too_long(len(chunk.arguments)))
@@ -228,6 +252,8 @@ class _NativeReader(ReplyReader):
         return events
 
     def _allowed(self, events: list[Event]) -> list[Event]:
+        if self._carried is not None:
+            events = self._carried.unwrapped(events)
         if self._speech_only:
             self._judge.judged(events)
             events = only_speech(events)

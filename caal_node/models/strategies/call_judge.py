@@ -101,7 +101,7 @@ class CallJudge:
                     return []
             if self._as_said:
                 if self._evidence is None:
-                    self._evidence = Evidence(self._question.items)
+                    self._evidence = Evidence(self._question.conversation)
                 examples = tools.examples.get(call.name, ())
                 said = self._evidence.judge(tool, arguments, examples)
                 arguments = said.arguments
@@ -139,7 +139,7 @@ class CallJudge:
 
     def _grounds_of_question(self) -> CallGrounds:
         if self._grounds is None:
-            items, tools = self._question.items, self._question.tools.schemas
+            items, tools = self._question.conversation, self._question.tools.schemas
             self._grounds = CallGrounds(items, tools, TIMES | NUMBERS, self._fit_of)
         return self._grounds
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from caal_node.core.items import CallItem, Item, ResultItem, UserItem
+from caal_node.core.items import CallItem, Item, ResultItem, ToolsItem, UserItem
 from caal_node.models.backends.base import BackendRequest
 from caal_node.models.question import Question
 from caal_node.models.strategies.base import ReplyReader, StrategyName, only_speech
@@ -24,8 +24,8 @@ class PlainStrategy:
         self._as_text = as_text
 
     def request(self, question: Question) -> BackendRequest:
-        shown = question.shown_items
-        items = tuple(_results_as_text(shown)) if self._as_text else shown
+        shown = [item for item in question.shown_items if not isinstance(item, ToolsItem)]
+        items = tuple(_results_as_text(shown) if self._as_text else shown)
         return BackendRequest(items, stream=question.stream, max_tokens=question.max_tokens)
 
     def reader(self, question: Question) -> ReplyReader:

@@ -16,12 +16,23 @@ from typing import Any, Final
 from caal_node.context.catalogue import catalogue
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.token_estimate import item_tokens
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.items import (
+    AssistantItem,
+    CallItem,
+    Item,
+    ResultItem,
+    SystemItem,
+    ToolsItem,
+    UserItem,
+    WindowItem,
+)
 from caal_node.core.prompt_files import fill, read
 from caal_node.models.question import Question
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import ProtocolStyle
+from caal_node.models.strategies.told_turns import told_by_text
 from caal_node.reply_parser.escaping import escape_markers, escaped_value
+from mcp_bridge import DISCOVER
 
 EXAMPLE_TOKENS: Final = 2_400
 """Estimated tokens of the example turns in the prefix: three turns for each of 14 tools, which are
@@ -49,10 +60,10 @@ def protocol_prompt(
     shown = question.shown_items
     systems = [*itertools.takewhile(lambda item: isinstance(item, SystemItem), shown)]
     own = [item.text for item in systems if isinstance(item, SystemItem) and item.text]
-    rules = fill(style.rules, catalogue=_catalogue_of(question.tools))
+    rules = fill(style.rules, catalogue=_catalogue_of(question.front))
     return (
         SystemItem("\n\n".join([*own, rules])),
-        *_examples(question.tools, style, with_dialogues),
+        *_examples(question.front, style, with_dialogues),
         *_conversation(shown[len(systems) :], style, question.limits.observation),
         # It is a person's turn, since templates move late instructions to the prompt's prefix.
         *(() if may_call else (UserItem(read("last_round.md")),)),
@@ -60,7 +71,7 @@ def protocol_prompt(
     )
 
 
-def _conversation(items: Sequence[Item], style: ProtocolStyle, chars: int) -> Iterator[Item]:
+def _conversation(items: Sequence[WindowItem], style: ProtocolStyle, chars: int) -> Iterator[Item]:
     """Yield `items` with calls and results as text. Calls of one reply are one message.
 
     Of a result with more than `chars` characters there is an outline.
@@ -74,13 +85,18 @@ def _conversation(items: Sequence[Item], style: ProtocolStyle, chars: int) -> It
             yield UserItem("\n".join(_observation(result, style, chars) for result in results))
         else:
             for item in group:
+                if isinstance(item, ToolsItem):
+                    yield told_by_text(item, style)
+                    continue
                 spoken = isinstance(item, AssistantItem)
                 yield AssistantItem(style.speech(item.text)) if spoken else item
 
 
 def _observation(result: ResultItem, style: ProtocolStyle, chars: int) -> str:
     kind = "error" if result.is_error else "result"
-    value = outline(_parsed(result.output), chars)
+    value = _parsed(result.output)
+    if result.name != DISCOVER:  # What a search has found is callable only as it stands there.
+        value = outline(value, chars)
     return style.observation(result.name, kind, value)
 
 

@@ -16,12 +16,14 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.told_tools import newest_told
 from caal_node.core.items import CallItem, ResultItem, UserItem
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.grounding.reference_words import name_words, singular
 from caal_node.models.question import Question
 from caal_node.models.strategies.prompt import TABLES_MAX
 from caal_node.models.strategies.word_lists import COMMON, JOINERS, STEM_CHARS, words
+from mcp_bridge import DISCOVER
 from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight
 
 _NAME_WEIGHT: Final = 3
@@ -109,12 +111,14 @@ def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
 
     All tools are returned where none fits well by its words: "yes, do that" says nothing of a
     tool. Tools that this conversation has called already stay on the list, and so do those that
-    take what the request refers to.
+    take what the request refers to, those that were told for it, and the one that finds others.
     """
     relevance = relevance_of(question.tools)
     parts = split_request(_meaning(question), relevance, least_score=PART_SCORE)
     if len(parts) > 1 and not isinstance(question.items[-1], ResultItem):
-        return tuple(_named(question, relevance.best(part, TOOLS_PER_PART_MAX)) for part in parts)
+        told = _told(question)
+        best = (relevance.best(part, TOOLS_PER_PART_MAX) for part in parts)
+        return tuple(_named(question, (*names, *told)) for names in best)
     # Once results are there, the model knows which parts are still to be done.
     names = [
         name for part in parts for name in relevance.best(part, TOOLS_MAX, least_score=WEAK_SCORE)
@@ -122,7 +126,15 @@ def shortlist(question: Question) -> tuple[tuple[ToolSchema, ...], ...]:
     if not names:
         return (question.tools.schemas,)
     called = [item.name for item in question.items if isinstance(item, CallItem)]
-    return (_named(question, (*names, *called, *_taking_what_is_meant(question))),)
+    meant = _taking_what_is_meant(question)
+    return (_named(question, (*names, *called, *meant, *_told(question))),)
+
+
+def _told(question: Question) -> tuple[str, ...]:
+    """Return the tools that were told for the newest request, and the one that finds others."""
+    if question.head is None:
+        return ()
+    return (*newest_told(question.items, DISCOVER), DISCOVER)
 
 
 def fits(question: Question) -> dict[str, float]:

@@ -36,7 +36,9 @@ def may_call(question: Question) -> bool:
     if question.must_call:
         return True
     limits = question.limits
-    over = turn_is_over(question.items, limits.iterations) or question.lasts_s > limits.seconds
+    over = (
+        turn_is_over(question.conversation, limits.iterations) or question.lasts_s > limits.seconds
+    )
     return question.may_call and not over
 
 

@@ -14,8 +14,7 @@ from typing import Any, Final, TypeAlias
 from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
 from caal_node.tools.read_back import would_have
 from caal_node.tools.source import VerbatimResult
-from caal_node.tools.sources.mcp_offer import MCP_SOURCE
-from mcp_bridge import DISCOVER
+from caal_node.tools.tool_search import is_search
 
 IsDry: TypeAlias = Callable[[ToolCallRequest], str]
 """It returns why a call is only told of, such as `caal.toml, line 3`; "" for one that runs."""
@@ -63,9 +62,7 @@ class DryRun(CallMiddleware):
         return Preview("dry_run", line, self._words(call))
 
     def _line(self, call: ToolCallRequest) -> str:
-        spec = call.entry.spec
-        is_search = spec.source == MCP_SOURCE and spec.name == DISCOVER
-        return "" if is_search else self._is_dry(call)
+        return "" if is_search(call.entry.spec) else self._is_dry(call)
 
 
 def _result(call: ToolCallRequest) -> Mapping[str, Any]:

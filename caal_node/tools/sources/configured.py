@@ -11,20 +11,15 @@ from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
-from caal_node.models.embedding import kept_vectors
 from caal_node.tools.source import ToolSource
 from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.tools.sources.n8n import N8nToolSource
 from caal_node.weights import cache
-from mcp_bridge import Embedder, OAuth, Pins, SignIns
+from mcp_bridge import OAuth, Pins, SignIns
 
 
-def configured_tiers(
-    settings: Settings, embedder: Embedder | None = None
-) -> dict[TierName, ToolSource]:
+def configured_tiers(settings: Settings) -> dict[TierName, ToolSource]:
     """Return n8n where there is a URL, and MCP always, as its file may appear before a reload.
-
-    `embedder` is for searches by meaning. The caller closes it.
 
     Raises:
         ConfigError: a webhook's credentials are not what they should be.
@@ -35,12 +30,10 @@ def configured_tiers(
     tiers["mcp"] = McpToolSource(
         settings.mcp_servers,
         call_timeout_s=settings.tool_timeout,
-        offer_tokens=settings.mcp_tokens,
+        tool_tokens=settings.tool_tokens,
         catalogue=cache.root() / "mcp",
         pins=Pins(paths.tool_pins(), settings.mcp_new_tools),
         room_path=settings.mcp_path,
-        embedder=embedder,
-        vectors=kept_vectors(),
         oauth=_sign_ins(paths.sign_ins()),
     )
     return tiers

@@ -4,47 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import mcp_bridge
 from caal_node.config.mcp_file import load_mcp_servers
+from caal_node.context.token_estimate import tools_tokens
 from caal_node.core.errors import ToolBroke, ToolStarting, ToolTimeout, ToolUnavailable
 from caal_node.core.prompt_files import sentence
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import Effect, Example, ToolSpec
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
-from caal_node.tools.sources.mcp_offer import (
-    MCP_SOURCE,
-    McpToolOffer,
-    schema_tokens,
-    search_patterns,
-    tool_spec,
-)
+from caal_node.tools.table import ToolTable
 
 logger = logging.getLogger("caal_node.tools")
 
 READY_S: Final = 12.0
 """Seconds for all servers together, below `DISCOVERY_S` of all tiers. A slower server comes when it
 is ready, and its tools stand behind the others then."""
-OFFER_TOKENS: Final = 3_000
+TOOL_TOKENS: Final = 3_000
+"""The default of the setting of that name."""
+CALL_CAP_S: Final = mcp_bridge.Limits().call_cap_s + 5.0
+"""Seconds of a whole call. The bridge's own cap comes first, as its error says more."""
 
 
 class McpToolSource(ToolSource):
     """The servers of a configuration file, which each discovery reads: a reload sees a new server.
 
     Args:
-        offer_tokens: Where the schemas of all tools are more than this, the model is offered a
-            search in their place.
+        tool_tokens: Servers that the catalogue knows are connected at the start only where the
+            schemas of all tools have no more tokens than this: every prompt shows them then. Others
+            are connected when the model is told of one of their tools, or calls one.
         catalogue: A folder where tools are remembered between runs; None connects every server.
         pins: Where definitions are kept as they were accepted; None takes any.
         room_path: The folder that the room works in, for servers that want one.
-        embedder: Makes searches go by meaning as well; None goes by words.
-        vectors: Where the tools' vectors are kept between runs.
         oauth: Signs in to remote servers that want it.
     """
 
@@ -53,12 +50,10 @@ class McpToolSource(ToolSource):
         config: Path,
         *,
         call_timeout_s: float,
-        offer_tokens: int = OFFER_TOKENS,
+        tool_tokens: int = TOOL_TOKENS,
         catalogue: Path | None = None,
         pins: mcp_bridge.Pins | None = None,
         room_path: Path | None = None,
-        embedder: mcp_bridge.Embedder | None = None,
-        vectors: mcp_bridge.VectorCache | None = None,
         oauth: mcp_bridge.OAuth | None = None,
     ) -> None:
         self._config = config
@@ -70,13 +65,13 @@ class McpToolSource(ToolSource):
             catalogue=mcp_bridge.Catalogue(catalogue) if catalogue else None,
             pins=pins,
             on_event=self._on_bridge_event,
-            embedder=embedder,
-            vectors=vectors,
             oauth=oauth,
         )
         self._exit_stack = AsyncExitStack()
         self._manager: mcp_bridge.ServerManager | None = None
-        self._offer = McpToolOffer(offer_tokens)
+        self._tool_tokens = tool_tokens
+        self._tools: Mapping[str, _ListedTool] = {}
+        """All tools by name, in the order in which they came up."""
         self._config_error: dict[str, str] = {}
         """What is wrong with the configuration file, by its name. The servers go on as before."""
         self._last_listing = ToolListing()
@@ -110,23 +105,26 @@ class McpToolSource(ToolSource):
         return self._last_listing
 
     async def _list_tools(self, manager: mcp_bridge.ServerManager, until: float) -> None:
-        tools = await manager.list_tools()
-        tokens = await asyncio.to_thread(schema_tokens, tools)
-        if self._offer.fits(tokens) and any(s.state == "idle" for s in manager.servers):
-            # All of them are offered, so what they are today counts, and nobody waits for a start.
+        await self._take(manager)
+        if not any(server.state == "idle" for server in manager.servers):
+            return
+        if await asyncio.to_thread(_fit, self._tools.values(), self._tool_tokens):
+            # Every prompt shows them, so what they are today counts, and nobody waits for a start.
             left_s = until - asyncio.get_running_loop().time()
             await manager.reload(ready_s=max(left_s, 0.0))
-            tools = await manager.list_tools()
-            tokens = await asyncio.to_thread(schema_tokens, tools)
-        self._offer.replace(tools, tokens)
-        if self._offer.is_searched:
-            logger.info("%d MCP tools of about %d tokens are searched for", len(tools), tokens)
+            await self._take(manager)
+
+    async def _take(self, manager: mcp_bridge.ServerManager) -> None:
+        """Take the tools that there are now: known ones in their order, and new ones behind."""
+        tools = await manager.list_tools()
+        self._tools = await asyncio.to_thread(_in_known_order, self._tools, tools)
 
     def _listing(self) -> ToolListing:
+        specs = tuple(spec for _, spec in self._tools.values())
         if self._manager is None:
-            return ToolListing(self._offer.specs(), self._config_error)
+            return ToolListing(specs, self._config_error)
         failed = {**self._manager.failed, **self._config_error}
-        return ToolListing(self._offer.specs(), failed, self._manager.added)
+        return ToolListing(specs, failed, self._manager.added)
 
     def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
         self._on_change = changed
@@ -145,11 +143,10 @@ class McpToolSource(ToolSource):
             self._following = asyncio.create_task(self._follow_changes(), name="caal-mcp-changes")
 
     async def _follow_changes(self) -> None:
-        """Offer what there is now, behind all that was offered before, until nothing changes."""
+        """List what there is now, until nothing changes."""
         while self._servers_changed and (manager := self._manager) is not None:
             self._servers_changed = False
-            tools = await manager.list_tools()
-            self._offer.replace_live(tools, await asyncio.to_thread(schema_tokens, tools))
+            await self._take(manager)
             self._report_change()
 
     async def call(
@@ -157,8 +154,6 @@ class McpToolSource(ToolSource):
     ) -> Any:
         if self._manager is None:
             raise ToolUnavailable(f"{spec.source} is not connected.")
-        if spec.source == MCP_SOURCE and spec.name == mcp_bridge.DISCOVER:
-            return await self._search(self._manager, arguments)
         options = {} if conversation is None else _call_options(conversation)
         try:
             result = await self._manager.call_tool(spec.name, dict(arguments), **options)
@@ -174,17 +169,9 @@ class McpToolSource(ToolSource):
             raise ToolBroke(str(result.value))
         return result.value
 
-    async def _search(self, manager: mcp_bridge.ServerManager, arguments: Arguments) -> Any:
-        """Run `mcp_discover`: find tools, and make the best of them callable."""
-        matches = await manager.discover(search_patterns(arguments.get("patterns")))
-        offer = mcp_bridge.offer(matches, known=self._offer.found)
-        self._offer.add(offer.ready)
-        self._report_change()
-        manager.wake(tool.server for tool in offer.ready)
-        logger.info("mcp_discover: %d match, %d offered", len(matches), len(offer.ready))
-        starting = [server.name for server in manager.servers if server.state == "starting"]
-        not_ready = {"not_ready_yet": starting, "say": "They are being set up."}
-        return {**offer.answer(), **(not_ready if starting else {})}
+    def wake(self, specs: Iterable[ToolSpec]) -> None:
+        if self._manager is not None:
+            self._manager.wake(spec.source for spec in specs)
 
     @property
     def servers(self) -> tuple[mcp_bridge.ServerStatus, ...]:
@@ -194,15 +181,61 @@ class McpToolSource(ToolSource):
     def secrets(self) -> tuple[str, ...]:
         return self._secrets
 
-    async def all_tools(self) -> tuple[ToolSpec, ...]:
-        return tuple(map(tool_spec, await self._manager.list_tools())) if self._manager else ()
-
     async def aclose(self) -> None:
         self._manager = None
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
         await self._exit_stack.aclose()
+
+
+_ListedTool: TypeAlias = tuple[mcp_bridge.ToolInfo, ToolSpec]
+
+
+def _in_known_order(
+    known: Mapping[str, _ListedTool], tools: Sequence[mcp_bridge.ToolInfo]
+) -> Mapping[str, _ListedTool]:
+    """Return `tools` by name, those of `known` first and in its order, and unchanged ones as they
+    were."""
+    now = {tool.name: tool for tool in tools}
+    names = dict.fromkeys((*(name for name in known if name in now), *now))
+    return {
+        name: known[name]
+        if name in known and known[name][0] == now[name]
+        else (now[name], tool_spec(now[name]))
+        for name in names
+    }
+
+
+def _fit(tools: Iterable[_ListedTool], max_tokens: int) -> bool:
+    """Say whether the schemas, as a model would read them, have no more tokens; 500 take 30 ms."""
+    return (
+        tools_tokens(entry.schema for entry in ToolTable(spec for _, spec in tools)) <= max_tokens
+    )
+
+
+def tool_spec(tool: mcp_bridge.ToolInfo) -> ToolSpec:
+    """Return the tool as the table wants it."""
+    return ToolSpec(
+        tier="mcp",
+        source=tool.server,
+        name=tool.name,
+        wanted=tool.name,
+        description=tool.description,
+        parameters=tool.input_schema,
+        examples=tuple(Example(e.say, e.arguments) for e in tool.examples),
+        read_only=tool.read_only,
+        # A server's word can only raise what its tool is taken for.
+        effect=_effect(tool),
+        annotations=tool.hints,
+        own_name=tool.tool,
+        # Silence ends a call long before; one that reports its progress, or asks, may go on.
+        timeout_s=CALL_CAP_S,
+    )
+
+
+def _effect(tool: mcp_bridge.ToolInfo) -> Effect:
+    return "destructive" if "destructiveHint" in tool.hints else "write"
 
 
 def _ignore(listing: ToolListing) -> None:

@@ -63,9 +63,8 @@ class WrapperSource(ToolSource):
     def poll_s(self) -> float:
         return self.wrapped.poll_s
 
-    async def all_tools(self) -> tuple[ToolSpec, ...] | None:
-        specs = await self.wrapped.all_tools()
-        return None if specs is None else self._adapted_specs(specs)
+    def wake(self, specs: Iterable[ToolSpec]) -> None:
+        self.wrapped.wake(specs)
 
     def watch_changes(self, changed: Callable[[ToolListing], None]) -> None:
         self.wrapped.watch_changes(lambda listing: changed(self._adapted(listing)))
@@ -86,11 +85,7 @@ class WrapperSource(ToolSource):
 
 
 class FilteredSource(WrapperSource):
-    """Leaves out the tools that `keep` says no to: they are neither listed nor callable.
-
-    `keep` is asked about `mcp_discover` as well, whose answers may still name what is left out; a
-    call of that ends as one of an unknown tool.
-    """
+    """Leaves out the tools that `keep` says no to: they are neither listed, found nor callable."""
 
     def __init__(self, wrapped: ToolProvider, keep: Callable[[ToolSpec], bool]) -> None:
         super().__init__(wrapped)
@@ -103,8 +98,7 @@ class FilteredSource(WrapperSource):
 class PrefixedSource(WrapperSource):
     """Puts a prefix in front of the name by which the model knows each tool.
 
-    MCP tools need none, as their names begin with their server's. The answers of `mcp_discover`
-    would go on naming the tools without the prefix.
+    MCP tools need none, as their names begin with their server's.
     """
 
     def __init__(self, wrapped: ToolProvider, prefix: str) -> None:
