@@ -111,7 +111,7 @@ async def opened(backend: Backend, turns: tuple[Turn, ...]) -> AsyncGenerator[Ag
     """A room that is ready for its first turn."""
     model = LLM(backend=backend, native_tools=True)
     settings = plain_settings(CAAL_NUM_CTX=str(CONTEXT_TOKENS), CAAL_MCP_TOKENS=str(CONTEXT_TOKENS))
-    agent = CaalAgent(settings=settings, tiers={"n8n": FakeTier(*_specs(turns), answer=_answer)})
+    agent = CaalAgent(settings=settings, tiers={"n8n": FakeTier(*specs(turns), answer=_answer)})
     try:
         async with AgentConversation(agent, model, turn_s=DEADLINE_S) as talk:
             await agent.warmed()
@@ -120,7 +120,7 @@ async def opened(backend: Backend, turns: tuple[Turn, ...]) -> AsyncGenerator[Ag
         await model.aclose()
 
 
-def _specs(turns: tuple[Turn, ...]) -> list[ToolSpec]:
+def specs(turns: tuple[Turn, ...]) -> list[ToolSpec]:
     needed = {name for turn in turns for name, _ in turn.calls}
     tools = sorted(fifty_tools.tools(), key=lambda tool: tool.name not in needed)[:TOOLS]
     return [
