@@ -15,13 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Callable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from functools import partial
@@ -76,7 +70,7 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.tools_on_demand import ToolsOnDemand
+from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
@@ -262,7 +256,7 @@ class CaalAgent(Agent):
         """
         own: list[Any] = [original_of(tool) for tool in tools if tool is not self._remote]
         # First, so that a remote tool whose name is taken now has another one by then.
-        await self._remote.refresh(self._own_tools.specs(own))
+        await self._remote.refresh(await asyncio.to_thread(self._own_tools.specs, own))
         await super().update_tools([*own, self._remote])
 
     async def reload_tools(self) -> None:
@@ -469,6 +463,7 @@ class CaalAgent(Agent):
             chat_ctx: llm.ChatContext, tools: list[llm.Tool], model_settings: ModelSettings
         ) -> Any:
             self._own_tools.guard_in(tools)
+            LIVEKITS_LIST.set(tools)
             return node(chat_ctx, tools, model_settings)
 
         return guarding
@@ -486,9 +481,10 @@ class CaalAgent(Agent):
             return False
         return self.settings.dry_run or not self.policies.lets_run(entry)
 
-    def _method_specs(self) -> list[ToolSpec]:
+    async def _method_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""
-        return self._own_tools.specs([tool for tool in self.tools if tool is not self._remote])
+        own = [tool for tool in self.tools if tool is not self._remote]
+        return await asyncio.to_thread(self._own_tools.specs, own)
 
 
 def _secrets_of(toolset: ConfiguredToolset) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ agent's own as well, or nobody's."""
 OUTSIDE: Final[tuple[Outside, ...]] = get_args(Outside)
 SecondLookOf: TypeAlias = Literal["off", "writes", "all"]
 SECOND_LOOK: Final[tuple[SecondLookOf, ...]] = get_args(SecondLookOf)
-REMEMBERED: Final = 4096
-"""Tools, and judgements, that are remembered; a large catalogue has a thousand tools."""
+REMEMBERED: Final = 16_384
+"""Tools, and judgements, that are remembered; a very large catalogue has 5,000 tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Policy:
                 return matcher.rule.then == "deny"
             if matcher.rule.then != "deny":
                 return False
-        return self._by_mode(known.effect).action == "deny"
+        return self._action_by_mode(known.effect) == "deny"
 
     def effect_of(self, exposed: str, spec: ToolSpec) -> tuple[Effect, str]:
         """Return a tool's effect, and the line that gave it; "" where its source did."""
@@ -174,14 +174,15 @@ class Policy:
         return self._by_mode(known.effect, is_personal=is_personal)
 
     def _by_mode(self, effect: Effect, *, is_personal: bool = False) -> Judgement:
-        action: Action = "allow"
-        if self.mode == "house" and effect == "destructive":
-            action = "confirm"
-        elif self.mode == "read-only" and effect != "read":
-            action = "deny"
         place = self.lines.get("mode")
         line = f"mode {self.mode}: {effect}"
+        action = self._action_by_mode(effect)
         return Judgement(action, f"{place}, {line}" if place else line, effect, is_personal)
+
+    def _action_by_mode(self, effect: Effect) -> Action:
+        if self.mode == "house" and effect == "destructive":
+            return "confirm"
+        return "deny" if self.mode == "read-only" and effect != "read" else "allow"
 
     def _of_tool(self, exposed: str, spec: ToolSpec) -> _ToolRules:
         key = _key(exposed, spec)

@@ -46,7 +46,7 @@ class RemoteToolset(Toolset):
         tiers: Mapping[TierName, ToolProvider],
         pipeline: Pipeline,
         *,
-        methods: Callable[[], Sequence[ToolSpec]],
+        methods: Callable[[], Awaitable[Sequence[ToolSpec]]],
         on_ready: Callable[[], Awaitable[None]],
         on_close: Callable[[], Awaitable[None]],
         on_begin: Callable[[], None] = lambda: None,
@@ -102,6 +102,7 @@ class RemoteToolset(Toolset):
         self._changes: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
         self._on_table = on_table
+        self._hides = hides
         self._finder = ToolSearch(embedder, hides)
 
     async def setup(self) -> RemoteToolset:
@@ -212,11 +213,11 @@ class RemoteToolset(Toolset):
 
     async def whole_table(self) -> ToolTable:
         """Return the table, with what LiveKit's toolsets have found since it was made."""
-        if (own := tuple(self._methods())) == self._methods_listed:
+        if (own := tuple(await self._methods())) == self._methods_listed:
             return self.table
         if self._late is None or self._late[:2] != (self.table, own):
             specs = [*own, *self._remote_specs()]
-            self._late = self.table, own, await asyncio.to_thread(_make_table, specs)
+            self._late = self.table, own, await asyncio.to_thread(self._make_table, specs)
         return self._late[2]
 
     async def find(self, patterns: Sequence[str]) -> list[ToolEntry]:
@@ -262,6 +263,14 @@ class RemoteToolset(Toolset):
         async with self._reloading:
             await self._replace_table(methods, reloaded=methods is not None)
 
+    def _make_table(self, specs: Sequence[ToolSpec]) -> ToolTable:
+        """Make a table, and all that is asked of every tool of it, in the thread of the caller."""
+        table = ToolTable(with_examples(specs, state_folder() / FILE_NAME))
+        _ = table.schema_tokens, table.prompt_tools
+        for entry in table:
+            self._hides(entry)  # a policy remembers which of its rules fit a tool
+        return table
+
     def _remote_specs(self) -> Iterable[ToolSpec]:
         return itertools.chain.from_iterable(one.specs for one in self._listings.values())
 
@@ -270,9 +279,9 @@ class RemoteToolset(Toolset):
     ) -> None:
         """Make the table from the listings."""
         listings = list(self._listings.values())
-        own = tuple(self._methods() if methods is None else methods)
         # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
-        table = await asyncio.to_thread(_make_table, [*own, *self._remote_specs()])
+        own = tuple(await self._methods() if methods is None else methods)
+        table = await asyncio.to_thread(self._make_table, [*own, *self._remote_specs()])
         self.failed = {
             name: self._pipeline.redact(why) for one in listings for name, why in one.failed.items()
         }
@@ -315,10 +324,3 @@ class RemoteToolset(Toolset):
 def _failed(last: ToolListing, tier: TierName, reason: str) -> ToolListing:
     """Return the tier's last listing, with the reason why there is no new one."""
     return ToolListing(last.specs, {**last.failed, tier: reason})
-
-
-def _make_table(specs: Sequence[ToolSpec]) -> ToolTable:
-    """Make a table, and what is counted of it, in the thread of the caller."""
-    table = ToolTable(with_examples(specs, state_folder() / FILE_NAME))
-    _ = table.schema_tokens
-    return table

@@ -67,7 +67,8 @@ class ToolSearch:
     async def find_shown(self, table: ToolTable, patterns: Sequence[str]) -> list[ToolEntry]:
         """Return the tools that match and that the model may see, best first."""
         found = await self.find(table, patterns)
-        return [entry for entry in found if not self._hides(entry)]
+        # `*` finds thousands, and each is held against the owner's rules.
+        return await asyncio.to_thread(lambda: [e for e in found if not self._hides(e)])
 
     async def fitting(
         self, table: ToolTable, words: str, besides: Collection[str]

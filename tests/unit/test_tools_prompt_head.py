@@ -10,7 +10,7 @@ from caal_node.context.token_estimate import tools_tokens
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.prompt_head import FLOOD, head_names
-from caal_node.tools.table import ToolTable
+from caal_node.tools.table import ToolEntry, ToolTable
 
 SEARCH = "mcp_discover"
 WORDS = "Does what its name says, for whoever asks for it."
@@ -61,8 +61,15 @@ def test_what_is_pinned_stays_whatever_tier_it_is_of() -> None:
 
 def test_a_hidden_tool_needs_no_room_and_has_none() -> None:
     tools = table(own=2, mcp=500)
-    assert head(tools, hides=lambda entry: entry.spec.tier == "mcp") is None
-    hidden = head(tools, hides=lambda entry: entry.exposed == "agent_0", pinned=("agent_0",))
+
+    def of_mcp(entry: ToolEntry) -> bool:
+        return entry.spec.tier == "mcp"
+
+    def first(entry: ToolEntry) -> bool:
+        return entry.exposed == "agent_0"
+
+    assert head(tools, hides=of_mcp) is None
+    hidden = head(tools, hides=first, pinned=("agent_0",))
     assert hidden == {SEARCH, "agent_1"}
 
 

@@ -4,7 +4,7 @@ LiveKit is given of it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -54,6 +54,15 @@ class Listed(ToolSource):
         self.changed = changed
 
 
+def methods_of(specs: Sequence[ToolSpec]) -> Callable[[], Awaitable[Sequence[ToolSpec]]]:
+    """What describes the agent's own tools: those that `specs` has by then."""
+
+    async def methods() -> Sequence[ToolSpec]:
+        return tuple(specs)
+
+    return methods
+
+
 @asynccontextmanager
 async def toolset(
     options: Mapping[str, Any] | None = None, **sources: ToolSource
@@ -63,7 +72,7 @@ async def toolset(
 
     tiers: Any = sources
     options = {
-        "methods": lambda: (),
+        "methods": methods_of([]),
         "on_ready": nothing,
         "on_close": nothing,
         **(options or {}),
@@ -151,7 +160,7 @@ async def test_a_tool_has_one_form_for_livekit_until_it_is_another_tool() -> Non
 
 async def test_own_tools_are_found_and_have_no_form_here() -> None:
     own = ToolSpec("agent", "Home", "set_lamp", "set_lamp", "Switches a lamp.", {"type": "object"})
-    async with toolset({"methods": lambda: [own]}, mcp=Listed(listing("mcp", "a"))) as remote:
+    async with toolset({"methods": methods_of([own])}, mcp=Listed(listing("mcp", "a"))) as remote:
         assert await remote.fitting("switch the lamp") == ("set_lamp",)
         assert await remote.fitting("switch the lamp", {"set_lamp"}) == ()
         assert remote.function_tools(["set_lamp"]) == []
@@ -196,7 +205,7 @@ async def test_only_a_reload_changes_the_search_that_every_prompt_shows() -> Non
 async def test_what_livekits_toolsets_have_found_since_is_found_and_leaves_the_table() -> None:
     own: list[ToolSpec] = []
     source = Listed(listing("mcp", "a"))
-    async with toolset({"methods": lambda: own}, mcp=source) as remote:
+    async with toolset({"methods": methods_of(own)}, mcp=source) as remote:
         table = remote.table
         assert await remote.whole_table() is table
         own.append(ToolSpec("agent", "late", "late", "late", "Comes late.", {"type": "object"}))

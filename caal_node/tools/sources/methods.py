@@ -71,6 +71,7 @@ class OwnTools:
         self._text_of: Final = text_of
         self._guards: dict[OwnTool, OwnTool] = {}
         self._guests: dict[OwnTool, OwnTool] = {}
+        self._specs: dict[OwnTool, ToolSpec] = {}
 
     def guarded(self, tools: Iterable[Tool | Toolset]) -> list[Tool | Toolset]:
         """Return `tools` with each function tool guarded; the rest as it is."""
@@ -102,9 +103,18 @@ class OwnTools:
         return tool if is_guarded(tool) else guarded(tool, functools.partial(self._run, tool))
 
     def specs(self, tools: Sequence[Tool | Toolset]) -> list[ToolSpec]:
-        """Describe the function tools of `tools`, those of toolsets too, for the table."""
-        functions = ToolContext(tools).function_tools.values()
-        return [spec_of(tool, self._source) for tool in functions]
+        """Describe the function tools of `tools`, those of toolsets too, for the table.
+
+        It takes 1.5 ms for each tool that is new, and may run in a thread.
+        """
+        functions = [original_of(tool) for tool in ToolContext(tools).function_tools.values()]
+        known = self._specs
+        # Two threads may describe the same tools; what each makes is equal.
+        self._specs = {
+            tool: known.get(tool) or spec_of(tool, self._source)
+            for tool in cast("list[OwnTool]", functions)
+        }
+        return list(self._specs.values())
 
     async def _run(
         self,
