@@ -53,12 +53,13 @@ def split_terms(text: str) -> list[str]:
     found: list[str] = []
     for run in _RUN.findall(_CONTRACTION.sub(" ", text[:MAX_TEXT_CHARS])):
         parts = _PART.findall(run) if run.isascii() else [run]
-        found += [_stem(word) for part in parts if (word := part.lower()) not in _STOP_WORDS]
+        found += [stem(word) for part in parts if (word := part.lower()) not in _STOP_WORDS]
     return found
 
 
 @lru_cache(maxsize=_STEMS_KEPT)
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """Gives the stem of a lower-case word."""
     stemmer: PorterStemmer | None = getattr(_stemmers, "porter", None)
     if stemmer is None:
         stemmer = _stemmers.porter = PorterStemmer()
@@ -135,6 +136,15 @@ class BM25Index:
             return False
         scores[posting.documents] += weight * posting.scores
         return True
+
+    def add_best(self, scores: NDArray[np.float64], terms: Sequence[str], weight: float) -> None:
+        """Adds to each document's score the most that any one of `terms` brings it."""
+        best = np.zeros(self._size)
+        for term in terms:
+            if (posting := self._postings.get(term)) is not None:
+                at = posting.documents
+                best[at] = np.maximum(best[at], posting.scores)
+        scores += weight * best
 
     def _posting(self, counts: Mapping[int, float]) -> _Posting:
         weighted = np.fromiter(counts.values(), np.float64, len(counts))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mcp_bridge.core.tools import ToolInfo
 from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight, split_terms
+from mcp_bridge.discovery.vocabulary import Vocabulary
 
 _FIELDS: Final = (
     FieldWeight(3.0, 0.2),  # the name: few words, each chosen
@@ -26,6 +27,9 @@ _SATURATION: Final = 2.0
 than one that comes back in one text."""
 _PIECE_WEIGHT: Final = 0.5
 """The weight of a word that is known only as a piece of names (`geo` of `geolocation`)."""
+_MEANT_WEIGHT: Final = 0.8
+"""The weight of what an everyday word may mean, beside words that were said. From 0.5 to 1.2 it is
+much the same."""
 _PIECE_MIN_CHARS: Final = 3
 _MAX_PIECES: Final = 8
 _MAX_NAMES_A_PIECE: Final = 16
@@ -38,8 +42,9 @@ _MAX_PROPERTIES: Final = 500
 class ToolIndex:
     """Scores tools by words. It is immutable. Building takes 0.2 ms a tool, so use a thread."""
 
-    def __init__(self, tools: Sequence[ToolInfo]) -> None:
+    def __init__(self, tools: Sequence[ToolInfo], vocabulary: Vocabulary | None = None) -> None:
         self.tools: Final = tuple(tools)
+        self._vocabulary: Final = vocabulary or Vocabulary()
         texts = [_field_texts(tool) for tool in self.tools]
         self._index: Final = BM25Index(texts, _FIELDS, saturation=_SATURATION)
         names = {term for name, *_ in texts for term in split_terms(name)}
@@ -56,6 +61,8 @@ class ToolIndex:
                 pieces += 1
                 for whole in self._name_terms_with(term):
                     self._index.add_term(scores, whole, _PIECE_WEIGHT)
+        for terms in self._vocabulary.meant(request):
+            self._index.add_best(scores, terms, _MEANT_WEIGHT)
         return scores
 
     def _name_terms_with(self, piece: str) -> Iterator[str]:

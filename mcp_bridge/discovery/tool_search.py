@@ -21,10 +21,18 @@ from itertools import zip_longest
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcp_bridge.core.tools import ToolInfo
-from mcp_bridge.discovery.tool_fit import BY_MEANING, BY_WORDS, fitting
+from mcp_bridge.discovery.tool_fit import (
+    LEAST_BY_MEANING,
+    LEAST_BY_WORDS,
+    fitting,
+    parts_of,
+    taken_in_turn,
+)
 from mcp_bridge.discovery.tool_index import ToolIndex
+from mcp_bridge.discovery.vocabulary import Vocabulary
 from mcp_bridge.embedding.semantic_index import SemanticQuery
 
 MAX_PATTERNS: Final = 8
@@ -33,6 +41,9 @@ MAX_PATTERN_CHARS: Final = 4_096
 person, which a host may pass as it is, is rarely over 2,000."""
 MAX_GLOB_CHARS: Final = 200
 """This is longer than any name."""
+MAX_SPLIT_CHARS: Final = 600
+"""Longer words than a minute of speech are not split into requests, and values are looked for in
+their beginning alone."""
 _EXACT_SCORE: Final = 1e9
 """The score of a name that matches as a whole, far above any words."""
 _GLOB_MARKS: Final = re.compile(r"[*?\[\]!]+")
@@ -67,8 +78,9 @@ def discover(patterns: str | Sequence[str], tools: Iterable[ToolInfo]) -> tuple[
 class ToolFinder:
     """Answers many searches over one set of tools."""
 
-    def __init__(self, tools: Sequence[ToolInfo]) -> None:
-        self._index: Final = ToolIndex(tools)
+    def __init__(self, tools: Sequence[ToolInfo], vocabulary: Vocabulary | None = None) -> None:
+        self._vocabulary: Final = vocabulary or Vocabulary()
+        self._index: Final = ToolIndex(tools, self._vocabulary)
         self._names: Final = [(tool.name.lower(), tool.tool.lower()) for tool in self._index.tools]
         """For each tool its exposed name, and its name at the server."""
         self._by_whole_name: Final[dict[str, list[int]]] = {}
@@ -99,19 +111,38 @@ class ToolFinder:
         numbers.pop(-1, None)
         return tuple(self._index.tools[number] for number in numbers)
 
-    def fitting(self, words: str, meaning: SemanticQuery | None = None) -> tuple[ToolInfo, ...]:
+    def parts_of(self, words: str) -> tuple[str, ...]:
+        """Gives the parts of what a person said that tools are looked for by: one or more."""
+        asked = words.strip()
+        if len(asked) > MAX_SPLIT_CHARS:
+            return (asked,)
+        return parts_of(self._vocabulary.pieces(asked), self._shares) or (asked,)
+
+    def fitting(
+        self, parts: Sequence[str], meaning: SemanticQuery | None = None, *, caution: float = 1.0
+    ) -> tuple[ToolInfo, ...]:
         """Gives the few tools that fit what a person said, best first; none where none does.
 
         Args:
-            meaning: The vectors of these tools, and of `patterns_of_words(words)`.
+            parts: `parts_of` the person's words.
+            meaning: The vectors of these tools and of `parts`; None goes by words alone.
+            caution: How much better than usual the best tool must fit. It is more than 1 for words
+                that likely need no tool.
         """
-        asked = words.strip()
-        shares = self._index.scores(asked[:MAX_PATTERN_CHARS]) / self._index.most_by_one_term
-        rule = BY_WORDS
-        if meaning is not None and (vector := meaning.requests.get(asked)) is not None:
-            shares, _ = meaning.tools.hybrid_scores(shares, 1.0, vector)
-            rule = BY_MEANING
-        return tuple(self._index.tools[number] for number in fitting(shares, rule))
+        found: list[list[int]] = []
+        for part in parts:
+            shares, least = self._shares(part), LEAST_BY_WORDS
+            if meaning is not None and (vector := meaning.requests.get(part)) is not None:
+                shares, _ = meaning.tools.hybrid_scores(shares, 1.0, vector)
+                least = LEAST_BY_MEANING
+            found.append(fitting(shares, caution * least))
+        return tuple(self._index.tools[number] for number in taken_in_turn(found))
+
+    def _shares(self, words: str) -> NDArray[np.float64]:
+        """Gives the tools' scores by words, as shares of the most that one word can bring."""
+        asked = words[:MAX_PATTERN_CHARS]
+        kinds = value_kinds(asked[:MAX_SPLIT_CHARS])
+        return self._index.scores(" ".join((asked, *kinds))) / self._index.most_by_one_term
 
     def _find_one(self, pattern: str, meaning: SemanticQuery | None) -> list[int]:
         """Gives the numbers of the tools that match, best first."""
