@@ -80,7 +80,7 @@ async def native(setting: Setting) -> AsyncGenerator[Ask]:
             async for chunk in chunks:
                 match chunk:
                     case NativeCall():
-                        calls.append((chunk.name, _object(chunk.arguments)))
+                        calls.append((chunk.name, arguments_of(chunk.arguments)))
                     case TextChunk():
                         spoken.append(chunk.text)
                     case ReplyDone():
@@ -169,7 +169,7 @@ async def livekit(setting: Setting) -> AsyncGenerator[Ask]:
             async for chunk in stream:
                 if chunk.delta:
                     spoken.append(chunk.delta.content or "")
-                    calls += [(c.name, _object(c.arguments)) for c in chunk.delta.tool_calls]
+                    calls += [(c.name, arguments_of(c.arguments)) for c in chunk.delta.tool_calls]
                 if chunk.usage:
                     prompt = chunk.usage.prompt_tokens
         return Heard(tuple(calls), "".join(spoken), setting.clock() - began, prompt)
@@ -237,7 +237,8 @@ def _asking(setting: Setting, connection: ModelConnection) -> Ask:
     return ask
 
 
-def _object(text: str) -> Mapping[str, Any]:
+def arguments_of(text: str) -> Mapping[str, Any]:
+    """Return a call's arguments; under "?" what is no object, which no request wants."""
     try:
         value: Any = json.loads(text)
     except ValueError:

@@ -1,6 +1,9 @@
-"""Tool use by small models, by six ways of asking, on sixty requests as people speak them.
+"""Tool use by small models, by several ways of asking, on sixty requests as people speak them.
 
-Run: `python -m tests.bench.small_models [--ollama URL MODEL] [--limit N] [--ways NAME ...]`.
+Run: `python -m tests.bench.small_models [--ollama URL MODEL] [--limit N] [--ways NAME ...]
+[--on-demand 100]`. With `--on-demand` the whole agent is asked too, with the requests' own tools in
+front of the conversation (`agent`) and with the same tools among so many, told on demand
+(`N on demand`, agent_ways.py); without `--ways` these stand beside `node` alone.
 By default the embedded engine with the 0.5B demo weights (python -m caal_node.weights
 qwen2.5-coder-0.5b). Temperature 0. Of the requests 35 need one call, 10 two, 15 none. `name` and
 `args` are of the 35, `none` of the 15, `two` (both calls, with their arguments) of the 10; `right`
@@ -15,10 +18,11 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from caal_node.core.errors import CaalError
 from caal_node.models.backends.http_transport import TransportDeadlines
@@ -26,6 +30,7 @@ from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.weights import QWEN_CODER_05B, present
+from tests.bench import agent_ways
 from tests.bench.asked_ways import WAYS, Clock, Setting, wall
 from tests.bench.spoken_requests import Heard, Score, load
 from tests.bench.table import print_table
@@ -40,7 +45,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--gguf", type=Path, help="other weights for the embedded engine")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--limit", type=int, help="requests, spread over all kinds")
-    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS))
+    parser.add_argument("--on-demand", type=int, metavar="TOOLS", help="of which few are told")
     parser.add_argument("--set", choices=("measured", "tuning"), default="measured")
     parser.add_argument("--misses", action="store_true", help="print what was not right")
     return parser.parse_args()
@@ -49,12 +55,12 @@ def options() -> argparse.Namespace:
 async def run(given: argparse.Namespace) -> None:
     requests = load(given.set).first(given.limit)
     rows: list[tuple[object, ...]] = []
-    for name in given.ways:
+    for name, way in chosen(given).items():
         # An engine each: none finds another's prompts in the cache.
         async with served(given) as (backend, url, model, clock):
             setting = Setting(backend, url, model, requests, clock)
             began = clock()
-            async with WAYS[name](setting) as ask:
+            async with way(setting) as ask:
                 warmed = clock() - began
                 score, heard = Score(), list[Heard]()
                 for request in requests.requests:
@@ -71,6 +77,15 @@ async def run(given: argparse.Namespace) -> None:
             row = (name, score.name, score.arguments, score.two, score.none, score.right)
             rows.append((*row, score.leaks, seconds, warmed, round(tokens)))
             print_table(f"{len(requests.requests)} {given.set} requests, {model}", COLUMNS, rows)
+
+
+def chosen(given: argparse.Namespace) -> Mapping[str, Callable[[Setting], Any]]:
+    """Return the ways of asking by the names that the table has them under."""
+    if given.on_demand is None:
+        return {name: WAYS[name] for name in given.ways or WAYS}
+    ways = {name: WAYS[name] for name in given.ways or ("node",)}
+    told = agent_ways.on_demand(given.on_demand)
+    return {**ways, "agent": agent_ways.in_front(), f"{given.on_demand} on demand": told}
 
 
 @asynccontextmanager
