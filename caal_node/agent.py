@@ -15,13 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Callable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from functools import partial
@@ -76,7 +70,7 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.tools_on_demand import ToolsOnDemand
+from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
@@ -469,6 +463,7 @@ class CaalAgent(Agent):
             chat_ctx: llm.ChatContext, tools: list[llm.Tool], model_settings: ModelSettings
         ) -> Any:
             self._own_tools.guard_in(tools)
+            LIVEKITS_LIST.set(tools)
             return node(chat_ctx, tools, model_settings)
 
         return guarding

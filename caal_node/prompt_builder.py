@@ -34,7 +34,7 @@ from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
 from caal_node.models.strategies.carried_call import CARRIER_TOKENS
 from caal_node.tools.table import ToolEntry, ToolTable, unlisted
-from caal_node.tools_on_demand import ToolsOnDemand
+from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from mcp_bridge import DISCOVER
 
 logger = logging.getLogger("caal_node")
@@ -114,8 +114,8 @@ class PromptBuilder:
     ) -> tuple[Question, list[llm.Tool]]:
         """Build the next question, with what may be run in reply to it.
 
-        The model is told of tools that its person's newest words may need; they are added to
-        `tools`, LiveKit's own list, as LiveKit runs what is in it by the time of a call.
+        The model is told of tools that its person's newest words may need. They are added to
+        LiveKit's own list, which is `tools` unless a class below has given another one.
         """
         offered = self.offered(tools)
         front = self._front(history, offered)
@@ -124,7 +124,8 @@ class PromptBuilder:
         question = self.question(history, offered, stream=stream, may_call=may_call)
         if self._on_demand is not None and question.head is not None:
             offered = self._on_demand.function_tools(question.tools, offered)
-            tools += [tool for tool in offered if tool not in tools]
+            livekits = LIVEKITS_LIST.get(tools)
+            livekits += [tool for tool in offered if tool not in livekits]
         return question, offered
 
     def first_question(self, items: Sequence[Item], tools: Sequence[llm.Tool]) -> Question:

@@ -7,9 +7,9 @@ request of their turn, and what can be called in it is put together.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Final, Protocol, TypeAlias
 
 from livekit.agents import llm
@@ -20,7 +20,7 @@ from caal_node.context.told_tools import NO_ITEMS, Offer, ToldTools, callable_in
 from caal_node.core.items import Item, ToolsItem, UserItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.models.chat_context import to_schemas
-from caal_node.models.hedge_search import search_tool
+from caal_node.models.hedge_search import may_search, search_tool
 from caal_node.models.model_preparation import SAMPLES
 from caal_node.tools.prompt_head import head_names
 from caal_node.tools.remote_toolset import RemoteTool
@@ -33,6 +33,10 @@ WORDS_CHARS: Final = 4_096
 ones the beginning and the end are read, where people say what they want."""
 RANKINGS_KEPT: Final = 8
 """Words whose ranking is kept until they are asked with: as many replies as are begun early."""
+
+LIVEKITS_LIST: Final[ContextVar[list[llm.Tool]]] = ContextVar("livekits_list")
+"""LiveKit's own list of the tools of the reply under way, of which it runs what is in it by the
+time of a call. A class below an agent may have given the agent's node another list."""
 
 BuildWindow: TypeAlias = Callable[[Mapping[str, ToolsItem]], tuple[WindowItem, ...]]
 """It returns the window of a conversation with tools in front of words, by the words' ids."""
@@ -71,7 +75,7 @@ class ToolsOnDemand:
         self._settings: Final = settings
         self._supply: Final = supply
         self._hides: Final = hides
-        self._told: Final = ToldTools()
+        self._told: Final = ToldTools(settings.window_turns)
         self._ranked: dict[str, tuple[str, ...]] = {}
         self._front: tuple[object, PromptTools] | None = None
         self._web: tuple[ToolTable, str | None] | None = None
@@ -128,7 +132,6 @@ class ToolsOnDemand:
 
     async def look_at(self, history: Sequence[Item], front: PromptTools) -> None:
         """Look for the tools that fit the newest words, once, before they are first asked with."""
-        await self._look_for_web_search()
         words = _newest_words(history)
         if words is None or self._told.is_settled(words) or words.id in self._ranked:
             return
@@ -147,8 +150,10 @@ class ToolsOnDemand:
         """Return the window, with what is told with the newest words once these were looked at."""
         search, words = self._supply.search.exposed, _newest_words(history)
         if words is not None and (ranked := self._ranked.pop(words.id, None)) is not None:
-            self._told.settle(words, ranked, offer, build, besides=front.names, search=search)
             self._told.forget_all_but(history)
+            return self._told.settle(
+                words, ranked, offer, build, besides=front.names, search=search
+            )
         return build(self._told.by_words)
 
     @property
@@ -210,15 +215,14 @@ class ToolsOnDemand:
 
         return offered
 
-    async def _look_for_web_search(self) -> None:
-        table = self._supply.table
-        if self._settings.search_if_hedged and (self._web is None or self._web[0] is not table):
-            schemas = [entry.schema for entry in table]
-            self._web = table, await asyncio.to_thread(search_tool, schemas)
-
     def web_search(self, own: Sequence[llm.Tool]) -> tuple[ToolSchema, ...]:
         """Return the tool that searches the web, if there is one that can be called."""
-        name = self._web[1] if self._web is not None else None
+        if not self._settings.search_if_hedged:
+            return ()
+        table = self._supply.table
+        if self._web is None or self._web[0] is not table:
+            self._web = table, search_tool([e.schema for e in table if may_search(e.schema)])
+        name = self._web[1]
         offered = self.offer(own, {})(name) if name is not None else None
         return () if offered is None else (offered[0],)
 

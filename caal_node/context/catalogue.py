@@ -25,6 +25,12 @@ _WORD: Final = re.compile(r"[\w.$-]+")
 """A name that can be no sentence, and no line of its own."""
 
 
+_SECTION: Final = re.compile(
+    r"\s+(?:Args|Arguments|Parameters|Params|Returns|Raises|Yields)\s*:\s.*", re.DOTALL
+)
+"""The rest of a Python doc string, whose lines stand at the parameters too."""
+
+
 def catalogue(tools: Sequence[ToolSchema]) -> str:
     """Write tools as text: the name, at most two lines of what it is for, and its arguments.
 
@@ -37,24 +43,29 @@ def catalogue(tools: Sequence[ToolSchema]) -> str:
 @lru_cache(_TOLD_KEPT)
 def told_catalogue(told: ToolsItem) -> str:
     """Write the tools that stand in a conversation as text."""
-    return catalogue(told.tools)
+    return "\n".join(_catalogue_entry(tool, about=_purpose(tool)) for tool in told.tools)
 
 
 def described(tool: ToolSchema) -> str:
     """Write one tool on a line, without its name: what it is for, and its arguments."""
-    return " ".join(filter(None, _texts(tool)))
+    return " ".join(filter(None, (_purpose(tool), _shape(tool))))
 
 
-def _catalogue_entry(tool: ToolSchema) -> str:
-    name = tool["function"]["name"]
-    about, shape = _texts(tool)
+def _catalogue_entry(tool: ToolSchema, *, about: str | None = None) -> str:
+    name, shape = tool["function"]["name"], _shape(tool)
+    if about is None:
+        about = first_sentences(tool["function"].get("description") or "", DESCRIPTION_CHARS)
     return f"- {name}: {about}\n  {shape}" if about else f"- {name} {shape}"
 
 
-def _texts(tool: ToolSchema) -> tuple[str, str]:
-    function = tool["function"]
-    about = first_sentences(function.get("description") or "", DESCRIPTION_CHARS)
-    return about, _object_type(cast("Mapping[str, Any]", function.get("parameters") or {}), 0)
+def _purpose(tool: ToolSchema) -> str:
+    """Return what a tool is for, without what its arguments say as well."""
+    description = tool["function"].get("description") or ""
+    return first_sentences(_SECTION.sub("", description), DESCRIPTION_CHARS)
+
+
+def _shape(tool: ToolSchema) -> str:
+    return _object_type(cast("Mapping[str, Any]", tool["function"].get("parameters") or {}), 0)
 
 
 def _object_type(schema: Mapping[str, Any], depth: int) -> str:

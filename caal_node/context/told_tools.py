@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
-from caal_node.context.catalogue import catalogue
+from caal_node.context.catalogue import told_catalogue
 from caal_node.context.token_estimate import text_tokens
 from caal_node.core.items import CallItem, Item, ResultItem, ToolsItem, UserItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
@@ -26,8 +26,8 @@ best one is told however large it is."""
 AGAIN_MAX: Final = 4
 """Tools that are told once more, as the window still holds their calls but not what they are."""
 WORDS_MAX: Final = 128
-"""Words of which it is remembered what was told with them: those of six windows. Words that were
-guessed early and then changed are among them, and go first."""
+"""Words of which it is remembered what was told with them: those of six usual windows. Words that
+were guessed early and then changed are among them, and go first."""
 _CUTS_MAX: Final = 3
 """Times that what is told is chosen anew, as it had the window cut."""
 FOUND_MAX: Final = 32
@@ -41,9 +41,13 @@ Offer: TypeAlias = Callable[[str], tuple[ToolSchema, Example | None] | None]
 
 
 class ToldTools:
-    """What was told in one conversation, by the ids of the words behind it."""
+    """What was told in one conversation, by the ids of the words behind it.
 
-    def __init__(self) -> None:
+    It remembers at least the words of the last `turns` turns.
+    """
+
+    def __init__(self, turns: int = 0) -> None:
+        self._most: Final = max(WORDS_MAX, turns)
         self._told: dict[str, ToolsItem] = {}
         self._settled: dict[str, None] = {}
         """The words for which it is settled what is told with them, which may be nothing."""
@@ -62,12 +66,14 @@ class ToldTools:
         words: UserItem,
         ranked: Sequence[str],
         offer: Offer,
-        window_with: Callable[[Mapping[str, ToolsItem]], Sequence[WindowItem]],
+        window_with: Callable[[Mapping[str, ToolsItem]], tuple[WindowItem, ...]],
         *,
         besides: Collection[str],
         search: str,
-    ) -> None:
+    ) -> tuple[WindowItem, ...]:
         """Settle, for as long as `words` are in the window, which tools are told with them.
+
+        The window with them is returned.
 
         Args:
             words: A person's words, to which no request was made yet.
@@ -78,16 +84,20 @@ class ToldTools:
             search: The name of the tool whose results tell of tools.
         """
         self._settled[words.id] = None
+        without = window_with(self._told)
         if not words.id:
-            return  # It could not be found again.
+            return without  # What is told with them could not be found again.
+
+        windows: dict[ToolsItem | None, tuple[WindowItem, ...]] = {None: without}
 
         def known_beside(told: ToolsItem | None) -> frozenset[str]:
-            added = self._told if told is None else {**self._told, words.id: told}
-            window = [item for item in window_with(added) if item is not told]
-            return known_in(window, offer, search) | frozenset(besides)
+            if told is not None and told not in windows:
+                windows[told] = window_with({**self._told, words.id: told})
+            others = [item for item in windows[told] if item != told]
+            return known_in(others, offer, search) | frozenset(besides)
 
         def chosen(known: frozenset[str]) -> ToolsItem | None:
-            names = [*ranked, *_still_used(window_with(self._told), known)]
+            names = [*ranked, *_still_used(without, known)]
             return _item(words.id, [name for name in names if name not in known], offer)
 
         known = known_beside(None)
@@ -103,13 +113,14 @@ class ToldTools:
             told = _item(words.id, [name for name in told.names if name not in twice], offer)
         if told is not None:
             self._told[words.id] = told
+        return windows[told]
 
     def forget_all_but(self, items: Iterable[Item]) -> None:
         """Forget what was told with words that are not among `items`, where it has become much."""
-        if len(self._settled) <= WORDS_MAX:
+        if len(self._settled) <= self._most:
             return
         there = {item.id for item in items if isinstance(item, UserItem)}
-        kept = [each for each in self._settled if each in there][-WORDS_MAX:]
+        kept = [each for each in self._settled if each in there][-self._most :]
         self._settled = dict.fromkeys(kept)
         self._told = {each: self._told[each] for each in kept if each in self._told}
 
@@ -197,7 +208,7 @@ def _item(words_id: str, names: Iterable[str], offer: Offer) -> ToolsItem | None
         if len(tools) == TOLD_MAX or (offered := offer(name)) is None:
             continue
         schema, example = offered
-        size = text_tokens(catalogue((schema,)))
+        size = text_tokens(told_catalogue(ToolsItem((schema,), id=name)))
         if tools and size > left:
             continue
         tools.append(schema)

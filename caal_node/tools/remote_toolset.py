@@ -266,7 +266,7 @@ class RemoteToolset(Toolset):
     def _make_table(self, specs: Sequence[ToolSpec]) -> ToolTable:
         """Make a table, and all that is asked of every tool of it, in the thread of the caller."""
         table = ToolTable(with_examples(specs, state_folder() / FILE_NAME))
-        _ = table.schema_tokens
+        _ = table.schema_tokens, table.prompt_tools
         for entry in table:
             self._hides(entry)  # a policy remembers which of its rules fit a tool
         return table

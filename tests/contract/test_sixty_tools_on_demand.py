@@ -137,6 +137,25 @@ async def test_by_text_the_told_name_is_called_as_it_is() -> None:
         assert '"get_weather"' in json.dumps(first.get("format") or first)
 
 
+async def test_a_class_that_gives_its_node_another_list_has_told_tools_run() -> None:
+    class Choosy(CaalAgent):
+        async def llm_node(
+            self, chat_ctx: Any, tools: Any, model_settings: Any
+        ) -> AsyncGenerator[Any]:
+            some = [tool for tool in tools if tool.id != "tool_1"]
+            async for chunk in super().llm_node(chat_ctx, some, model_settings):
+                yield chunk
+
+    tier = FakeTier(*(spec(f"tool_{number}") for number in range(60)), weather_spec())
+    replies = ([carried("get_weather", {"city": "Paris"})], ["Sunny."])
+    async with (
+        StandInModel(*replies) as server,
+        conversation(server, tier=tier, agent=Choosy) as talk,
+    ):
+        assert await talk.ask("how is the weather in Paris") == "Sunny."
+        assert tier.calls == [("get_weather", {"city": "Paris"})]
+
+
 async def test_a_plugins_own_model_gets_the_schemas_of_what_was_told() -> None:
     class Plugin(llm.LLM[Any]):
         """It notes which tools it is given, and says nothing."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from livekit.agents import llm
 
 from caal_node.config.settings import load_settings
-from caal_node.context.told_tools import found_by
+from caal_node.context.told_tools import WORDS_MAX, ToldTools, found_by
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.items import (
     AssistantItem,
@@ -383,6 +383,30 @@ async def test_by_text_a_told_tool_comes_with_an_example_and_the_grammar_admits_
     assert f'"const": "{SEARCH}"' in json.dumps(request.schema)
     assert "tool_4" not in json.dumps(request.schema)
     assert "use_tool" not in str(request)
+
+
+async def test_what_a_doc_string_says_of_the_arguments_is_told_once() -> None:
+    about = "Do it. Args: text: what it is about. Returns: nothing at all."
+    talk = Talk(Supply(ToolTable([spec("tool_1", about)]), {"light": ("tool_1",)}), native=True)
+    request = NativeStrategy().request(await talk.ask(UserItem("light", "u")))
+    shown = request.items[-2]
+    assert isinstance(shown, UserItem)
+    assert shown.text.splitlines()[1:] == [
+        "- tool_1: Do it.",
+        "  {text: string (what it is about)})",
+    ]
+
+
+async def test_a_long_conversation_remembers_no_more_than_it_shows() -> None:
+    told = ToldTools()
+    schema = ToolTable([spec("tool_1")]).resolve("tool_1").schema
+    for number in range(3 * WORDS_MAX):
+        words = UserItem("light", f"u{number}")
+        told.forget_all_but([words])
+        told.settle(
+            words, ["tool_1"], lambda _: (schema, None), lambda _: (), besides=(), search=SEARCH
+        )
+    assert len(told.by_words) <= WORDS_MAX + 1
 
 
 async def test_a_description_can_open_no_turn_of_its_own() -> None:
