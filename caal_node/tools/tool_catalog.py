@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 import mcp_bridge
+from caal_node.core.prompt_files import read
+from caal_node.grounding.request_words import Answerable, answerable, language_of
+from caal_node.models.strategies.word_lists import JOINERS
 from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge.discovery.tool_search import ToolFinder
+from mcp_bridge.discovery.vocabulary import Vocabulary
 from mcp_bridge.embedding.semantic_index import SemanticIndex, SemanticQuery
 
 VECTORS_S: Final = 1.0
 """Seconds to wait for vectors that are still being made. It is enough for those on disk."""
+_EVERYDAY: Final[Mapping[str, Any]] = tomllib.loads(read("everyday_words.toml"))
+VOCABULARY: Final = Vocabulary(
+    [(said, means) for lists in _EVERYDAY.values() for said, means in lists["means"]],
+    JOINERS,
+    [reply for lists in _EVERYDAY.values() for reply in lists["replies"]],
+)
+_CAUTION: Final[Mapping[Answerable, float]] = MappingProxyType(
+    {"": 1.0, "question": 1.25, "statement": 1.25, "talk": 2.5}
+)
+"""How much better than usual a tool must fit words that a plain answer is likely for. "How far is
+it to the lake" is for a tool all the same; hardly any small talk is."""
 
 
 class ToolCatalog:
@@ -20,7 +37,7 @@ class ToolCatalog:
     def __init__(self, table: ToolTable) -> None:
         self.table: Final = table
         self._tools: Final = tuple(_tool_info(entry) for entry in self.table)
-        self._finder: Final = ToolFinder(self._tools)
+        self._finder: Final = ToolFinder(self._tools, VOCABULARY)
 
     async def find(
         self, patterns: Sequence[str], meanings: SemanticIndex | None = None
@@ -39,16 +56,18 @@ class ToolCatalog:
     ) -> tuple[str, ...]:
         """Return the exposed names of the few tools that fit what a person said, best first.
 
-        There are as many as the scores say, most often one to six, and none for words that ask for
-        nothing.
+        There are as many as the scores say, three or four on average and eight at most, and none
+        for words that ask for nothing.
 
         Args:
             meanings: As in `find`. Vectors that are still being made are not waited for.
             besides: The names that the model has already. They are left out, and nothing takes
                 their place: what fits worse than they do is not told for their sake.
         """
-        meaning = await self._meaning([words], meanings, wait_s=0.0)
-        found = self._finder.fitting(words, meaning)
+        parts = self._finder.parts_of(words)
+        meaning = await self._meaning(parts, meanings, wait_s=0.0)
+        caution = _CAUTION[answerable(words, language_of([words]))]
+        found = self._finder.fitting(parts, meaning, caution=caution)
         return tuple(tool.name for tool in found if tool.name not in besides)
 
     async def _meaning(

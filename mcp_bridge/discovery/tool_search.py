@@ -112,8 +112,11 @@ class ToolFinder:
         return tuple(self._index.tools[number] for number in numbers)
 
     def parts_of(self, words: str) -> tuple[str, ...]:
-        """Gives the parts of what a person said that tools are looked for by: one or more."""
+        """Gives the parts of what a person said that tools are looked for by; none where it asks
+        for nothing."""
         asked = words.strip()
+        if self._vocabulary.asks_nothing(asked):
+            return ()
         if len(asked) > MAX_SPLIT_CHARS:
             return (asked,)
         return parts_of(self._vocabulary.pieces(asked), self._shares) or (asked,)

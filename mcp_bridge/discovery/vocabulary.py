@@ -1,8 +1,9 @@
-"""What a search knows of a language: everyday words for what tools are called, and joining words.
+"""What a search knows of a language: everyday words for what tools are called, and more.
 
 "It is freezing in here" shares no word with `set_thermostat`; a list says that one stands for the
 other. "Dim the light and play some jazz" is for two tools, and each is found best by its own part.
-Both lists are the caller's, as they belong to a language and to tools of some kinds.
+"Thank you, that is much better" is for none.
+The lists are the caller's, as they belong to a language and to tools of some kinds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ Meanings: TypeAlias = Sequence[tuple[Sequence[str], Sequence[str]]]
 phrase stands for one to three words."""
 MAX_PIECES: Final = 8
 """Pieces of one request. Somebody who asks for more tells a story."""
+MAX_REPLY_CHARS: Final = 200
+"""Whoever says more than this says something."""
 _MAX_GAP: Final = 3
 _ANY: Final = "*"
 _WORD: Final = re.compile(r"\*|[^\W_]+(?:'[^\W_]+)*")
@@ -30,9 +33,15 @@ class Vocabulary:
     Args:
         meanings: Everyday words, and what tools for them are called.
         joiners: Words between two requests, such as "and then".
+        replies: What people say that ask for nothing, such as "thank you".
     """
 
-    def __init__(self, meanings: Meanings = (), joiners: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        meanings: Meanings = (),
+        joiners: Sequence[str] = (),
+        replies: Sequence[str] = (),
+    ) -> None:
         self._terms: Final = [
             tuple(dict.fromkeys(term for word in means for term in split_terms(word)))
             for _, means in meanings
@@ -43,6 +52,8 @@ class Vocabulary:
                 if stems := tuple(_stems(phrase)):
                     phrases.setdefault(stems[0], []).append((stems[1:], number))
         self._phrases: Final = phrases
+        self._replies: Final = frozenset(tuple(_stems(reply)) for reply in replies)
+        self._longest_reply: Final = max(map(len, self._replies), default=0)
         longest_first = sorted(map(re.escape, joiners), key=len, reverse=True)
         joined = rf"(?:\s*[,;.]\s*|\s+)(?:{'|'.join(longest_first)})\s+|" if joiners else ""
         self._joint: Final = re.compile(joined + _SENTENCE_END, re.IGNORECASE)
@@ -57,6 +68,16 @@ class Vocabulary:
             if _stands(rest, stems, at)
         }
         return [self._terms[number] for number in met]
+
+    def asks_nothing(self, request: str) -> bool:
+        """Says whether `request` is made of replies alone: "all right, thank you"."""
+        stems = tuple(_stems(request[:MAX_REPLY_CHARS]))
+        reached = {0}  # the places up to which there are replies alone
+        for end in range(1, len(stems) + 1):
+            starts = range(max(0, end - self._longest_reply), end)
+            if any(start in reached and stems[start:end] in self._replies for start in starts):
+                reached.add(end)
+        return len(request) <= MAX_REPLY_CHARS and len(stems) in reached
 
     def pieces(self, request: str) -> list[str]:
         """Gives the pieces between sentences and joining words, at most `MAX_PIECES`."""
