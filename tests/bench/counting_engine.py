@@ -9,6 +9,7 @@ that had written them itself would have kept them; that is the same for every cl
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -62,6 +63,16 @@ class Counts:
     def longest(self) -> int:
         """Tokens of the longest request of a turn."""
         return max((read.tokens for read in self.reads if read.turn), default=0)
+
+    def by_part(self) -> Mapping[str, int]:
+        """Return the tokens that were read in turns by what they are, each request's being shared
+        out by characters."""
+        parts: defaultdict[str, float] = defaultdict(float)
+        for read in self.reads:
+            chars = sum(read.new.values())
+            for name, own in read.new.items() if read.turn else ():
+                parts[name] += read.tokens * own / chars
+        return {name: round(tokens) for name, tokens in parts.items()}
 
     def before_first_word(self, turn: int) -> int:
         """Return the tokens that are read from the person's words to the first spoken ones."""

@@ -49,6 +49,8 @@ CONTEXT_A_TOOL: Final = 280
 DEFAULT_TOOLS: Final = (50,)
 DEFAULT_LAYOUTS: Final = ("on-demand", "on-demand-text", "whole", "livekit-openai")
 TURN_S: Final = 1_800.0
+PARTS: Final = ("told", "found", "results", "calls", "words", "answers", "tools", "head")
+"""What a request's new tokens are, see `prompt_parts`."""
 COLUMNS: Final = (
     "script",
     "tools",
@@ -177,12 +179,16 @@ def not_run(turn: Turn, items: Sequence[llm.ChatItem]) -> list[str]:
 async def bench(runs: Iterable[Run], *, requests: bool) -> bool:
     """Hold every conversation and print the table; return whether no call and no id was lost."""
     rows: list[tuple[object, ...]] = []
+    parts: list[tuple[object, ...]] = []
     well = True
     for run in runs:
         began = time.perf_counter()
         outcome = await held(run)
         took = round(time.perf_counter() - began)
         rows.append((run.script, len(run.names()), run.layout, *outcome.row(run), took))
+        by_part = outcome.counts.by_part()
+        what = tuple(by_part.get(name, 0) for name in PARTS)
+        parts.append((run.script, len(run.names()), run.layout, *what))
         tokens = " ".join(str(read.tokens) for read in outcome.counts.reads)
         print(f"{run.script}, {run.tools} tools, {run.layout}: {tokens}", flush=True)
         if requests:
@@ -195,6 +201,8 @@ async def bench(runs: Iterable[Run], *, requests: bool) -> bool:
         COLUMNS,
         rows,
     )
+    title = "what they are, in turns; each request's tokens by its new characters"
+    print_table(title, (*COLUMNS[:3], *PARTS), parts)
     return well
 
 
