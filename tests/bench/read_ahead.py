@@ -43,11 +43,13 @@ CONTEXT_TOKENS: Final = 8_192
 WORD_S: Final = 0.4
 HEARD_S: Final = 0.3
 WORDS: Final = (3, 10, 20, 40)
-SAID: Final = """could you please tell me what the weather is going to be like tomorrow in the
+SAID: Final = """\
+could you please tell me what the weather is going to be like tomorrow in the
 afternoon because I want to walk to the lake with the children and I would rather not get wet so
-should we leave early or wait until later""".split()
+should we leave early or wait until later""".split()  # noqa: SIM905 - a sentence
 SHORT_ANSWER: Final = "You have four entries today."
-LONG_ANSWER: Final = f"""{SHORT_ANSWER} The first is the quarterly plan with Anna Keller at half past
+LONG_ANSWER: Final = f"""\
+{SHORT_ANSWER} The first is the quarterly plan with Anna Keller at half past
 nine in the big meeting room, then lunch with Miller and Sons at Lake Street twelve from noon until
 a quarter past one, after that a call about the garden with the people who bring the new trees at
 three in the afternoon, which may take longer than planned because they also want to talk about the

@@ -27,7 +27,7 @@ def hello(_: Asked) -> Reply:
 
 
 def forget(number: int, tokens: int) -> None:
-    """A slot that does not tell what it keeps, as in builds of 2025."""
+    """A slot that does not tell what it keeps, as in older builds."""
 
 
 def server_of(slots: int, answer: Callable[[Asked], Reply] = hello) -> StandInModel:

@@ -26,7 +26,13 @@ from caal_node.cli.checks.check import (
     run_check,
     warn,
 )
-from caal_node.cli.checks.model import SHARED_HINT, check_model, check_second_look
+from caal_node.cli.checks.model import (
+    CRASH_HINT,
+    SHARED_HINT,
+    SLOTS_HINT,
+    check_model,
+    check_second_look,
+)
 from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.tools import check_mcp, check_n8n
 from caal_node.cli.doctor import run_checks
@@ -75,13 +81,42 @@ def test_a_server_and_model_in_order_are_told_with_what_they_can() -> None:
     assert "tools, thinking" in found.found
 
 
+@pytest.mark.parametrize(
+    ("variables", "status", "mend"),
+    [
+        ({}, "ok", SHARED_HINT),
+        ({"MULTIUSER_CACHE": "1"}, "ok", ""),
+        ({"MULTIUSER_CACHE": "1", "NUM_PARALLEL": "1"}, "ok", ""),
+        ({"MULTIUSER_CACHE": "1", "NUM_PARALLEL": "8"}, "warn", CRASH_HINT),
+        ({"MULTIUSER_CACHE": "1", "NUM_PARALLEL": "8", "NEW_ENGINE": "1"}, "ok", ""),
+    ],
+)
 def test_sharing_one_ollama_is_hinted_at_until_it_is_seen_to(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], status: str, mend: str
 ) -> None:
-    monkeypatch.delenv("OLLAMA_MULTIUSER_CACHE", raising=False)
-    assert model(OLLAMA)[0].mend == SHARED_HINT
-    monkeypatch.setenv("OLLAMA_MULTIUSER_CACHE", "1")
-    assert model(OLLAMA)[0].mend == ""
+    for name in ("MULTIUSER_CACHE", "NUM_PARALLEL", "NEW_ENGINE"):
+        monkeypatch.delenv(f"OLLAMA_{name}", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(f"OLLAMA_{name}", value)
+    server = model(OLLAMA)[0]
+    assert (server.status, server.mend) == (status, mend)
+
+
+@pytest.mark.parametrize(
+    ("props", "found", "mend"),
+    [
+        ({"total_slots": 1}, "slots: 1", SLOTS_HINT),
+        ({"total_slots": 4}, "slots: 4", ""),
+        ({"total_slots": None}, "openai API", ""),
+        (httpx2.Response(501), "openai API", ""),
+    ],
+)
+def test_the_slots_of_llama_cpp_are_told(props: Any, found: str, mend: str) -> None:
+    listed = {"data": [{"id": "a", "owned_by": "llamacpp"}]}
+    served = {"/v1/models": listed, "/props": props}
+    server = model(served, api="openai", base_url="http://127.0.0.1:8080/v1", model="a")[0]
+    assert found in server.found
+    assert server.mend == mend
 
 
 def test_the_latest_tag_may_be_left_out() -> None:

@@ -33,7 +33,16 @@ SERVER: Final = "model server"
 MODEL: Final = "model"
 SHARED_HINT: Final = (
     "Where several rooms share this server, start it with OLLAMA_MULTIUSER_CACHE=1, "
-    "or they evict each other's prompts."
+    "OLLAMA_NEW_ENGINE=1 and OLLAMA_NUM_PARALLEL of two a room or more, or each turn reads its "
+    "whole conversation again."
+)
+CRASH_HINT: Final = (
+    "Set OLLAMA_NEW_ENGINE=1 as well, or OLLAMA_NUM_PARALLEL=1: Ollama 0.17 ends a model of its "
+    "older engine when a second conversation begins."
+)
+SLOTS_HINT: Final = (
+    "Where several rooms share this server, start it with --parallel of one a room, and with "
+    "--no-kv-unified and --cache-ram, or each turn reads its whole conversation again."
 )
 
 CALL_STRATEGY: Final = "way of asking"
@@ -108,9 +117,18 @@ async def _ollama_server(http: httpx2.AsyncClient, settings: Settings) -> Findin
     version = (await _fetch(http, settings, "GET", "/api/version")).get("version")
     if not isinstance(version, str):
         raise _Unusable(_unknown_server(settings))
-    shared = os.environ.get("OLLAMA_MULTIUSER_CACHE", "") in ("1", "true")
     found = f"Ollama {version} at {settings.model_address}"
-    return ok(SERVER, found, "" if shared else SHARED_HINT)
+    # Those of this process: the server does not tell its own.
+    if not _is_set("OLLAMA_MULTIUSER_CACHE"):
+        return ok(SERVER, found, SHARED_HINT)
+    several = os.environ.get("OLLAMA_NUM_PARALLEL", "1") not in ("", "0", "1")
+    if several and not _is_set("OLLAMA_NEW_ENGINE"):
+        return warn(SERVER, f"{found}; OLLAMA_MULTIUSER_CACHE is set", CRASH_HINT)
+    return ok(SERVER, found)
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "") in ("1", "true")
 
 
 async def _ollama_model(http: httpx2.AsyncClient, settings: Settings) -> list[Finding]:
@@ -162,6 +180,8 @@ async def _openai_server(http: httpx2.AsyncClient, settings: Settings) -> list[F
     listed = _objects((await _fetch(http, settings, "GET", "/models")).get("data"))
     names = [str(model.get("id")) for model in listed]
     server = ok(SERVER, f"{settings.api} API at {settings.model_address}")
+    if [model.get("owned_by") for model in listed] == ["llamacpp"]:
+        server = await _llama_slots(http, server)
     if settings.model in names:
         return [server, ok(MODEL, settings.model)]
     found = f"{settings.model} is not on the server, which has {_first_names(names)}"
@@ -169,6 +189,17 @@ async def _openai_server(http: httpx2.AsyncClient, settings: Settings) -> list[F
         mend = f"Servers of one model take any name; to be exact, set CAAL_MODEL={names[0]}."
         return [server, warn(MODEL, found, mend)]
     return [server, fail(MODEL, found, "Set CAAL_MODEL to one of these.")]
+
+
+async def _llama_slots(http: httpx2.AsyncClient, server: Finding) -> Finding:
+    """Add how many conversations llama.cpp keeps. Whether it empties them shows in a session."""
+    try:
+        props = (await http.get("/../props")).json()
+        count = int(props["total_slots"])
+    except (httpx2.HTTPError, ValueError, KeyError, TypeError):
+        return server  # It was started without the endpoint, or is an older one.
+    found = f"{server.found}; slots: {count}"
+    return ok(SERVER, found, SLOTS_HINT if count == 1 else "")
 
 
 async def _fetch(

@@ -63,7 +63,7 @@ class SlotState(BaseModel):
     id: int
     is_processing: bool = False
     n_prompt_tokens: Count = None
-    """Tokens that it keeps. A slot that was never asked tells none, nor do builds of 2025."""
+    """Tokens that it keeps. A slot that was never asked tells none, nor do older builds."""
 
     @property
     def keeps_some(self) -> bool:

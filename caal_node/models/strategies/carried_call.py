@@ -126,7 +126,7 @@ class CarriedCalls:
 
     def _inside(self, given: dict[str, Any]) -> list[Event]:
         name, arguments = _opened(given, self._index)
-        if not name.strip():
+        if not name.strip() or is_carrier(name):
             return [BrokenCall("", "", "The call does not name a tool.")]
         OpenCall(self._calls, name[: 2 * NAME_CHARS_MAX]).end(arguments)
         events = list(self._events)
