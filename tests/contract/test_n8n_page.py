@@ -243,22 +243,31 @@ async def test_a_live_room_takes_the_workflow_of_the_page(tmp_path: Path, liveki
     answer = json.loads(out)
     assert answer["found"] is True, answer
     assert TOOL in answer["added"]
-    assert agent.said == ["I can use a new tool now: get forecast."]
+    assert agent.silent.said == ["I can use a new tool now: get forecast."]
 
 
-class SilentAgent(CaalAgent):
-    """An agent that has no session: it keeps what it would say."""
+class SilentSession:
+    """A session without a room, which keeps what it would say."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self) -> None:
         self.said: list[str] = []
 
     @property
-    def session(self) -> Any:
-        return self
+    def room_io(self) -> Any:
+        raise RuntimeError("there is no room")
 
     def say(self, text: str) -> None:
         self.said.append(text)
+
+
+class SilentAgent(CaalAgent):
+    """An agent whose session is silent."""
+
+    silent = SilentSession()
+
+    @property
+    def session(self) -> Any:
+        return self.silent
 
 
 def test_the_notes_of_the_page_all_say_the_same() -> None:
