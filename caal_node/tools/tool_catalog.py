@@ -39,6 +39,10 @@ class ToolCatalog:
         self._tools: Final = tuple(_tool_info(entry) for entry in self.table)
         self._finder: Final = ToolFinder(self._tools, VOCABULARY)
 
+    def embed(self, meanings: SemanticIndex) -> None:
+        """Begin to make the vectors of these tools, so that they are there when one is wanted."""
+        meanings.set_tools(self._tools)
+
     async def find(
         self, patterns: Sequence[str], meanings: SemanticIndex | None = None
     ) -> list[ToolEntry]:
@@ -75,7 +79,7 @@ class ToolCatalog:
     ) -> SemanticQuery | None:
         if meanings is None:
             return None
-        meanings.set_tools(self._tools)
+        self.embed(meanings)
         worded = self._finder.patterns_of_words(patterns)
         return await meanings.query(self._tools, worded, wait_s=wait_s)
 

@@ -49,15 +49,21 @@ class ToolSearch:
         self._tasks: Final[set[asyncio.Task[ToolCatalog]]] = set()
 
     def prepare(self, table: ToolTable) -> asyncio.Task[ToolCatalog]:
-        """Begin to make the index of a table, if nobody has yet."""
+        """Begin to make the index of a table, and its vectors, if nobody has yet."""
         if (task := self._catalogs.get(table)) is None:
-            making = asyncio.to_thread(ToolCatalog, table)
-            task = self._catalogs[table] = asyncio.create_task(making, name="caal-tools-catalog")
+            making = asyncio.create_task(self._make(table), name="caal-tools-catalog")
+            task = self._catalogs[table] = making
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             for old in list(self._catalogs)[:-_CATALOGS]:
                 del self._catalogs[old]
         return task
+
+    async def _make(self, table: ToolTable) -> ToolCatalog:
+        catalog = await asyncio.to_thread(ToolCatalog, table)
+        if self._meanings is not None:
+            catalog.embed(self._meanings)
+        return catalog
 
     async def find(self, table: ToolTable, patterns: Sequence[str]) -> list[ToolEntry]:
         """Return the tools of `table` that match, best first."""

@@ -66,7 +66,7 @@ async def found(tmp_path: Path, *patterns: str, env: Mapping[str, str] | None = 
         model = LLM(server.model, "ollama", server.url, native_tools=True)
         agent = CaalAgent(settings=settings, tools=own_tools(), tiers={"n8n": tier}, warm=False)
         async with AgentConversation(agent, model) as talk:
-            await talk.say("hello")
+            await talk.say(f"find a tool for {patterns[0]}")
             assert len(talk.agent.table) == 604
             assert [entry.exposed for entry in talk.agent.head_entries] == ["mcp_discover"]
             offered = [tool["function"]["name"] for tool in server.chats[0].json["tools"]]

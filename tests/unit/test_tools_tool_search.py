@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from caal_node.tools.tool_search import (
     search_patterns,
     search_spec,
 )
+from tests.embedding_stand_ins import StandInEmbedder
 
 
 def spec(tier: TierName, name: str, words: str, **properties: str) -> ToolSpec:
@@ -68,6 +70,21 @@ async def test_an_index_that_is_not_ready_in_time_leaves_a_turn_without_tools(
     search = ToolSearch(None, lambda _: False)
     assert await search.fitting(TABLE, "switch the lamp", ()) == ()
     assert await names(search, "lamp") == ["set_lamp", "house__unlock"], "it goes on being made"
+
+
+async def test_vectors_are_made_before_anybody_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAAL_CACHE", str(tmp_path))
+    embedder = StandInEmbedder()
+    begun = embedder.hold()
+    search = ToolSearch(embedder, lambda _: False)
+    search.prepare(TABLE)
+    async with asyncio.timeout(10):
+        await begun.wait()
+    await search.aclose()
+    assert embedder.cancelled == 1
+    assert len(asyncio.all_tasks()) == 1
 
 
 async def test_one_index_is_made_of_a_table_however_many_ask(
