@@ -27,8 +27,8 @@ VOCABULARY: Final = Vocabulary(
 _CAUTION: Final[Mapping[Answerable, float]] = MappingProxyType(
     {"": 1.0, "question": 1.25, "statement": 1.25, "talk": 2.5}
 )
-"""How much better than usual a tool must fit words that a plain answer is likely for. "How far is
-it to the lake" is for a tool all the same; hardly any small talk is."""
+"""The caution with words that a plain answer is likely for, by why it is likely. "How far is it to
+the lake" is for a tool all the same; hardly any small talk is."""
 
 
 class ToolCatalog:
@@ -70,8 +70,7 @@ class ToolCatalog:
         """
         parts = self._finder.parts_of(words)
         meaning = await self._meaning(parts, meanings, wait_s=0.0)
-        caution = _CAUTION[answerable(words, language_of([words]))]
-        found = self._finder.fitting(parts, meaning, caution=caution)
+        found = self._finder.fitting(parts, meaning, caution=caution_of(words))
         return tuple(tool.name for tool in found if tool.name not in besides)
 
     async def _meaning(
@@ -82,6 +81,11 @@ class ToolCatalog:
         self.embed(meanings)
         worded = self._finder.patterns_of_words(patterns)
         return await meanings.query(self._tools, worded, wait_s=wait_s)
+
+
+def caution_of(words: str) -> float:
+    """Return how much better than usual a tool must fit what a person said."""
+    return _CAUTION[answerable(words, language_of([words]))]
 
 
 def _tool_info(entry: ToolEntry) -> mcp_bridge.ToolInfo:

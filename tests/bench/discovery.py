@@ -28,14 +28,17 @@ from typing import Any, Final, TypeAlias
 
 from caal_node.context.schemas import compact_schema
 from caal_node.context.token_estimate import tools_tokens
+from caal_node.tools.tool_catalog import VOCABULARY
 from mcp_bridge import ToolInfo
 from mcp_bridge.discovery.search_answer import discover_tool
-from mcp_bridge.discovery.tool_search import MAX_PATTERNS, ToolFinder
+from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS, ToolFinder
 from mcp_bridge.embedding.semantic_index import SemanticQuery
 from tests.bench import spoken_requests
 from tests.bench.bfcl_data import wheel
 from tests.bench.semantic_discovery import ByMeaning, by_meaning
 from tests.bench.table import print_table
+from tests.bench.told_tools import COLUMNS, ToldTask, Wanted, tasks, with_examples
+from tests.bench.told_tools import rows as told_rows
 from tests.fifty_tools import tools as fifty_tools
 
 CATEGORIES: Final = tuple(
@@ -197,11 +200,15 @@ def times(task: Task, count: int) -> list[object]:
     finder = ToolFinder(tools)
     said = sorted((asked.said for asked in task.asked), key=len)
     short, long = said[len(said) // 2], said[-1]
+    telling = ToolFinder(tools, VOCABULARY)
+    longest = " ".join(said)[-MAX_PATTERN_CHARS:]
     return [
         count,
         building,
         cpu_ms(lambda: finder.find(short)),
         cpu_ms(lambda: finder.find(long)),
+        cpu_ms(lambda: telling.fitting(telling.parts_of(short))),
+        cpu_ms(lambda: telling.fitting(telling.parts_of(longest))),
         cpu_ms(lambda: finder.find("*weather*")),
         cpu_ms(lambda: finder.find([f"*a{n}*b*" for n in range(MAX_PATTERNS)])),
     ]
@@ -239,11 +246,20 @@ async def main() -> None:
         find = await meant.find(task.tools, [asked.said for asked in task.asked])
         rows.append(["by name alone, with the embedding", *recall(task, find, _bare)])
     print_table(f"BFCL: {len(task.tools):,} functions, {len(task.asked)} requests", columns, rows)
+    of_all = [
+        _told(home, "household, shaped on", with_examples(home.tools)),
+        _told(task, "BFCL, measured", task.tools),
+        *tasks(),
+    ]
+    told = [row for each in of_all for row in await told_rows(each, meant)]
+    print_table("Told with the first request", list(COLUMNS), told)
     columns = [
         "tools",
         "index ms",
         "median request ms",
         "longest ms",
+        "tools to tell ms",
+        "for 4,096 characters ms",
         "glob ms",
         f"{MAX_PATTERNS} globs ms",
     ]
@@ -253,6 +269,13 @@ async def main() -> None:
         rows = [await meant_times(task, count, meant) for count in SIZES]
         print_table("CPU time of a median request with the embedding", columns, rows)
     print_table("Prompt of 20 servers, 500 tools", ["", "tokens"], prompt(task))
+
+
+def _told(task: Task, title: str, tools: tuple[ToolInfo, ...]) -> ToldTask:
+    wanted = (
+        Wanted(row.said, tuple(frozenset([name]) for name in row.right)) for row in task.asked
+    )
+    return ToldTask(title, tools, tuple(wanted))
 
 
 def _recalls(task: Task, word: str) -> list[list[object]]:
