@@ -5,7 +5,8 @@ Run: `python -m tests.bench.prompt_tokens [--tools 20 50 100 500] [--layouts NAM
 qwen2.5-coder-0.5b) and xllamacpp. Each run has an engine of its own, so that none finds another's
 prompts in the cache. The counts are llama.cpp's `timings.prompt_n`; counting_engine.py and
 scripted_model.py say what is scripted and what is real. The engine has the first layer of the
-weights only, which counts the same (one_layer.py), unless `--whole-weights` is given.
+weights only, which counts the same (one_layer.py), unless `--whole-weights` is given. With five
+hundred schemas in front even that takes minutes; with `--tokenize` the engine only makes tokens.
 
 `warm-up` is what is read before the first turn, `in turns` all behind it. `wait s` is modelled: the
 tokens that are read from the person's words to the first spoken one, in the longest turn, at
@@ -48,6 +49,8 @@ CONTEXT_A_TOOL: Final = 280
 """Tokens of room for each of more tools: one takes some 210 as its server describes it."""
 DEFAULT_TOOLS: Final = (50,)
 DEFAULT_LAYOUTS: Final = ("on-demand", "on-demand-text", "whole", "livekit-openai")
+_NO_CONTEXT: Final = 512
+"""Tokens of an engine that evaluates nothing."""
 TURN_S: Final = 1_800.0
 PARTS: Final = ("told", "found", "results", "calls", "words", "answers", "tools", "head")
 """What a request's new tokens are, see `prompt_parts`."""
@@ -80,6 +83,7 @@ class Run:
     layout: str
     context: int
     threads: int | None
+    tokenize: bool
 
     def names(self) -> tuple[str, ...]:
         """The tools that the turns need, and others up to the number."""
@@ -129,11 +133,13 @@ async def held(run: Run) -> Outcome:
         async with (
             EmbeddedEngine(
                 run.gguf,
-                ctx=run.context,
+                ctx=_NO_CONTEXT if run.tokenize else run.context,
                 threads=run.threads,
                 prompt_cache_mib=0,  # as Ollama: one slot, and what is in it
             ) as engine,
-            CountingEngine(engine.base_url, engine.name, run.context) as counting,
+            CountingEngine(
+                engine.base_url, engine.name, run.context, tokenize=run.tokenize
+            ) as counting,
             opened(run.layout, Setting(counting, Path(folder), run.names())) as session,
         ):
             outcome = Outcome(counting.counts, counting.script)
@@ -219,6 +225,7 @@ def main() -> int:
     options.add_argument("--context", type=int, help="tokens; as many as the tools need")
     # Two threads that wait for each other on a busy machine take a hundred times as long as one.
     options.add_argument("--threads", type=int, help="of the engine; all cores unless given")
+    options.add_argument("--tokenize", action="store_true", help="evaluate nothing, as for 500")
     options.add_argument("--whole-weights", action="store_true", help="all layers: an hour")
     given = options.parse_args()
     if (gguf := present(QWEN_CODER_05B)) is None:
@@ -238,6 +245,7 @@ def main() -> int:
                 layout,
                 given.context or max(CONTEXT_TOKENS, tools * CONTEXT_A_TOOL),
                 given.threads,
+                given.tokenize,
             )
             for script in given.script
             for tools in given.tools
