@@ -23,7 +23,7 @@ BOX = re.compile("[\u2500-\u257f]")
 OWN_COMMANDS = (
     *((), ("init",), ("chat",), ("control",), ("tools",), ("doctor",), ("validate",), ("login",)),
     *(("download-files",), ("demo",), ("n8n",), ("n8n", "check"), ("n8n", "try"), ("mcp",)),
-    *(("mcp", "import"), ("mcp", "inputs"), ("policy",), ("policy", "try")),
+    *(("mcp", "import"), ("mcp", "inputs"), ("policy",), ("policy", "try"), ("trace",)),
 )
 LONG = f"Start a timer{' that is told of at length' * 6}."
 
