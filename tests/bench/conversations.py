@@ -28,6 +28,7 @@ from typing import Any, Final
 from caal_node import LLM, CaalAgent
 from caal_node.core.events import ClaimCorrected, TurnEnded
 from caal_node.core.items import UserItem
+from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import Backend, BackendRequest, Capabilities, Chunk
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.policy.policy import Policy
@@ -141,8 +142,16 @@ async def play(
 
 
 def _keeps(before: BackendRequest, after: BackendRequest) -> bool:
-    """Say whether a request begins with all that stood before the person's words in the last."""
-    said = [at for at, item in enumerate(before.items) if isinstance(item, UserItem)]
+    """Say whether a request begins with all that stood before the person's words in the last.
+
+    A claim, and the note that its call is wanted, stand at the end of one request alone.
+    """
+    note = read("must_call.md")
+    said = [
+        at
+        for at, item in enumerate(before.items)
+        if isinstance(item, UserItem) and item.text != note
+    ]
     head = before.items[: said[-1]] if said else ()
     return after.items[: len(head)] == head and after.tools == before.tools
 
