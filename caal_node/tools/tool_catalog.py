@@ -60,7 +60,7 @@ class ToolCatalog:
     ) -> tuple[str, ...]:
         """Return the exposed names of the few tools that fit what a person said, best first.
 
-        There are as many as the scores say, three or four on average and eight at most, and none
+        There are as many as the scores say, three or four on average and twelve at most, and none
         for words that ask for nothing.
 
         Args:

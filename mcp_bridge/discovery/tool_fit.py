@@ -18,9 +18,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_TOLD: Final = 8
-"""Tools that are told with one request at most: more would be a list to read, and no choice."""
-_MAX_A_PART: Final = 6
+MAX_TOLD: Final = 12
+"""Tools that are told with one request at most."""
+_MAX_A_PART: Final = 10
+"""Tools for one part of it. So many are told where many tools are nearly alike; the household's
+requests have three or four with 6 as with 10."""
 _MAX_PARTS: Final = 3
 _SECOND_SHARE: Final = 0.4
 """The second best is told from this share of the best one's score on. Most requests that the best
@@ -30,10 +32,10 @@ _PART_WORDS: Final = 2
 """A part with fewer words is a list's last item ("tea and sugar"), and nothing to do."""
 _PART_LEAST: Final = 0.45
 """The score by words from which a tool fits a part."""
-LEAST_BY_WORDS: Final = 0.35
+LEAST_BY_WORDS: Final = 0.3
 LEAST_BY_MEANING: Final = 0.85
-"""Scores of the best tool below which none is told, by words and with vectors. 1 is what the rarest
-word brings that stands in one tool alone."""
+"""Scores of the best tool below which none is told, by words and with vectors. A word that stands
+in the description of a single tool brings a third; nothing can bring more than 1 by one word."""
 
 
 def fitting(scores: NDArray[np.float64], least: float) -> list[int]:
@@ -49,12 +51,12 @@ def fitting(scores: NDArray[np.float64], least: float) -> list[int]:
     ]
 
 
-def taken_in_turn(parts: Sequence[Sequence[int]]) -> list[int]:
-    """Gives the tools of all parts of a request: the best of each, then the second, and so on."""
-    turns = zip_longest(*parts, fillvalue=-1)
+def taken_in_turn(lists: Sequence[Sequence[int]]) -> list[int]:
+    """Gives the numbers of all lists, each once: the first of each, then the second, and so on."""
+    turns = zip_longest(*lists, fillvalue=-1)
     numbers = dict.fromkeys(number for turn in turns for number in turn)
     numbers.pop(-1, None)
-    return list(numbers)[:MAX_TOLD]
+    return list(numbers)
 
 
 @dataclass(slots=True)

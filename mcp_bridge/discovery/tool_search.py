@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import translate
-from itertools import zip_longest
 from typing import Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from mcp_bridge.core.tools import ToolInfo
 from mcp_bridge.discovery.tool_fit import (
     LEAST_BY_MEANING,
     LEAST_BY_WORDS,
+    MAX_TOLD,
     fitting,
     parts_of,
     taken_in_turn,
@@ -106,20 +106,19 @@ class ToolFinder:
                 alone.
         """
         answers = [self._find_one(pattern, meaning) for pattern in _asked(patterns)]
-        turns = zip_longest(*answers, fillvalue=-1)
-        numbers = dict.fromkeys(number for turn in turns for number in turn)
-        numbers.pop(-1, None)
-        return tuple(self._index.tools[number] for number in numbers)
+        return tuple(self._index.tools[number] for number in taken_in_turn(answers))
 
     def parts_of(self, words: str) -> tuple[str, ...]:
-        """Gives the parts of what a person said that tools are looked for by; none where it asks
-        for nothing."""
+        """Gives what tools are looked for by: what a person said, and its parts before it, if any.
+
+        There is nothing where it asks for nothing.
+        """
         asked = words.strip()
         if self._vocabulary.asks_nothing(asked):
             return ()
         if len(asked) > MAX_SPLIT_CHARS:
             return (asked,)
-        return parts_of(self._vocabulary.pieces(asked), self._shares) or (asked,)
+        return (*parts_of(self._vocabulary.pieces(asked), self._shares), asked)
 
     def fitting(
         self, parts: Sequence[str], meaning: SemanticQuery | None = None, *, caution: float = 1.0
@@ -139,7 +138,7 @@ class ToolFinder:
                 shares, _ = meaning.tools.hybrid_scores(shares, 1.0, vector)
                 least = LEAST_BY_MEANING
             found.append(fitting(shares, caution * least))
-        return tuple(self._index.tools[number] for number in taken_in_turn(found))
+        return tuple(self._index.tools[number] for number in taken_in_turn(found)[:MAX_TOLD])
 
     def _shares(self, words: str) -> NDArray[np.float64]:
         """Gives the tools' scores by words, as shares of the most that one word can bring."""
