@@ -9,7 +9,9 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+import httpx2
 import pytest
+from aiohttp import web
 from livekit.agents import llm
 
 pytest.importorskip("livekit.plugins.openai", reason="pip install 'caal-node[dev]'")
@@ -17,12 +19,13 @@ pytest.importorskip("livekit.plugins.openai", reason="pip install 'caal-node[dev
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.models.backends.base import BackendRequest
 from tests import fifty_tools, many_tools
+from tests.bench.counting_engine import CountingEngine, Counts, Read
 from tests.bench.layouts import DataSecond, FollowUpWithoutTools
 from tests.bench.loop_clock import watched
 from tests.bench.prompt_parts import new_parts
 from tests.bench.prompt_tokens import not_run
 from tests.bench.scripted_day import DAY, EVENING, Turn
-from tests.bench.scripted_model import Script
+from tests.bench.scripted_model import Did, Script
 from tests.conversation import weather_spec
 from tests.stand_in_model import Call as SaidCall
 
@@ -163,6 +166,56 @@ def test_what_is_new_in_a_request_is_told_apart() -> None:
     assert new_parts(first, more)["told"] == len("- get_it: Gets.\n  {day: string})")
     assert new_parts(first, first) == {}
     assert new_parts(first, {**first, "tools": []})["head"] == len("Help.")
+
+
+async def lettered(engine: list[dict[str, Any]]) -> web.AppRunner:
+    """An engine whose tokens are letters and that evaluates nothing; it notes what it is asked."""
+
+    async def template(request: web.Request) -> web.Response:
+        asked = await request.json()
+        engine.append(asked)
+        return web.json_response({"prompt": "".join(m["content"] for m in asked["messages"])})
+
+    async def tokens(request: web.Request) -> web.Response:
+        return web.json_response({"tokens": [*map(ord, (await request.json())["content"])]})
+
+    app = web.Application()
+    app.router.add_post("/apply-template", template)
+    app.router.add_post("/tokenize", tokens)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    return runner
+
+
+async def test_tokens_that_are_only_made_count_from_the_first_difference_on() -> None:
+    asked: list[dict[str, Any]] = []
+    runner = await lettered(asked)
+    host, port = runner.addresses[0][:2]
+    try:
+        async with (
+            CountingEngine(f"http://{host}:{port}/v1", "m", 512, tokenize=True) as counting,
+            httpx2.AsyncClient(base_url=counting.openai_url, trust_env=False) as client,
+        ):
+            for said in (["abc"], ["abc", "de"], ["abc", "de"], ["abX", "de"], ["a"]):
+                reply = await client.post("/chat/completions", json=body(*said))
+                assert reply.status_code == 200
+            reads = [(read.tokens, read.cached) for read in counting.counts.reads]
+    finally:
+        await runner.cleanup()
+    # The last token of a prompt is evaluated in any case.
+    assert reads == [(3, 0), (2, 3), (1, 4), (3, 2), (1, 0)]
+
+
+def test_the_wait_ends_with_the_first_spoken_words() -> None:
+    def read(turn: int, did: Did, tokens: int) -> Read:
+        return Read(turn, did, tokens, 0, 0, {"told": 1, "words": 3})
+
+    counts = Counts([read(0, "warm-up", 90), read(1, "search", 8), read(1, "call", 16)])
+    counts.reads += [read(1, "answer", 4), read(1, "answer", 100), read(2, "answer", 12)]
+    assert (counts.warm_up, counts.in_turns, counts.longest) == (90, 140, 100)
+    assert [counts.before_first_word(turn) for turn in (1, 2)] == [28, 12]
+    assert counts.by_part() == {"told": 35, "words": 105}
 
 
 def history(*calls: tuple[str, str, bool]) -> list[llm.ChatItem]:
