@@ -249,6 +249,7 @@ async def main() -> None:
     of_all = [
         _told(home, "household, shaped on", with_examples(home.tools)),
         _told(task, "BFCL, measured", task.tools),
+        _told(task, "BFCL, any function of the name", task.tools, by_name=True),
         *tasks(),
     ]
     told = [row for each in of_all for row in await told_rows(each, meant)]
@@ -271,17 +272,24 @@ async def main() -> None:
     print_table("Prompt of 20 servers, 500 tools", ["", "tokens"], prompt(task))
 
 
-def _told(task: Task, title: str, tools: tuple[ToolInfo, ...]) -> ToldTask:
-    wanted = (
-        Wanted(row.said, tuple(frozenset([name]) for name in row.right)) for row in task.asked
-    )
-    return ToldTask(title, tools, tuple(wanted))
+def _told(
+    task: Task, title: str, tools: tuple[ToolInfo, ...], *, by_name: bool = False
+) -> ToldTask:
+    alike: defaultdict[str, set[str]] = defaultdict(set)
+    for tool in tools:
+        alike[_bare(tool.name) if by_name else tool.name].add(tool.name)
+
+    def needs(names: frozenset[str]) -> tuple[frozenset[str], ...]:
+        return tuple(frozenset(alike[_bare(name) if by_name else name]) for name in names)
+
+    return ToldTask(title, tools, tuple(Wanted(row.said, needs(row.right)) for row in task.asked))
 
 
 def _recalls(task: Task, word: str) -> list[list[object]]:
     return [
         ["plain BM25", *recall(task, plain(task.tools))],
         [f"mcp_discover ({word})", *recall(task, ToolFinder(task.tools).find)],
+        ["with everyday words", *recall(task, ToolFinder(task.tools, VOCABULARY).find)],
     ]
 
 
@@ -289,8 +297,10 @@ async def _meant_recalls(task: Task, word: str, meant: ByMeaning | str) -> list[
     title = f"with the embedding ({word})"
     if isinstance(meant, str):
         return [[title, meant, *("" for _ in DEPTHS[1:])]]
-    find = await meant.find(task.tools, [asked.said for asked in task.asked])
-    return [[title, *recall(task, find)]]
+    said = [asked.said for asked in task.asked]
+    find = await meant.find(task.tools, said)
+    both = await meant.find(task.tools, said, VOCABULARY)
+    return [[title, *recall(task, find)], ["with both", *recall(task, both)]]
 
 
 async def meant_times(task: Task, count: int, meant: ByMeaning) -> list[object]:

@@ -17,6 +17,7 @@ from caal_node import weights
 from caal_node.weights import cache
 from mcp_bridge import MiniLM, ToolInfo, VectorCache
 from mcp_bridge.discovery.tool_search import ToolFinder
+from mcp_bridge.discovery.vocabulary import Vocabulary
 from mcp_bridge.embedding.base import Vectors, unit
 from mcp_bridge.embedding.hybrid_rank import ToolVectors
 from mcp_bridge.embedding.semantic_index import SemanticQuery, tool_texts
@@ -41,9 +42,9 @@ class ByMeaning:
         )
 
     async def find(
-        self, tools: Sequence[ToolInfo], asked: Sequence[str]
+        self, tools: Sequence[ToolInfo], asked: Sequence[str], vocabulary: Vocabulary | None = None
     ) -> Callable[[str], Sequence[ToolInfo]]:
-        finder, space = ToolFinder(tools), await self.space(tools)
+        finder, space = ToolFinder(tools, vocabulary), await self.space(tools)
         worded = {said: finder.patterns_of_words(said) for said in asked}
         rows = await self.vectors([text for some in worded.values() for text in some])
 
